@@ -1,0 +1,1 @@
+"""Work orders, dataclips, rejections and runs: Postgres only, whatever the source."""

@@ -1,0 +1,63 @@
+"""Connections to the work orders' Postgres, with the limits that keep a dead client from holding a lock for ever."""
+
+from typing import Any
+
+import psycopg
+from psycopg import conninfo
+
+from workorders.core.exceptions import ConfigurationError
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+DATABASE_URL_VARIABLE = "WORKORDERS_DATABASE_URL"
+
+_SESSION_SETTINGS = {
+    # A partition's lock must not be waited for without end: the attempt that waits fails, says so and is retried.
+    "lock_timeout": "30s",
+    # A single statement here is at most one COPY of a chunk or one scan by key.
+    "statement_timeout": "300s",
+    # Spark gives a consumer up to 120 s for one poll; a transaction that idles longer than this is dead.
+    "idle_in_transaction_session_timeout": "300s",
+    # jsonb and timestamps must mean the same wherever the client runs.
+    "timezone": "UTC",
+}
+_KEEPALIVES = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    # Unacknowledged data ends the connection after a minute, in place of the kernel's quarter of an hour.
+    "tcp_user_timeout": 60_000,
+}
+
+
+def connection_string(database_url: str, application_name: str) -> str:
+    """Return `database_url` (a libpq URI or keyword string) with this package's session settings added.
+
+    What the URL says itself wins.
+
+    Raises:
+        ConfigurationError: libpq cannot read the URL. The text does not repeat the URL, for it may hold a password.
+    """
+    try:
+        given = conninfo.conninfo_to_dict(database_url)
+    except psycopg.ProgrammingError as error:
+        raise ConfigurationError(
+            "The database URL is not one that libpq reads; the form is postgresql://user:password@host:port/database."
+        ) from error
+    options = " ".join(f"-c {name}={value}" for name, value in _SESSION_SETTINGS.items())
+    defaults = {**_KEEPALIVES, "client_encoding": "UTF8", "application_name": application_name}
+    merged: dict[str, Any] = {**defaults, **given}
+    merged["options"] = f"{options} {given.get('options') or ''}".strip()
+    return conninfo.make_conninfo(**merged)
+
+
+def connect(database_url: str, *, application_name: str = "workorders", autocommit: bool = False) -> Connection:
+    """Open a connection; the caller closes it (it is a context manager).
+
+    Raises:
+        ConfigurationError: the URL has a wrong form.
+        psycopg.OperationalError: the server cannot be reached or refuses.
+    """
+    return psycopg.connect(connection_string(database_url, application_name), autocommit=autocommit)

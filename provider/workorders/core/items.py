@@ -1,0 +1,31 @@
+"""What a source hands to `create_for`: one item a work order."""
+
+from typing import NamedTuple
+
+
+class Rejection(NamedTuple):
+    """Why an item cannot be the input of a workflow."""
+
+    code: str
+    """A short kebab-case word to filter by, such as `not-json`."""
+    detail: str
+    """One plain clause that says what is wrong and where."""
+
+
+class Item(NamedTuple):
+    """One event of a source, already judged: an input (`body`) or a rejection.
+
+    A named tuple and not a dataclass: a batch makes a hundred thousand of them, and this is the cheapest to make.
+    """
+
+    stream: str | None
+    """Name of an ordered source within the trigger; None when the event has no source key."""
+    position: int | None
+    """Place in the stream; unique there. `(stream, position)` is the source key."""
+    request: bytes
+    """Metadata of the event: a UTF-8 JSON object that Postgres accepts as jsonb."""
+    body: bytes | None
+    """The input: a UTF-8 JSON object that Postgres accepts as jsonb; None when rejected."""
+    rejection: Rejection | None = None
+    raw: bytes | None = None
+    """The raw value of a rejected event; None also when the event's value was null."""

@@ -1,0 +1,1 @@
+"""Alembic environment of the whole package; every room keeps its own versions."""

@@ -1,0 +1,72 @@
+"""Rows of the three tables in Postgres's binary COPY format.
+
+Written out here because it is the hot path: two packed structs a message cost a third of what a general row writer
+does. The format: https://www.postgresql.org/docs/18/sql-copy.html, "Binary Format"; jsonb travels as its version
+byte 1 and the text, an enum as its label.
+"""
+
+from struct import Struct
+
+HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+TRAILER = b"\xff\xff"
+
+_LENGTH = Struct(">i")
+_NULL = _LENGTH.pack(-1)
+_JSONB_VERSION = b"\x01"
+_INTEGER_BYTES = 4
+_BIGINT_BYTES = 8
+_UUID_BYTES = 16
+_ID_AND_POSITION = Struct(">hi16siq").pack
+_ID_AND_LENGTH = Struct(">hi16sic").pack
+_JSONB_LENGTH = Struct(">ic").pack
+_COUNT_AND_ID = Struct(">hi16s").pack
+
+WORK_ORDER_COLUMNS = ("id", "position", "trigger_id", "workflow_id", "stream_id", "state")
+DATACLIP_COLUMNS = ("id", "body", "request")
+REJECTION_COLUMNS = ("work_order_id", "code", "detail", "request", "raw")
+
+
+def field(value: bytes | None) -> bytes:
+    """Return one field: its length in bytes and its value; None is SQL's NULL."""
+    return _NULL if value is None else _LENGTH.pack(len(value)) + value
+
+
+def integer(value: int | None) -> bytes:
+    """Return a field of type integer."""
+    return field(None if value is None else value.to_bytes(_INTEGER_BYTES, "big", signed=True))
+
+
+def jsonb(text: bytes | None) -> bytes:
+    """Return a field of type jsonb from JSON text."""
+    return field(None if text is None else _JSONB_VERSION + text)
+
+
+def work_order_tail(trigger_id: int, workflow_id: int, stream_id: int | None, state: str) -> bytes:
+    """Return the fields that all work orders of one stream and state share."""
+    return integer(trigger_id) + integer(workflow_id) + integer(stream_id) + field(state.encode())
+
+
+def work_order(id_: bytes, position: int | None, tail: bytes) -> bytes:
+    """Return a row of `work_orders`."""
+    if position is None:
+        return _COUNT_AND_ID(len(WORK_ORDER_COLUMNS), _UUID_BYTES, id_) + _NULL + tail
+    return _ID_AND_POSITION(6, _UUID_BYTES, id_, _BIGINT_BYTES, position) + tail
+
+
+def dataclip(id_: bytes, body: bytes, request: bytes) -> bytes:
+    """Return a row of `dataclips`."""
+    return b"".join(
+        (
+            _ID_AND_LENGTH(3, _UUID_BYTES, id_, len(body) + 1, _JSONB_VERSION),
+            body,
+            _JSONB_LENGTH(len(request) + 1, _JSONB_VERSION),
+            request,
+        )
+    )
+
+
+def rejection(id_: bytes, code: str, detail: str, request: bytes, raw: bytes | None) -> bytes:
+    """Return a row of `rejections`; a detail that text cannot hold is escaped, for no reason may stop a batch."""
+    printable = detail.encode("utf-8", "backslashreplace").replace(b"\0", b"\\0")
+    head = _COUNT_AND_ID(len(REJECTION_COLUMNS), _UUID_BYTES, id_)
+    return head + field(code.encode()) + field(printable) + jsonb(request) + field(raw)

@@ -1,0 +1,72 @@
+"""Triggers and workflows as rows: what a work order refers to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from workorders.core.database import Connection
+from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
+from workorders.core.queries import load_queries
+
+_QUERIES = load_queries("workorders.core", "sql/triggers.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A source of work orders for one workflow, as the database knows it."""
+
+    id: int
+    name: str
+    type: str
+    workflow_id: int
+    workflow: str
+
+
+def register(connection: Connection, *, name: str, type_: str, workflow: str, definition: Mapping[str, Any]) -> Trigger:
+    """Write a trigger's definition down, or bring the row up to date, and return the row.
+
+    Raises:
+        ConfigurationError: the name is taken by a trigger of another type.
+    """
+    workflow_row = connection.execute(_QUERIES["upsert_workflow"], {"name": workflow}).fetchone()
+    if workflow_row is None:  # cannot be: DO UPDATE returns the row in any case
+        raise LookupError(workflow)
+    connection.execute(
+        _QUERIES["upsert_trigger"],
+        {"name": name, "type": type_, "workflow_id": workflow_row[0], "definition": Jsonb(dict(definition))},
+    )
+    trigger = find(connection, name)
+    if trigger.type != type_:
+        raise ConfigurationError(
+            f"Trigger {name} is already there with type {trigger.type} and cannot become {type_}; nothing was changed; "
+            f"give the new trigger another name."
+        )
+    return trigger
+
+
+def find(connection: Connection, name: str) -> Trigger:
+    """Return the trigger of that name.
+
+    Raises:
+        UnknownTriggerError: there is none.
+    """
+    with connection.cursor(row_factory=class_row(Trigger)) as cursor:
+        trigger = cursor.execute(_QUERIES["find_trigger"], {"name": name}).fetchone()
+    if trigger is None:
+        raise UnknownTriggerError(f"No trigger {name} has created work orders here yet; see `workorders triggers`.")
+    return trigger
+
+
+def stream_id(connection: Connection, trigger: Trigger, name: str) -> int:
+    """Return the number of the trigger's stream `name`, which is made when it is new."""
+    arguments = {"trigger_id": trigger.id, "name": name}
+    row = connection.execute(_QUERIES["find_stream"], arguments).fetchone()
+    if row is None:
+        connection.execute(_QUERIES["insert_stream"], arguments)
+        row = connection.execute(_QUERIES["find_stream"], arguments).fetchone()
+    if row is None:  # cannot be at READ COMMITTED: the insert met or made the row
+        raise LookupError(name)
+    return int(row[0])

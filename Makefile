@@ -1,0 +1,75 @@
+# Everything that people and machines run here; `make` lists it.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+BIN := .venv/bin
+INSTALLED := .venv/installed
+# The example parts and the local stack are not part of the package that is installed.
+export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests$(if $(PYTHONPATH),:$(PYTHONPATH))
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo up down test lint format types contracts unit bench lock lock-jars clean check-python check-java
+
+help: ## list what can be made
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+check-python:
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed and $(PYTHON) was not found; install it, or name another one by PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed and $(PYTHON) is $$($(PYTHON) --version); name a newer one by PYTHON=..." >&2; exit 1; }
+
+check-java:
+	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	command -v "$$java" >/dev/null || { echo "Java 17 or newer is needed and $$java was not found; install it, or point JAVA_HOME to it." >&2; exit 1; }; \
+	version=$$("$$java" -version 2>&1 | sed -nE 's/.* version "(1\.)?([0-9]+).*/\2/p' | head -n 1); \
+	test "$${version:-0}" -ge 17 || { echo "Java 17 or newer is needed and $$java is Java $${version:-of an unknown version}; point JAVA_HOME to a newer one." >&2; exit 1; }
+
+install: $(INSTALLED) ## install the package and all it needs into .venv
+
+$(INSTALLED): requirements.lock setup.cfg pyproject.toml | check-python
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(BIN)/uv pip sync --quiet --require-hashes --python $(BIN)/python requirements.lock
+	$(BIN)/uv pip install --quiet --no-deps --python $(BIN)/python --editable .
+	touch $@
+
+demo: $(INSTALLED) check-java ## show the whole path from a topic to work orders, with a summary
+	$(BIN)/python -m demo
+
+up: $(INSTALLED) check-java ## start Postgres, Kafka and Airflow and leave them running
+	$(BIN)/python -m local_stack up --detach
+
+down: $(INSTALLED) ## stop what `make up` started
+	$(BIN)/python -m local_stack down
+
+test: lint types contracts check-java ## check style, types and contracts, then run all tests
+	$(BIN)/python -m pytest
+
+unit: $(INSTALLED) ## run the tests that need no other process
+	$(BIN)/python -m pytest tests/unit
+
+lint: $(INSTALLED) ## check style and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: $(INSTALLED) ## put the format right, and what of the style can be put right
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: $(INSTALLED) ## check types
+	$(BIN)/mypy provider include dags spark_apps tests
+
+contracts: $(INSTALLED) ## check which module may import which
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED) check-java ## measure, against plain COPY and Airflow's own operator
+	$(BIN)/python -m benchmarks
+
+lock: $(INSTALLED) ## resolve the Python packages anew into requirements.lock
+	$(BIN)/uv pip compile setup.cfg --all-extras --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
+		--no-emit-index-url --constraints constraints.txt --custom-compile-command "make lock" --output-file requirements.lock
+
+lock-jars: $(INSTALLED) ## resolve the jars anew into include/local_stack/jars.lock
+	$(BIN)/python -m local_stack lock-jars
+
+clean: ## remove what was built, but for .venv
+	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

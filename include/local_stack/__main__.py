@@ -1,0 +1,159 @@
+"""``python -m local_stack``: keep a stack running, stop it, write the lock of its jars anew."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from local_stack import jars, running
+from local_stack.errors import StackError
+from local_stack.stack import CHECKOUT, LocalStack, say
+from local_stack.waiting import wait_until
+
+_START_SECONDS = 600.0
+_STOP_SECONDS = 60.0
+_FILE = running.environment_file(CHECKOUT)
+_LOG = _FILE.with_name("up.log")
+
+
+def up() -> None:
+    """Start a stack and keep it until Ctrl-C or SIGTERM."""
+    _refuse_a_second()
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        with LocalStack(airflow=True, name="up") as stack:
+            pids = (os.getpid(), stack.supervisor_pid)
+            running.write(_FILE, stack.variables(), pids=pids, url=stack.airflow_url)
+            say(_next_steps(stack.airflow_url))
+            signal.pause()
+    except KeyboardInterrupt:
+        say("Interrupted.")
+    finally:
+        _FILE.unlink(missing_ok=True)
+
+
+def up_detached() -> None:
+    """Start a stack that stays when this program ends, and show its progress until it is ready.
+
+    Raises:
+        StackError: It did not start.
+    """
+    _refuse_a_second()
+    _LOG.parent.mkdir(parents=True, exist_ok=True)
+    with _LOG.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "local_stack", "up"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    shown = 0
+
+    def finished() -> bool:
+        nonlocal shown
+        shown = _show(_LOG, shown)
+        return process.poll() is not None or running.find(_FILE) is not None
+
+    try:
+        wait_until(finished, seconds=_START_SECONDS)
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait()
+        raise
+    finally:
+        _show(_LOG, shown)
+    if process.poll() is not None:
+        raise StackError("The stack did not start; what it said is above.")
+    stack = running.find(_FILE)
+    if stack is None:
+        process.terminate()
+        raise StackError(f"The stack did not start within {_START_SECONDS:g} s and was stopped.")
+
+
+def down() -> None:
+    """Stop the stack that ``up`` started from this checkout.
+
+    Raises:
+        StackError: It did not end.
+    """
+    stack = running.find(_FILE)
+    _FILE.unlink(missing_ok=True)
+    if stack is None:
+        say("No stack of this checkout is running.")
+        return
+    say("Stopping the local stack ...")
+    stack.alive()[0].terminate()
+    if not wait_until(lambda: not stack.alive(), seconds=_STOP_SECONDS):
+        raise StackError(f"The stack did not end within {_STOP_SECONDS:g} s; its processes are {stack.alive()}.")
+    say("Stopping the local stack ... stopped")
+
+
+def lock_jars() -> None:
+    """Resolve the jars anew and write their lock file."""
+    locked = jars.resolve_lock()
+    jars.LOCK_FILE.write_text(jars.format_lock(locked), encoding="utf-8")
+    say(f"{len(locked)} jars are locked in {jars.LOCK_FILE.name}")
+
+
+def main() -> None:
+    """Run the command that was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m local_stack", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    start = commands.add_parser("up", help="start Postgres, Kafka and Airflow and keep them until Ctrl-C")
+    start.add_argument("--detach", action="store_true", help="return when all is ready and leave it running")
+    commands.add_parser("down", help="stop what `up` started from this checkout")
+    commands.add_parser("lock-jars", help="resolve the jars anew and write their checksums")
+    arguments = parser.parse_args()
+    try:
+        match arguments.command:
+            case "up" if arguments.detach:
+                up_detached()
+            case "up":
+                up()
+            case "down":
+                down()
+            case _:
+                lock_jars()
+    except StackError as error:
+        sys.exit(str(error))
+
+
+def _refuse_a_second() -> None:
+    if stack := running.find(_FILE):
+        raise StackError(
+            f"A stack of this checkout is running already: {stack.url}; nothing was started; `make down` stops it."
+        )
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    sys.exit(0)
+
+
+def _show(file: Path, start: int) -> int:
+    """Print what a file holds from a position on; return the position up to which it was printed."""
+    with file.open("rb") as stream:
+        stream.seek(start)
+        sys.stdout.write(stream.read().decode(errors="replace"))
+        sys.stdout.flush()
+        return stream.tell()
+
+
+def _next_steps(url: str) -> str:
+    environment = _FILE.relative_to(CHECKOUT)
+    return f"""
+Airflow: {url} (no login)
+
+Type next:
+    . {environment}     # lets this shell know the stack
+    workorders status
+    make down                        # stops it and removes all of it
+"""
+
+
+if __name__ == "__main__":
+    main()

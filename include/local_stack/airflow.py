@@ -1,0 +1,230 @@
+"""Airflow's components as processes of their own, so that a test can stop, kill and start each of them."""
+
+import json
+import secrets
+import sys
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+
+from local_stack.ports import LOOPBACK, accepts_connections, free_port
+from local_stack.processes import ManagedProcess, Processes
+
+_MIGRATE_SECONDS = 180.0
+_START_SECONDS = 180.0
+_STOP_SECONDS = 30.0
+_PROBE_SECONDS = 5.0
+
+_SETTINGS = {
+    "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+    "AIRFLOW__CORE__PARALLELISM": "8",
+    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+    "AIRFLOW__API__HOST": LOOPBACK,
+    "AIRFLOW__API__WORKERS": "1",
+    # A DAG that is new or has changed shows within a second or two.
+    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "1",
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",
+    "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "1",
+    "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+    "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "1",
+    # A component that was killed is noticed, and its tasks are adopted, within seconds.
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+    "AIRFLOW__SCHEDULER__JOB_HEARTBEAT_SEC": "2",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+    "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "5",
+    "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
+    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
+    "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+    "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
+}
+
+
+class Airflow:
+    """The api-server, scheduler, dag-processor and triggerer of one Airflow, with the LocalExecutor."""
+
+    def __init__(
+        self,
+        home: Path,
+        logs: Path,
+        *,
+        metadata_url: str,
+        database_url: str,
+        kafka_settings: Mapping[str, str | int | float | bool],
+        dags_folder: Path,
+    ) -> None:
+        self._port = free_port()
+        self.home = home / "airflow"
+        #: The address of the pages and of the API.
+        self.url = f"http://{LOOPBACK}:{self._port}"
+        #: What every Airflow process needs in its environment. It holds passwords.
+        self.settings = {
+            **_SETTINGS,
+            "AIRFLOW_HOME": str(self.home),
+            "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(logs / "airflow-tasks"),
+            "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(logs / "airflow-dag-files"),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": metadata_url,
+            "AIRFLOW__API__PORT": str(self._port),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(32),
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),
+            "AIRFLOW__CORE__FERNET_KEY": urlsafe_b64encode(secrets.token_bytes(32)).decode(),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": _bundles(dags_folder),
+            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": dict(kafka_settings)}),
+            "AIRFLOW_CONN_WORKORDERS_DB": database_url,
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
+                {"conn_type": "spark", "host": "local[*]", "extra": {"spark-binary": "spark-submit"}}
+            ),
+        }
+        self._components: dict[str, AirflowComponent] = {}
+
+    @property
+    def components(self) -> tuple["AirflowComponent", ...]:
+        """All components, in the order in which they are started."""
+        return tuple(self._components.values())
+
+    @property
+    def api_server(self) -> "AirflowComponent":
+        """What serves the pages, the API and what tasks ask for."""
+        return self._components["api-server"]
+
+    @property
+    def scheduler(self) -> "AirflowComponent":
+        """The scheduler, parent of the LocalExecutor's workers and of their tasks."""
+        return self._components["scheduler"]
+
+    @property
+    def dag_processor(self) -> "AirflowComponent":
+        """What reads the DAG files."""
+        return self._components["dag-processor"]
+
+    @property
+    def triggerer(self) -> "AirflowComponent":
+        """What runs the triggers of deferred tasks."""
+        return self._components["triggerer"]
+
+    def create(self, processes: Processes, environment: Mapping[str, str]) -> None:
+        """Make the metadata database's tables.
+
+        Raises:
+            StackError: They could not be made.
+        """
+        self.home.mkdir()
+        program = Path(sys.executable).with_name("airflow")
+        ManagedProcess(processes, "airflow-db-migrate", [program, "db", "migrate"], environment).finish(
+            seconds=_MIGRATE_SECONDS, what="Making the tables of Airflow's metadata database"
+        )
+        # Without --skip-serve-logs these two open a port on every interface.
+        arguments = {
+            "api-server": ["--host", LOOPBACK, "--port", str(self._port)],
+            "scheduler": ["--skip-serve-logs"],
+            "dag-processor": [],
+            "triggerer": ["--skip-serve-logs"],
+        }
+        for name, added in arguments.items():
+            process = ManagedProcess(processes, f"airflow-{name}", [program, name, *added], environment)
+            self._components[name] = AirflowComponent(self, name, process)
+
+    def start(self) -> None:
+        """Start all components and wait until each of them says that it is well.
+
+        Raises:
+            StackError: One of them did not start.
+        """
+        for component in self.components:
+            component.process.start()
+        for component in self.components:
+            component.wait()
+
+    def stop(self) -> None:
+        """Stop all components."""
+        for component in reversed(self.components):
+            component.stop()
+
+    def health(self) -> dict[str, dict[str, str | None]]:
+        """Return the health of the components as Airflow's API tells it, empty if the API does not answer."""
+        if not accepts_connections(self._port):
+            return {}
+        try:
+            answer = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=_PROBE_SECONDS, trust_env=False)
+        except httpx.TransportError:
+            return {}
+        return dict(answer.json()) if answer.is_success else {}
+
+
+class AirflowComponent:
+    """One component of Airflow."""
+
+    def __init__(self, airflow: Airflow, name: str, process: ManagedProcess) -> None:
+        self.name = name
+        #: The component's process.
+        self.process = process
+        self._airflow = airflow
+        self._heartbeat_before: str | None = None
+
+    def start(self) -> None:
+        """Start the component and wait until it is well.
+
+        Raises:
+            StackError: It did not start.
+        """
+        self._heartbeat_before = self._heartbeat()
+        self.process.start()
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until the component, just started, is well.
+
+        Raises:
+            StackError: It ended, or was not well in time.
+        """
+        self.process.wait_until(self._is_well, seconds=_START_SECONDS, what=f"Airflow's {self.name}")
+
+    def stop(self) -> None:
+        """Stop the component; what it still does after half a minute is killed with it."""
+        self.process.stop(seconds=_STOP_SECONDS)
+
+    def kill(self, *, descendants: bool = True) -> None:
+        """Kill the component by SIGKILL: with its workers, their tasks and those tasks' programs, or alone."""
+        self.process.kill(descendants=descendants)
+
+    def _is_well(self) -> bool:
+        health = self._airflow.health().get(_HEALTH_NAMES[self.name])
+        if health is None or health["status"] != "healthy":
+            return False
+        # A component that was killed counts as healthy until its last heartbeat is too old.
+        return self.name == "api-server" or self._heartbeat() != self._heartbeat_before
+
+    def _heartbeat(self) -> str | None:
+        name = _HEALTH_NAMES[self.name]
+        return self._airflow.health().get(name, {}).get(f"latest_{name}_heartbeat")
+
+
+_HEALTH_NAMES = {
+    "api-server": "metadatabase",
+    "scheduler": "scheduler",
+    "dag-processor": "dag_processor",
+    "triggerer": "triggerer",
+}
+
+
+def _bundles(dags_folder: Path) -> str:
+    """Return the value of ``[dag_processor] dag_bundle_config_list`` for one folder."""
+    return json.dumps(
+        [
+            {
+                "name": "dags",
+                "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
+                "kwargs": {"path": str(dags_folder), "refresh_interval": 1},
+            }
+        ]
+    )

@@ -1,0 +1,142 @@
+"""A Kafka broker (KRaft: broker and controller in one process) on free ports of the loopback interface."""
+
+import logging
+import os
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from local_stack.java import Java
+from local_stack.ports import LOOPBACK, accepts_connections, free_port
+from local_stack.processes import ManagedProcess, Processes
+
+# A logger that says nothing: a broker that is still starting is no news.
+_silent = logging.getLogger(f"{__name__}.probe")
+_silent.disabled = True
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+_PROBE_SECONDS = 2.0
+
+# The client compiler's code and the serial collector start fastest and are content with one core; the heap is enough
+# for a few hundred partitions.
+_JVM_OPTIONS = (
+    "-Xms512m",
+    "-Xmx512m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "-Xshare:auto",
+    "-Djava.awt.headless=true",
+    "-Djava.net.preferIPv4Stack=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
+)
+
+_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    # One broker: its internal topics cannot have three copies, and few partitions of them are made fastest.
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    # A broker that was killed may register again only when its last session has run out, 9 seconds by default.
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "3000",
+}
+
+
+class Kafka:
+    """A single Kafka broker."""
+
+    def __init__(self, processes: Processes, home: Path, *, java: Java, jars: Sequence[Path]) -> None:
+        self._processes = processes
+        self._home = home / "kafka"
+        self._java = java
+        self._class_path = os.pathsep.join(map(str, jars))
+        self._port = free_port()
+        self._controller_port = free_port()
+        self._configuration = self._home / "server.properties"
+        #: The broker's process.
+        self.process = self._managed("kafka", "kafka.Kafka", str(self._configuration))
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The broker's address, which stays the same when it is stopped and started."""
+        return f"{LOOPBACK}:{self._port}"
+
+    def create(self) -> None:
+        """Make the broker's storage and start it for the first time.
+
+        Raises:
+            StackError: It did not start.
+        """
+        (self._home / "tmp").mkdir(parents=True)
+        self._configuration.write_text(_properties(self._settings()), encoding="utf-8")
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        arguments = ("format", "--cluster-id", cluster_id, "--config", str(self._configuration))
+        self._managed("kafka-format", "kafka.tools.StorageTool", *arguments).finish(
+            seconds=_START_SECONDS, what="Formatting the Kafka broker's storage"
+        )
+        self.start()
+
+    def start(self) -> None:
+        """Start the broker, on the same port and storage, and wait until it answers.
+
+        Raises:
+            StackError: It did not start.
+        """
+        self.process.start()
+        self.process.wait_until(self._answers, seconds=_START_SECONDS, what="Kafka")
+
+    def stop(self) -> None:
+        """Stop the broker; what it acknowledged stays."""
+        self.process.stop(seconds=_STOP_SECONDS)
+
+    def kill(self) -> None:
+        """Kill the broker by SIGKILL."""
+        self.process.kill()
+
+    def _managed(self, name: str, main_class: str, *arguments: str) -> ManagedProcess:
+        temporary = f"-Djava.io.tmpdir={self._home / 'tmp'}"
+        java: list[str | Path] = [self._java.program, *_JVM_OPTIONS, temporary, "-cp", self._class_path]
+        command = [*java, main_class, *arguments]
+        return ManagedProcess(self._processes, name, command, {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"})
+
+    def _settings(self) -> dict[str, str]:
+        controller = f"{LOOPBACK}:{self._controller_port}"
+        return {
+            **_SETTINGS,
+            "listeners": f"PLAINTEXT://{self.bootstrap_servers},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap_servers}",
+            "controller.quorum.voters": f"1@{controller}",
+            "log.dirs": str(self._home / "data"),
+        }
+
+    def _answers(self) -> bool:
+        if not accepts_connections(self._port):
+            return False
+        client = AdminClient({"bootstrap.servers": self.bootstrap_servers}, logger=_silent)
+        try:
+            return bool(client.list_topics(timeout=_PROBE_SECONDS).brokers)
+        except KafkaException:
+            return False
+
+
+def _properties(settings: Mapping[str, str]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in settings.items())

@@ -1,0 +1,45 @@
+"""Free TCP ports on the loopback interface."""
+
+import random
+import socket
+
+LOOPBACK = "127.0.0.1"
+
+# Below the range from which the kernel takes ports for outgoing connections (32768 on Linux, 49152 elsewhere): a port
+# from inside it could be taken by any client while its server is stopped for a moment.
+_FIRST, _LAST = 20_000, 32_000
+_ATTEMPTS = 200
+
+_handed_out: set[int] = set()
+
+
+def free_port() -> int:
+    """Return a port on which nothing listens, and which this process has not handed out before.
+
+    Raises:
+        OSError: No free port was found.
+    """
+    for _ in range(_ATTEMPTS):
+        port = random.randint(_FIRST, _LAST)  # noqa: S311 - chance keeps two stacks apart, it keeps no secret
+        if port not in _handed_out and is_free(port):
+            _handed_out.add(port)
+            return port
+    raise OSError(f"No free port between {_FIRST} and {_LAST} was found in {_ATTEMPTS} attempts.")
+
+
+def is_free(port: int) -> bool:
+    """Say whether a server could listen on this port now, on any interface."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+def accepts_connections(port: int) -> bool:
+    """Say whether a server accepts connections on this port of the loopback interface."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((LOOPBACK, port)) == 0

@@ -1,0 +1,234 @@
+"""The whole local stack as a context manager."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from local_stack import jars
+from local_stack.airflow import Airflow
+from local_stack.broker import Kafka
+from local_stack.java import find_java
+from local_stack.postgres import Postgres
+from local_stack.processes import Processes
+from workorders import schema
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DATABASE = "workorders"
+AIRFLOW_DATABASE = "airflow"
+
+
+def say(line: str) -> None:
+    """Print a line of progress at once."""
+    print(line, flush=True)
+
+
+class LocalStack:
+    """Postgres, Kafka and, if asked for, Airflow, from entering the context until leaving it.
+
+    Everything listens on free ports of the loopback interface only, and keeps its state in a folder of its own, so that
+    any number of stacks run side by side. When the context is left, or the process that entered it ends in whatever
+    way, all processes are stopped and the folder is removed. The logs stay if the context was left by an exception.
+    """
+
+    def __init__(
+        self,
+        *,
+        airflow: bool = False,
+        dags_folder: Path | None = None,
+        triggers_folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        name: str | None = None,
+        say: Callable[[str], None] = say,
+    ) -> None:
+        """Describe the stack; entering the context starts it.
+
+        Args:
+            airflow: Whether to start Airflow as well (api-server, scheduler, dag-processor, triggerer).
+            dags_folder: Airflow's DAG bundle, the repository's ``dags`` unless given.
+            triggers_folder: The trigger definitions, the repository's ``include/triggers`` unless given.
+            environment: Variables to add to what Airflow and ``environment()`` have.
+            name: Name of the log folder below ``build/logs``, the process id unless given.
+            say: What to do with a line of progress.
+        """
+        self._with_airflow = airflow
+        self._dags_folder = dags_folder or CHECKOUT / "dags"
+        self._triggers_folder = triggers_folder or CHECKOUT / "include" / "triggers"
+        self._added = dict(environment or {})
+        self._say = say
+        self._processes: Processes | None = None
+        self._airflow: Airflow | None = None
+        #: Whether to keep the logs even though the context is left without an exception.
+        self.keep_logs = False
+        #: Where the logs of all parts are, until the stack has stopped well.
+        self.logs = CHECKOUT / "build" / "logs" / (name or f"stack-{os.getpid()}")
+        #: Where the stack keeps its state, until it stops.
+        self.home: Path
+        #: The Postgres server.
+        self.postgres: Postgres
+        #: The Kafka broker.
+        self.kafka: Kafka
+        #: The jars that a Spark application needs to read Kafka.
+        self.spark_jars: list[Path]
+
+    def __enter__(self) -> Self:
+        """Start everything.
+
+        Raises:
+            StackError: A part did not start. Nothing is left running; its log is kept.
+        """
+        try:
+            self._start()
+        except BaseException:
+            self.stop(keep_logs=True)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # Ctrl-C and the end of the program are no failures to look into.
+        self.stop(keep_logs=self.keep_logs or isinstance(error, Exception))
+
+    @property
+    def database_url(self) -> str:
+        """The libpq URI of the database that holds the work orders. It holds a password."""
+        return self.postgres.url(DATABASE)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address of the Kafka broker."""
+        return self.kafka.bootstrap_servers
+
+    @property
+    def kafka_settings(self) -> dict[str, str | int | float | bool]:
+        """The settings, in librdkafka's names, that a Kafka client needs."""
+        return {"bootstrap.servers": self.bootstrap_servers}
+
+    @property
+    def airflow(self) -> Airflow:
+        """Airflow's components.
+
+        Raises:
+            AssertionError: The stack was described without Airflow.
+        """
+        if self._airflow is None:
+            raise AssertionError("This stack has no Airflow; ask for it by LocalStack(airflow=True).")
+        return self._airflow
+
+    @property
+    def airflow_url(self) -> str:
+        """The address of Airflow's pages and of its API."""
+        return self.airflow.url
+
+    @property
+    def supervisor_pid(self) -> int:
+        """The id of the process that owns all others, and is the last one to end."""
+        if self._processes is None:
+            raise AssertionError("The stack is not running.")
+        return self._processes.pid
+
+    def environment(self) -> dict[str, str]:
+        """Return the whole environment for a program that works with this stack. It holds passwords."""
+        # Somebody's own Airflow settings would change the stack.
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
+        return {**inherited, **self.variables()}
+
+    def variables(self) -> dict[str, str]:
+        """Return what this stack adds to the environment of a program. It holds passwords."""
+        java_home = str(find_java().home)
+        programs = [str(Path(sys.executable).parent), str(Path(java_home) / "bin"), os.environ.get("PATH", os.defpath)]
+        temporary = str(self.home / "tmp")
+        java_options = f"-Djava.io.tmpdir={temporary} -XX:-UsePerfData"
+        return {
+            "PATH": os.pathsep.join(programs),
+            "JAVA_HOME": java_home,
+            "TMPDIR": temporary,
+            "WORKORDERS_DATABASE_URL": self.database_url,
+            "WORKORDERS_KAFKA": json.dumps(self.kafka_settings),
+            "WORKORDERS_TRIGGERS": str(self._triggers_folder),
+            "WORKORDERS_SPARK_APPS": str(CHECKOUT / "spark_apps"),
+            "WORKORDERS_SPARK_JARS": ",".join(map(str, self.spark_jars)),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_HOSTNAME": "localhost",
+            "SPARK_LOCAL_DIRS": temporary,
+            "SPARK_SUBMIT_OPTS": java_options,
+            "SPARK_LAUNCHER_OPTS": java_options,
+            **(self._airflow.settings if self._airflow else {}),
+            **self._added,
+        }
+
+    def stop(self, *, keep_logs: bool = False) -> None:
+        """Stop everything and remove what it left. May be called more than once."""
+        if self._processes is None:
+            return
+        with self._progress("Stopping the local stack", "stopped"):
+            self._processes.close()
+        self._processes = None
+        if keep_logs:
+            self._say(f"The logs are in {self.logs}")
+        else:
+            shutil.rmtree(self.logs, ignore_errors=True)
+
+    def _start(self) -> None:
+        java = find_java()
+        with self._progress("Looking for the jars of Kafka and Spark", "found"):
+            kafka_jars, self.spark_jars = jars.fetch("kafka"), jars.fetch("spark")
+        self.home = Path(tempfile.mkdtemp(prefix="workorders-"))
+        # Postgres may have to run as another user, who must be able to pass through.
+        self.home.chmod(0o711)
+        (self.home / "tmp").mkdir()
+        shutil.rmtree(self.logs, ignore_errors=True)
+        self.logs.mkdir(parents=True)
+        self._processes = Processes(self.home, self.logs)
+        self.postgres = Postgres(self._processes, self.home)
+        self.kafka = Kafka(self._processes, self.home, java=java, jars=kafka_jars)
+        with ThreadPoolExecutor(2) as pool:
+            parts = [pool.submit(self._start_databases), pool.submit(self._start_kafka)]
+        for part in parts:
+            part.result()
+        if self._with_airflow:
+            self._start_airflow(self._processes)
+
+    def _start_databases(self) -> None:
+        with self._progress("Starting Postgres"):
+            self.postgres.create()
+            self.postgres.create_database(DATABASE)
+            self.postgres.create_database(AIRFLOW_DATABASE)
+        with self._progress("Making the tables of work orders"):
+            schema.upgrade(self.database_url)
+
+    def _start_kafka(self) -> None:
+        with self._progress("Starting Kafka"):
+            self.kafka.create()
+
+    def _start_airflow(self, processes: Processes) -> None:
+        self._airflow = Airflow(
+            self.home,
+            self.logs,
+            metadata_url=self.postgres.url(AIRFLOW_DATABASE, scheme="postgresql+psycopg2"),
+            database_url=self.database_url,
+            kafka_settings=self.kafka_settings,
+            dags_folder=self._dags_folder,
+        )
+        with self._progress("Making Airflow's tables"):
+            self._airflow.create(processes, self.environment())
+        with self._progress("Starting Airflow"):
+            self._airflow.start()
+
+    @contextmanager
+    def _progress(self, what: str, done: str = "ready") -> Iterator[None]:
+        """Say what begins, and how long it took once it is done."""
+        self._say(f"{what} ...")
+        begin = time.monotonic()
+        yield
+        self._say(f"{what} ... {done} in {time.monotonic() - begin:.1f} s")

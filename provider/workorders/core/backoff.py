@@ -1,0 +1,12 @@
+"""How long to wait before the next try: 1, 2, 4 ... 60 seconds, for ever."""
+
+LONGEST_SECONDS = 60
+_DOUBLINGS_TO_LONGEST = 6
+
+
+def delay_seconds(failures: int) -> int:
+    """Return the wait after so many failures in a row; one failure waits one second.
+
+    The exponent is bounded before the power is taken, so that the thousandth failure overflows nothing.
+    """
+    return min(LONGEST_SECONDS, 2 ** min(max(failures - 1, 0), _DOUBLINGS_TO_LONGEST))

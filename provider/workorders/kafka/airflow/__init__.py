@@ -1,0 +1,1 @@
+"""Kafka triggers in Airflow: the sensor, its trigger, the operators and the DAGs."""

@@ -1,0 +1,200 @@
+"""The Airflow trigger that waits for messages, without a worker and without joining a consumer group."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import psycopg
+from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
+
+from workorders.airflow.connections import async_database_url
+from workorders.core.backoff import delay_seconds
+from workorders.core.exceptions import ConfigurationError
+from workorders.core.queries import load_queries
+from workorders.kafka.airflow.connection import async_kafka_settings
+from workorders.kafka.airflow.shared import shared_cluster, shared_database
+from workorders.kafka.ledger import positions_from
+from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
+from workorders.kafka.partitions import Partition
+from workorders.kafka.planning import Position
+from workorders.kafka.waking import Appetite, Backlog, backlog, wakes
+
+_LEDGER = load_queries("workorders.kafka", "sql/ledger.sql")
+_BATCHES = load_queries("workorders.kafka", "sql/batches.sql")
+
+REFRESH_SECONDS = 10.0
+"""How often topics, their partitions and left batches are looked for while nothing else happens."""
+LEFT_BEHIND_SECONDS = 30.0
+"""A planned batch that nobody handed over for so long was left by a listener run that died."""
+
+
+class NewMessagesTrigger(BaseTrigger):
+    """Fires when a trigger's topics hold messages that the ledger does not know yet.
+
+    It only says "look": which offsets a batch takes is decided later, under a database lock. Two triggerers that run it
+    at once do no harm, and neither does one that starts it anew.
+
+    All arguments are plain values, so that a trigger that waits since before an upgrade can still be made.
+
+    Args:
+        trigger_name: name of the trigger in the ledger.
+        topics: names, and regular expressions that begin with `^`.
+        kafka_connection: id of the Airflow Kafka connection.
+        database_connection: id of the Airflow Postgres connection.
+        poll_interval: seconds between two looks.
+        min_messages: how many messages are worth a batch.
+        max_wait: seconds after which fewer messages are worth one as well.
+        rate_limit_per_second: most messages a second; None for no limit.
+        max_messages: most messages of one batch.
+        idle_after: seconds after which the wait ends without messages, so that a listener run does not last for ever.
+    """
+
+    def __init__(
+        self,
+        *,
+        trigger_name: str,
+        topics: list[str],
+        kafka_connection: str = "kafka_default",
+        database_connection: str = "workorders_db",
+        poll_interval: float = 1.0,
+        min_messages: int = 1,
+        max_wait: float = 0.0,
+        rate_limit_per_second: float | None = None,
+        max_messages: int = 100_000,
+        idle_after: float = 3600.0,
+        **_from_another_version: Any,
+    ) -> None:
+        super().__init__()
+        self.trigger_name = trigger_name
+        self.topics = topics
+        self.kafka_connection = kafka_connection
+        self.database_connection = database_connection
+        self.poll_interval = poll_interval
+        self.min_messages = min_messages
+        self.max_wait = max_wait
+        self.rate_limit_per_second = rate_limit_per_second
+        self.max_messages = max_messages
+        self.idle_after = idle_after
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class's path and its arguments."""
+        return (
+            f"{NewMessagesTrigger.__module__}.{NewMessagesTrigger.__qualname__}",
+            {
+                "trigger_name": self.trigger_name,
+                "topics": self.topics,
+                "kafka_connection": self.kafka_connection,
+                "database_connection": self.database_connection,
+                "poll_interval": self.poll_interval,
+                "min_messages": self.min_messages,
+                "max_wait": self.max_wait,
+                "rate_limit_per_second": self.rate_limit_per_second,
+                "max_messages": self.max_messages,
+                "idle_after": self.idle_after,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look until there is something to do, and end the task right here, without starting a worker for it."""
+        self.log.info("Waiting for messages on %s.", ", ".join(self.topics))
+        watch = _Watch(self)
+        deadline = time.monotonic() + self.idle_after
+        failures = 0
+        while time.monotonic() < deadline:
+            try:
+                reason = await watch.look()
+                failures = 0
+            except ConfigurationError as error:
+                self.log.error("%s Nothing was read and nothing was committed.", error)  # noqa: TRY400
+                yield TaskFailedEvent()
+                return
+            except (KafkaUnavailableError, UnknownTopicError, psycopg.Error) as error:
+                failures += 1
+                delay = delay_seconds(failures)
+                self.log.warning("%s Nothing was lost; looking again in %s s.", " ".join(str(error).split()), delay)
+                await asyncio.sleep(delay)
+                continue
+            if reason is not None:
+                self.log.info("%s", reason)
+                yield TaskSuccessEvent()
+                return
+            await asyncio.sleep(self.poll_interval)
+        self.log.info("Nothing came within %.0f s; this run ends without a batch.", self.idle_after)
+        yield TaskSkippedEvent()
+
+    @property
+    def appetite(self) -> Appetite:
+        """When a batch is wanted."""
+        return Appetite(self.min_messages, self.max_wait, self.rate_limit_per_second, self.max_messages)
+
+
+class _Watch:
+    """What one waiting trigger remembers between two looks."""
+
+    def __init__(self, trigger: NewMessagesTrigger) -> None:
+        self._trigger = trigger
+        self._refresh_at = 0.0
+        self._partitions: list[Partition] = []
+        self._ledger: Mapping[Partition, Position] = {}
+        self._idle_ends: dict[Partition, int] | None = None
+        self._waiting_since: float | None = None
+
+    async def look(self) -> str | None:
+        """Return why a batch should be planned now; None when there is no reason.
+
+        The cluster is asked at every look, for it costs one request. The ledger is read only when an end moved since
+        the last look at which nothing waited, or something waits.
+        """
+        cluster = shared_cluster(await async_kafka_settings(self._trigger.kafka_connection))
+        now = time.monotonic()
+        if now >= self._refresh_at:
+            self._partitions = await cluster.partitions(self._trigger.topics)
+            self._idle_ends = None
+            self._refresh_at = now + REFRESH_SECONDS
+            if await self._left_behind():
+                return "A batch was planned and not handed over; it is handed over now."
+        ends = await cluster.last_stable_offsets(self._partitions)
+        if ends == self._idle_ends:
+            return None
+        self._ledger = await self._positions()
+        waiting = backlog(ends, self._ledger)
+        busy = any(position.busy for position in self._ledger.values())
+        self._idle_ends = ends if waiting.empty and not busy else None
+        return await self._decide(waiting, now)
+
+    async def _decide(self, waiting: Backlog, now: float) -> str | None:
+        if waiting.empty:
+            self._waiting_since = None
+            return None
+        self._waiting_since = self._waiting_since or now
+        if not wakes(
+            waiting,
+            self._trigger.appetite,
+            waited_seconds=now - self._waiting_since,
+            seconds_since_last_batch=await self._seconds_since_last_batch(),
+        ):
+            return None
+        if waiting.new:
+            return f"{len(waiting.new)} partitions are new; where to begin is written down now."
+        if waiting.contradictions:
+            places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.contradictions)
+            return f"Kafka and the ledger contradict each other on {places}; a batch will say how."
+        return f"{waiting.offsets:,} offsets wait to be read."
+
+    async def _seconds_since_last_batch(self) -> float | None:
+        if self._trigger.rate_limit_per_second is None:
+            return None
+        rows = await self._fetch(_BATCHES["seconds_since_last_batch_of"])
+        return rows[0][0] if rows else None
+
+    async def _positions(self) -> Mapping[Partition, Position]:
+        return positions_from(await self._fetch(_LEDGER["positions"]))
+
+    async def _left_behind(self) -> bool:
+        rows = await self._fetch(_BATCHES["left_behind"], seconds=LEFT_BEHIND_SECONDS)
+        return bool(rows and rows[0][0])
+
+    async def _fetch(self, query: Any, **arguments: Any) -> list[tuple[Any, ...]]:
+        database = shared_database(await async_database_url(self._trigger.database_connection))
+        return await database.fetch(query, {"trigger": self._trigger.trigger_name, **arguments})

@@ -1,0 +1,201 @@
+"""The Spark application's driver: takes a batch, reads its ranges, and lets the executors create the work orders."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from workorders.core.database import DATABASE_URL_VARIABLE, connect
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.kafka import batches, ledger
+from workorders.kafka.attempt import Attempt, Outcome
+from workorders.core.backoff import delay_seconds
+from workorders.kafka.batches import Batch
+from workorders.kafka.checks import examine
+from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.executor import RESULT_SCHEMA, PartitionIngest, outcomes, sentence
+from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.reader import read
+from workorders.kafka.record import RecordMapping
+from workorders.kafka.report import table
+from workorders.kafka.settings import client_settings, java_settings
+
+KAFKA_VARIABLE = "WORKORDERS_KAFKA"
+"""Environment variable with the librdkafka settings as a JSON object."""
+
+_SESSION_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # A second attempt at a task while the first still runs would only be fenced; it costs a read for nothing.
+    "spark.speculation": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Bounds the memory of the executors' Python workers, however large the messages are.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16MB",
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Connections:
+    """Where Postgres and Kafka are, secrets included: without a repr, and never logged."""
+
+    database_url: str
+    kafka: Mapping[str, str]
+
+    @classmethod
+    def from_environment(cls) -> "Connections":
+        """Read them from the process's environment, the one way on which no log or page shows them.
+
+        Raises:
+            ConfigurationError: a variable is not set.
+        """
+        try:
+            return cls(os.environ[DATABASE_URL_VARIABLE], json.loads(os.environ[KAFKA_VARIABLE]))
+        except KeyError as error:
+            raise ConfigurationError(f"The environment variable {error.args[0]} is not set.") from error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one attempt at one batch; 0 when every range is ingested."""
+    parser = argparse.ArgumentParser(description="Create the work orders of one planned batch.")
+    parser.add_argument("--batch", type=int, required=True, help="number of the batch")
+    parser.add_argument("--epoch", type=int, help="epoch of this attempt; taken anew when left out")
+    given = parser.parse_args(arguments)
+    try:
+        connections = Connections.from_environment()
+        results = ingest_batch(connections, given.batch, given.epoch)
+    except WorkOrdersError as error:
+        print(f"Batch {given.batch}: {error}", flush=True)  # noqa: T201 - the task's log is this process's output
+        return 1
+    print(table(results), flush=True)  # noqa: T201
+    errors = [result.error for result in results if result.error is not None]
+    for error in errors:
+        print(error, flush=True)  # noqa: T201
+    return 1 if errors else 0
+
+
+def ingest_batch(connections: Connections, batch_id: int, epoch: int | None) -> list[Outcome]:
+    """Make one attempt at a batch and return what became of each of its ranges.
+
+    A range that fails is written down in the ledger with its reason; the others are committed all the same.
+
+    Raises:
+        UnknownBatchError: there is no such batch.
+        KafkaUnavailableError: the cluster did not answer.
+        psycopg.Error: the database failed outside the ranges' own transactions.
+    """
+    with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
+        attempt_epoch = ledger.take_epoch(connection, batch_id) if epoch is None else epoch
+        batch = batches.load(connection, batch_id)
+    logs = run(_logs(connections, batch))
+    begins, refusals = examine(batch.ranges, logs)
+    attempts = [
+        Attempt(
+            batch_id=batch.id,
+            trigger=batch.trigger,
+            range=part.range,
+            epoch=attempt_epoch,
+            read_from=begins[part.range.partition],
+            replayed=(part.created or 0) + (part.rejected or 0) if part.finished else None,
+        )
+        for part in batch.ranges
+        if part.range.partition in begins
+    ]
+    results = [
+        Outcome(part.range, batches.Created(), 0.0, sentence(part.range, refusals[part.range.partition]))
+        for part in batch.ranges
+        if part.range.partition in refusals
+    ]
+    results += _Job(connections, batch).ingest(attempts)
+    return _settle(connections, batch, attempt_epoch, results)
+
+
+async def _logs(connections: Connections, batch: Batch) -> dict[Partition, PartitionOffsets]:
+    cluster = Cluster(client_settings(connections.kafka))
+    topics = sorted({part.range.partition.topic for part in batch.ranges})
+    wanted = {(part.range.partition.topic, part.range.partition.partition) for part in batch.ranges}
+    there = [part for part in await cluster.partitions(topics) if (part.topic, part.partition) in wanted]
+    return {log.partition: log for log in await cluster.offsets(there)}
+
+
+class _Job:
+    """Runs the ranges of one batch through Spark."""
+
+    def __init__(self, connections: Connections, batch: Batch) -> None:
+        self._connections = connections
+        self._definition = KafkaTriggerDefinition.model_validate(batch.definition)
+        self._spark: SparkSession | None = None
+
+    def ingest(self, attempts: Sequence[Attempt]) -> list[Outcome]:
+        """Ingest the ranges together; one at a time if Spark's own reader fails, so that one cannot fail the others."""
+        task = self._task(attempts)
+        readable = [attempt for attempt in attempts if attempt.read_from < attempt.range.end]
+        try:
+            found = self._run(task, readable)
+        except PySparkException as error:
+            if len(readable) == 1:
+                return [Outcome(readable[0].range, batches.Created(), 0.0, sentence(readable[0].range, error))]
+            return [outcome for attempt in attempts for outcome in self.ingest([attempt])]
+        # Spark read to the end and reported no message: all of the range is aborted, compacted or markers.
+        invisible = [attempt for attempt in attempts if attempt.range not in {outcome.range for outcome in found}]
+        return found + [task.ingest(attempt, iter(())) for attempt in invisible]
+
+    def _task(self, attempts: Sequence[Attempt]) -> PartitionIngest:
+        return PartitionIngest(
+            self._connections.database_url,
+            client_settings(self._connections.kafka),
+            RecordMapping.of(self._definition),
+            attempts,
+        )
+
+    def _run(self, task: PartitionIngest, attempts: Sequence[Attempt]) -> list[Outcome]:
+        if not attempts:
+            return []
+        messages = read(self._session(), java_settings(self._connections.kafka), attempts)
+        rows = messages.mapInArrow(task, RESULT_SCHEMA).collect()
+        return outcomes([row.asDict() for row in rows], attempts)
+
+    def _session(self) -> SparkSession:
+        if self._spark is None:
+            builder = SparkSession.builder.appName("workorders")
+            for name, value in _SESSION_SETTINGS.items():
+                builder = builder.config(name, value)
+            self._spark = builder.getOrCreate()
+        return self._spark
+
+
+def _settle(connections: Connections, batch: Batch, epoch: int, results: Sequence[Outcome]) -> list[Outcome]:
+    """Ask the database what is finished, which alone knows it, and write the stalls down."""
+    with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
+        before = {part.range for part in batch.ranges if part.finished}
+        finished = {part.range: part for part in batches.load(connection, batch.id).ranges if part.finished}
+        attempts = {
+            (row.topic, row.partition): row.attempts for row in ledger.status(connection, batch.trigger.name)
+        }
+        settled: list[Outcome] = []
+        for result in results:
+            part = finished.get(result.range)
+            if result.error is not None and part is not None and result.range not in before:
+                # The connection broke while COMMIT was under way, or Spark lost the answer: the commit did happen.
+                settled.append(
+                    Outcome(result.range, batches.Created(part.created or 0, part.rejected or 0, 0), result.seconds)
+                )
+                continue
+            settled.append(result)
+            if result.error is not None:
+                partition = result.range.partition
+                delay = delay_seconds(attempts.get((partition.topic, partition.partition), 1))
+                ledger.stall(
+                    connection, batch.trigger, partition, epoch=epoch, error=result.error, delay_seconds=delay
+                )
+    return settled
+
+
+if __name__ == "__main__":
+    sys.exit(main())

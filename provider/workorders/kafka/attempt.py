@@ -1,0 +1,38 @@
+"""One attempt at one range: what the executor is told, and what it answers. Both travel through Spark."""
+
+from dataclasses import dataclass
+
+from workorders.core.triggers import Trigger
+from workorders.core.work_orders import Created
+from workorders.kafka.partitions import OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt at one range of a batch."""
+
+    batch_id: int
+    trigger: Trigger
+    range: OffsetRange
+    epoch: int
+    """The attempt's number; an attempt with an older one changes nothing."""
+    read_from: int
+    """Where reading begins: the range's start, or behind it where a replay finds that Kafka deleted the beginning."""
+    replayed: int | None = None
+    """How many work orders the first ingest made; None for a range that was never ingested."""
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether the range was ingested before."""
+        return self.replayed is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one range in one attempt."""
+
+    range: OffsetRange
+    created: Created
+    seconds: float
+    error: str | None = None
+    """One plain sentence; None when the range is ingested."""

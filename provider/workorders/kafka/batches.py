@@ -1,0 +1,172 @@
+"""Batches: immutable lists of offset ranges, recorded before anybody reads them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import class_row
+
+from workorders.core.database import Connection
+from workorders.core.queries import load_queries
+from workorders.core.triggers import Trigger
+from workorders.core.work_orders import Created
+from workorders.kafka.exceptions import FencedError, UnknownBatchError
+from workorders.kafka.partitions import OffsetRange, Partition
+
+_QUERIES = load_queries("workorders.kafka", "sql/batches.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRange:
+    """One range of a batch, and what became of it."""
+
+    range: OffsetRange
+    finished_at: datetime | None
+    created: int | None
+    """Work orders with an input that the first ingest made; None while unfinished."""
+    rejected: int | None
+    """Rejected work orders that the first ingest made; None while unfinished."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the range's messages all have their work orders, so that a further ingest is a replay."""
+        return self.finished_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A planned batch with its ranges, sorted by topic and partition."""
+
+    id: int
+    trigger: Trigger
+    definition: Mapping[str, Any]
+    """The trigger's definition as it is now, not as it was when the batch was planned."""
+    planned_at: datetime
+    handed_over_at: datetime | None
+    ranges: tuple[BatchRange, ...]
+
+    @property
+    def label(self) -> str:
+        """Return the ranges in words, which is the note that people see: `orders 0 [100, 2100), orders 1 [7, 9)`."""
+        return ", ".join(str(part.range) for part in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSummary:
+    """A batch in one line."""
+
+    id: int
+    trigger: str
+    planned_at: datetime
+    handed_over_at: datetime | None
+    finished_at: datetime | None
+    partitions: int
+    created: int
+    rejected: int
+
+
+def create(connection: Connection, trigger: Trigger, ranges: Sequence[OffsetRange]) -> int:
+    """Record a batch, and return its number.
+
+    Raises:
+        psycopg.errors.UniqueViolation: a partition is in an unfinished batch already.
+    """
+    row = connection.execute(_QUERIES["insert_batch"], {"trigger_id": trigger.id}).fetchone()
+    if row is None:  # cannot be: an INSERT ... RETURNING without conflict clause returns its row
+        raise LookupError("kafka_batches")
+    batch_id = int(row[0])
+    for range_ in ranges:
+        connection.execute(
+            _QUERIES["insert_range"],
+            {
+                "batch_id": batch_id,
+                "trigger_id": trigger.id,
+                "topic": range_.partition.topic,
+                "partition": range_.partition.partition,
+                "topic_id": range_.partition.topic_id,
+                "start_offset": range_.start,
+                "end_offset": range_.end,
+            },
+        )
+    return batch_id
+
+
+def load(connection: Connection, batch_id: int) -> Batch:
+    """Return the batch of that number.
+
+    Raises:
+        UnknownBatchError: there is none.
+    """
+    row = connection.execute(_QUERIES["batch"], {"batch_id": batch_id}).fetchone()
+    if row is None:
+        raise UnknownBatchError(f"There is no batch {batch_id} in this database; see `workorders batches list`.")
+    id_, planned_at, handed_over_at, trigger_id, name, type_, workflow_id, workflow, definition = row
+    ranges = tuple(
+        BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), finished_at, created, rejected)
+        for topic, partition, topic_id, start, end, finished_at, created, rejected in connection.execute(
+            _QUERIES["ranges"], {"batch_id": batch_id}
+        )
+    )
+    return Batch(
+        id_, Trigger(trigger_id, name, type_, workflow_id, workflow), definition, planned_at, handed_over_at, ranges
+    )
+
+
+def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created) -> None:
+    """Write down that a range is ingested, once.
+
+    Raises:
+        FencedError: somebody finished it before; the caller must roll back.
+    """
+    finished = connection.execute(
+        _QUERIES["finish_range"],
+        {
+            "batch_id": batch_id,
+            "topic": range_.partition.topic,
+            "partition": range_.partition.partition,
+            "created": created.created,
+            "rejected": created.rejected,
+        },
+    ).rowcount
+    if finished != 1:
+        raise FencedError(f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here.")
+
+
+def not_handed_over(connection: Connection, trigger: Trigger) -> list[int]:
+    """Return the unfinished batches for which no ingest run is known yet, oldest first."""
+    return [row[0] for row in connection.execute(_QUERIES["not_handed_over"], {"trigger_id": trigger.id})]
+
+
+def left_behind(connection: Connection, trigger: str, seconds: float) -> bool:
+    """Return whether a batch has waited for its hand-over longer than that."""
+    row = connection.execute(_QUERIES["left_behind"], {"trigger": trigger, "seconds": seconds}).fetchone()
+    return bool(row and row[0])
+
+
+def mark_handed_over(connection: Connection, batch_ids: Iterable[int]) -> None:
+    """Write down that the ingest runs of these batches exist."""
+    connection.execute(_QUERIES["mark_handed_over"], {"batch_ids": list(batch_ids)})
+
+
+def seconds_since_last(connection: Connection, trigger: Trigger) -> float | None:
+    """Return how long ago the trigger's last batch was planned, by the database's clock; None when there is none."""
+    row = connection.execute(_QUERIES["seconds_since_last_batch"], {"trigger_id": trigger.id}).fetchone()
+    return None if row is None else row[0]
+
+
+def summaries(
+    connection: Connection, trigger: str | None = None, *, before: int | None = None, limit: int = 50
+) -> list[BatchSummary]:
+    """Return batches, newest first; `before` is the number to go on from."""
+    with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
+        return cursor.execute(_QUERIES["batches"], {"trigger": trigger, "before": before, "limit": limit}).fetchall()
+
+
+def count_work_orders(connection: Connection, trigger: Trigger, stream: str, start: int, end: int) -> int:
+    """Return how many work orders a stream has in `[start, end)`."""
+    row = connection.execute(
+        _QUERIES["count_in_range"],
+        {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end},
+    ).fetchone()
+    return 0 if row is None else int(row[0])

@@ -1,0 +1,209 @@
+"""Questions to a Kafka cluster: topics, offsets, a group's positions. Joins no consumer group.
+
+Asynchronous, for the triggerer asks for hundreds of triggers at once; `run` serves the callers that are not.
+"""
+
+import asyncio
+import concurrent.futures
+import re
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, KafkaUnavailableError, UnknownTopicError
+from workorders.kafka.fields import REGEX_MARK
+from workorders.kafka.partitions import Partition, PartitionOffsets
+
+T = TypeVar("T")
+
+REQUEST_TIMEOUT_SECONDS = 15.0
+
+_REFUSALS = frozenset(
+    {
+        KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's own error codes carry the underscore
+        KafkaError._SSL,  # noqa: SLF001
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+    }
+)
+_MEMBERS = frozenset(
+    {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS}
+)
+_UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001
+
+
+def run(question: Coroutine[Any, Any, T]) -> T:
+    """Ask one question from code that is not asynchronous."""
+    return asyncio.run(question)
+
+
+class Cluster:
+    """One Kafka cluster, asked through one client; any number of triggers may share it."""
+
+    def __init__(self, settings: Mapping[str, str], *, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS) -> None:
+        """Connect lazily.
+
+        Args:
+            settings: librdkafka settings, ready for an administration client.
+            timeout_seconds: limit of one request.
+        """
+        self._servers = settings.get("bootstrap.servers", "")
+        self._timeout = timeout_seconds
+        self._refusal: KafkaError | None = None
+        self._client = AdminClient({**settings, "error_cb": self._remember})
+
+    def _remember(self, error: KafkaError) -> None:
+        if error.code() in _REFUSALS:
+            self._refusal = error
+
+    async def partitions(self, subscriptions: Sequence[str]) -> list[Partition]:
+        """Return every partition of the topics that match; a regular expression may match none.
+
+        Raises:
+            UnknownTopicError: a topic given by its full name does not exist.
+        """
+        names = [name for name in subscriptions if not name.startswith(REGEX_MARK)]
+        patterns = [name for name in subscriptions if name.startswith(REGEX_MARK)]
+        if patterns:
+            names = sorted({*names, *await self._matching(patterns)})
+        if not names:
+            return []
+        futures = self._client.describe_topics(TopicCollection(names), request_timeout=self._timeout)
+        descriptions = await self._all(futures.values())
+        return [
+            Partition(topic.name, partition.id, str(topic.topic_id))
+            for topic in descriptions
+            for partition in topic.partitions
+        ]
+
+    async def _matching(self, patterns: Iterable[str]) -> list[str]:
+        compiled = [re.compile(pattern) for pattern in patterns]
+        try:
+            # The only question that librdkafka answers by blocking alone.
+            metadata = await asyncio.to_thread(self._client.list_topics, timeout=self._timeout)
+        except KafkaException as error:
+            raise self._explain(error) from error
+        return [
+            name
+            for name in metadata.topics
+            if not name.startswith("__") and any(pattern.match(name) for pattern in compiled)
+        ]
+
+    async def last_stable_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the end of what `read_committed` readers may see, a partition."""
+        return await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+
+    async def offsets(self, partitions: Sequence[Partition]) -> list[PartitionOffsets]:
+        """Return the beginning and both ends of each partition."""
+        starts, stables, ends = await asyncio.gather(
+            self._list_offsets(partitions, OffsetSpec.earliest(), IsolationLevel.READ_COMMITTED),
+            self.last_stable_offsets(partitions),
+            self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED),
+        )
+        return [PartitionOffsets(part, starts[part], stables[part], ends[part]) for part in partitions]
+
+    async def offsets_at(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int | None]:
+        """Return the first offset whose message is not older than the timestamp; None where there is no such message.
+
+        Args:
+            partitions: where to look.
+            timestamp_ms: Unix time in milliseconds.
+        """
+        found = await self._list_offsets(
+            partitions, OffsetSpec.for_timestamp(timestamp_ms), IsolationLevel.READ_COMMITTED
+        )
+        return {part: offset if offset >= 0 else None for part, offset in found.items()}
+
+    async def _list_offsets(
+        self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: IsolationLevel
+    ) -> dict[Partition, int]:
+        wanted = {TopicPartition(part.topic, part.partition): part for part in partitions}
+        if not wanted:
+            return {}
+        futures = self._client.list_offsets(
+            dict.fromkeys(wanted, spec), isolation_level=isolation, request_timeout=self._timeout
+        )
+        results = await self._all(futures.values())
+        return {wanted[key]: result.offset for key, result in zip(futures, results, strict=True)}
+
+    async def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int | None]:
+        """Return the group's committed offsets; None where it has none."""
+        wanted = {(part.topic, part.partition): part for part in partitions}
+        if not wanted:
+            return {}
+        request = ConsumerGroupTopicPartitions(group, [TopicPartition(*key) for key in wanted])
+        futures = self._client.list_consumer_group_offsets([request], request_timeout=self._timeout)
+        (answer,) = await self._all(futures.values())
+        return {
+            wanted[found.topic, found.partition]: found.offset if found.offset >= 0 else None
+            for found in answer.topic_partitions
+        }
+
+    async def commit(self, group: str, positions: Mapping[Partition, int]) -> None:
+        """Write the group's offsets, without joining it.
+
+        Raises:
+            GroupCommitError: the group has members of its own, or the broker refused a partition.
+        """
+        if not positions:
+            return
+        offsets = [TopicPartition(part.topic, part.partition, offset) for part, offset in positions.items()]
+        futures = self._client.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, offsets)], request_timeout=self._timeout
+        )
+        try:
+            (answer,) = await asyncio.gather(*map(asyncio.wrap_future, futures.values()))
+        except KafkaException as error:
+            if _error(error).code() not in _MEMBERS:
+                raise self._explain(error) from error
+            raise GroupCommitError(_commit_sentence(group, str(_error(error).str()))) from error
+        # A live member does not make the call raise: the error stands on each partition of the answer.
+        refused = [found for found in answer.topic_partitions if found.error is not None]
+        if refused:
+            places = ", ".join(f"{found.topic} {found.partition}: {found.error.str()}" for found in refused)
+            raise GroupCommitError(_commit_sentence(group, places))
+
+    async def _all(self, futures: Iterable["concurrent.futures.Future[Any]"]) -> list[Any]:
+        waiting: list[Awaitable[Any]] = [asyncio.wrap_future(future) for future in futures]
+        try:
+            return list(await asyncio.gather(*waiting))
+        except KafkaException as error:
+            raise self._explain(error) from error
+
+    def _explain(self, exception: KafkaException) -> Exception:
+        self._client.poll(0)  # serves the callback that remembers why connections fail
+        error = _error(exception)
+        if error.code() in _UNKNOWN_TOPIC:
+            return UnknownTopicError(f"Kafka at {self._servers} does not have the topic: {error.str()}.")
+        if error.code() in _REFUSALS:
+            self._refusal = error
+        if self._refusal is not None:
+            return KafkaRefusedError(
+                f"Kafka at {self._servers} refused us: {self._refusal.str()}; "
+                f"check the credentials and permissions of the Airflow Kafka connection."
+            )
+        return KafkaUnavailableError(f"Kafka at {self._servers} did not answer: {error.str()}.")
+
+
+def _error(exception: KafkaException) -> KafkaError:
+    error: KafkaError = exception.args[0]
+    return error
+
+
+def _commit_sentence(group: str, reason: str) -> str:
+    return (
+        f"The offsets of consumer group {group} could not be committed: {reason}. The work orders are safe in the "
+        f"ledger, which does not depend on the group; stop the other consumers of this group, then clear this task."
+    )

@@ -1,0 +1,55 @@
+"""What can go wrong between Kafka and the ledger, by name."""
+
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+
+
+class KafkaUnavailableError(WorkOrdersError):
+    """No broker answered in time; asking again later is right."""
+
+
+class KafkaRefusedError(ConfigurationError):
+    """The cluster refused us (credentials, certificate, permission): waiting does not help, a person must."""
+
+
+class UnknownTopicError(WorkOrdersError):
+    """A topic that a trigger names is not in the cluster."""
+
+
+class GroupCommitError(WorkOrdersError):
+    """The consumer group's offsets could not be written; the ledger is right all the same."""
+
+
+class UnknownBatchError(WorkOrdersError, LookupError):
+    """There is no batch of that number."""
+
+
+class StalledError(WorkOrdersError):
+    """Ranges of a batch could not be ingested now; the text ends with one sentence a range."""
+
+
+class RangeError(WorkOrdersError):
+    """Base of what stops one range; nothing of it was committed."""
+
+
+class FencedError(RangeError):
+    """A newer attempt took over; this one changed nothing and must not be repeated."""
+
+
+class LedgerConflictError(RangeError):
+    """The ledger stands inside the range, which no order of events allows; a person must look."""
+
+
+class DataLostError(RangeError):
+    """Kafka no longer has messages that have no work order."""
+
+
+class TopicRecreatedError(RangeError):
+    """The topic was deleted and made again: its offsets mean other messages now."""
+
+
+class IncompleteReadError(RangeError):
+    """The reader ended before the end of the range."""
+
+
+class UnexpectedMessageError(RangeError):
+    """The reader delivered a message from outside the range or out of order."""

@@ -1,0 +1,129 @@
+"""What runs in Spark's Python workers: the messages of one partition become work orders in one transaction."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+
+import pyarrow
+
+from workorders.core.database import connect
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.items import Item
+from workorders.core.work_orders import Created
+from workorders.kafka.attempt import Attempt, Outcome
+from workorders.kafka.ingest import ingest
+from workorders.kafka.ledger import stream_name
+from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.range_end import prove_end
+from workorders.kafka.record import RecordMapping
+
+RESULT_SCHEMA = (
+    "topic string, partition int, created long, rejected long, already_there long, seconds double, error string"
+)
+# The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, that is after its commit.
+_ARROW_SCHEMA = pyarrow.schema(
+    [
+        ("topic", pyarrow.string()),
+        ("partition", pyarrow.int32()),
+        ("created", pyarrow.int64()),
+        ("rejected", pyarrow.int64()),
+        ("already_there", pyarrow.int64()),
+        ("seconds", pyarrow.float64()),
+        ("error", pyarrow.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PartitionIngest:
+    """The function that Spark calls for each of its partitions; it travels to the executors by pickling.
+
+    Without a repr, since it carries the connections' secrets.
+    """
+
+    database_url: str
+    kafka_settings: Mapping[str, str]
+    mapping: RecordMapping
+    attempts: Sequence[Attempt]
+
+    def __call__(self, record_batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        """Ingest one Kafka partition and yield one row of RESULT_SCHEMA; nothing for a partition without messages.
+
+        A failure is returned and not raised, for an exception would make Spark cancel the other partitions' tasks.
+        """
+        first = next((batch for batch in record_batches if batch.num_rows), None)
+        if first is None:
+            return
+        attempt = self._attempt(first["topic"][0].as_py(), first["partition"][0].as_py())
+        outcome = self.ingest(attempt, chain([first], record_batches))
+        yield _row(outcome)
+
+    def ingest(self, attempt: Attempt, record_batches: Iterator[pyarrow.RecordBatch]) -> Outcome:
+        """Ingest one range on a connection of its own, and say what became of it."""
+        begun = time.monotonic()
+        created, error = Created(), None
+        try:
+            with connect(self.database_url, application_name=f"workorders batch {attempt.batch_id}") as connection:
+                created = ingest(
+                    connection,
+                    attempt,
+                    self._items(attempt, record_batches),
+                    partial(prove_end, self.kafka_settings, attempt.range),
+                )
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it concerns this partition alone and is reported
+            error = sentence(attempt.range, failure)
+        return Outcome(attempt.range, created, time.monotonic() - begun, error)
+
+    def _items(self, attempt: Attempt, record_batches: Iterator[pyarrow.RecordBatch]) -> Iterator[Item]:
+        stream = stream_name(attempt.range.partition)
+        for batch in record_batches:
+            yield from self.mapping.items(batch, stream)
+
+    def _attempt(self, topic: str, partition: int) -> Attempt:
+        return next(
+            attempt
+            for attempt in self.attempts
+            if (attempt.range.partition.topic, attempt.range.partition.partition) == (topic, partition)
+        )
+
+
+def sentence(range_: OffsetRange, failure: BaseException) -> str:
+    """Return a failure as one plain line; our own exceptions say it all, others get the place."""
+    text = " ".join(str(failure).split())
+    if isinstance(failure, WorkOrdersError):
+        return text
+    return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."
+
+
+def outcomes(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) -> list[Outcome]:
+    """Turn the rows of RESULT_SCHEMA back into outcomes."""
+    ranges = {(attempt.range.partition.topic, attempt.range.partition.partition): attempt.range for attempt in attempts}
+    return [
+        Outcome(
+            ranges[row["topic"], row["partition"]],  # type: ignore[index]
+            Created(row["created"], row["rejected"], row["already_there"]),  # type: ignore[arg-type]
+            row["seconds"],  # type: ignore[arg-type]
+            row["error"],  # type: ignore[arg-type]
+        )
+        for row in rows
+    ]
+
+
+def _row(outcome: Outcome) -> pyarrow.RecordBatch:
+    partition = outcome.range.partition
+    return pyarrow.RecordBatch.from_pylist(
+        [
+            {
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "created": outcome.created.created,
+                "rejected": outcome.created.rejected,
+                "already_there": outcome.created.already_there,
+                "seconds": outcome.seconds,
+                "error": outcome.error,
+            }
+        ],
+        schema=_ARROW_SCHEMA,
+    )

@@ -1,0 +1,124 @@
+"""Turns the messages of one range into work orders and moves the ledger, in one Postgres transaction."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from workorders.core.database import Connection
+from workorders.core.items import Item
+from workorders.core.work_orders import Created, create_for
+from workorders.kafka import batches, ledger
+from workorders.kafka.attempt import Attempt
+from workorders.kafka.exceptions import (
+    DataLostError,
+    FencedError,
+    LedgerConflictError,
+    TopicRecreatedError,
+    UnexpectedMessageError,
+)
+
+ProveEnd = Callable[[int], None]
+
+
+class _Watch:
+    """Passes items on and keeps what is needed to prove that they are the range's, whole and in order."""
+
+    def __init__(self, attempt: Attempt, items: Iterable[Item]) -> None:
+        self._attempt = attempt
+        self._items = items
+        self.next_offset = attempt.read_from
+        self.messages = 0
+        self.bytes = 0
+
+    def __iter__(self) -> Iterator[Item]:
+        range_ = self._attempt.range
+        for item in self._items:
+            position = item.position
+            if position is None or not self.next_offset <= position < range_.end:
+                raise UnexpectedMessageError(
+                    f"{self._attempt.trigger.name}: the reader of {range_} delivered offset {position} where "
+                    f"[{self.next_offset}, {range_.end}) was due; nothing was committed there."
+                )
+            self.next_offset = position + 1
+            self.messages += 1
+            self.bytes += len(item.request) + len(item.body or item.raw or b"")
+            yield item
+
+    @property
+    def mean_message_bytes(self) -> float | None:
+        return self.bytes / self.messages if self.messages else None
+
+
+def ingest(connection: Connection, attempt: Attempt, items: Iterable[Item], prove_end: ProveEnd) -> Created:
+    """Create the work orders of one range, exactly once, and commit.
+
+    Args:
+        connection: of its own to this call; no transaction is open on it.
+        attempt: what to ingest, and under which epoch.
+        items: the range's visible messages, in the order of their offsets.
+        prove_end: called with the offset behind the last item when that is not the range's end. It returns when a
+            `read_committed` reader finds nothing between there and the end, and raises otherwise.
+
+    Returns:
+        The counts of this attempt.
+
+    Raises:
+        RangeError: nothing was committed, and why.
+        psycopg.Error: the database failed; nothing was committed, unless the connection broke during the commit
+            itself: then the ledger tells.
+    """
+    if attempt.is_replay:
+        return _replay(connection, attempt, items, prove_end)
+    watch = _Watch(attempt, items)
+    with connection.transaction():
+        _require_turn(connection, attempt)
+        created = create_for(connection, attempt.trigger, watch, fresh=True)
+        _require_whole(watch, attempt, prove_end)
+        ledger.move(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)
+        batches.finish(connection, attempt.batch_id, attempt.range, created)
+    return created
+
+
+def _replay(connection: Connection, attempt: Attempt, items: Iterable[Item], prove_end: ProveEnd) -> Created:
+    """Insert what is missing and move nothing: the ledger is past this range, and another batch may hold the partition."""
+    watch = _Watch(attempt, items)
+    with connection.transaction():
+        created = create_for(connection, attempt.trigger, watch, fresh=False)
+        _require_whole(watch, attempt, prove_end)
+        missing = _missing_after_replay(connection, attempt)
+    if missing > 0:
+        range_ = attempt.range
+        raise DataLostError(
+            f"{attempt.trigger.name}: {missing} of the {attempt.replayed} messages of {range_} have no work order any "
+            f"more and cannot be restored, for Kafka begins at offset {attempt.read_from} now; all others are there."
+        )
+    return created
+
+
+def _missing_after_replay(connection: Connection, attempt: Attempt) -> int:
+    range_ = attempt.range
+    stream = ledger.stream_name(range_.partition)
+    there = batches.count_work_orders(connection, attempt.trigger, stream, range_.start, range_.end)
+    return (attempt.replayed or 0) - there
+
+
+def _require_turn(connection: Connection, attempt: Attempt) -> None:
+    range_ = attempt.range
+    locked = ledger.lock(connection, attempt.trigger, range_.partition)
+    where = f"{attempt.trigger.name}: {range_}"
+    if locked.epoch != attempt.epoch:
+        raise FencedError(
+            f"{where}: this attempt (epoch {attempt.epoch}) was fenced by a newer one (epoch {locked.epoch}); "
+            f"nothing was committed here."
+        )
+    if locked.topic_id != range_.partition.topic_id:
+        raise TopicRecreatedError(f"{where}: the ledger follows another topic of that name now; nothing was committed.")
+    if locked.next_offset != range_.start:
+        raise LedgerConflictError(
+            f"{where}: the ledger stands at {locked.next_offset} and not at the range's start; nothing was committed."
+        )
+
+
+def _require_whole(watch: _Watch, attempt: Attempt, prove_end: ProveEnd) -> None:
+    # Spark's stream into Python ends in the same way when its reader fails as when it is done (seen on 4.2.0): the end
+    # of the input proves nothing, so the last offset must, or a look at what lies behind it.
+    if watch.next_offset < attempt.range.end:
+        prove_end(watch.next_offset)

@@ -1,0 +1,166 @@
+"""The ledger: how far each partition of a trigger was read. It is the truth; Kafka's committed offset follows it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import class_row
+
+from workorders.core.database import Connection
+from workorders.core.queries import load_queries
+from workorders.core.triggers import Trigger, stream_id
+from workorders.kafka.exceptions import FencedError
+from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.planning import Position
+
+_QUERIES = load_queries("workorders.kafka", "sql/ledger.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class LockedPosition:
+    """A ledger row under the lock of the caller's transaction."""
+
+    next_offset: int
+    epoch: int
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """A ledger row with the batch that holds the partition, as `workorders status` shows it."""
+
+    trigger: str
+    topic: str
+    partition: int
+    topic_id: str
+    next_offset: int
+    status: str
+    status_since: datetime
+    attempts: int
+    next_attempt_at: datetime | None
+    last_error: str | None
+    batch_id: int | None
+    batch_start: int | None
+    batch_end: int | None
+
+
+def stream_name(partition: Partition) -> str:
+    """Return the core's name of a partition. The topic id is in it, for a recreated topic's offsets mean other events."""
+    return f"{partition.topic}/{partition.partition}@{partition.topic_id}"
+
+
+def lock_trigger(connection: Connection, trigger: Trigger) -> None:
+    """Let no other planner of this trigger work until the transaction ends."""
+    connection.execute(_QUERIES["lock_trigger"], {"trigger_id": trigger.id})
+
+
+def positions(connection: Connection, trigger: str) -> dict[Partition, Position]:
+    """Return every position of the trigger of that name; none when the trigger never planned a batch."""
+    return positions_from(connection.execute(_QUERIES["positions"], {"trigger": trigger}))
+
+
+def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
+    """Return the positions in rows of the query `positions`, which the triggerer runs on a connection of its own."""
+    found = (
+        Position(Partition(topic, partition, topic_id), next_offset, busy, mean_message_bytes)
+        for topic, partition, topic_id, next_offset, mean_message_bytes, busy in rows
+    )
+    return {position.partition: position for position in found}
+
+
+def insert(connection: Connection, trigger: Trigger, partition: Partition, offset: int) -> None:
+    """Write down where reading of a partition begins."""
+    connection.execute(
+        _QUERIES["insert_position"],
+        {
+            "trigger_id": trigger.id,
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "topic_id": partition.topic_id,
+            "stream_id": stream_id(connection, trigger, stream_name(partition)),
+            "offset": offset,
+        },
+    )
+
+
+def take_epoch(connection: Connection, batch_id: int) -> int:
+    """Begin a new attempt at a batch: whoever holds an older epoch of its unfinished partitions is fenced from now on."""
+    row = connection.execute(_QUERIES["next_epoch"]).fetchone()
+    if row is None:  # cannot be: nextval returns a row
+        raise LookupError("kafka_epochs")
+    connection.execute(_QUERIES["take_epoch"], {"epoch": row[0], "batch_id": batch_id})
+    return int(row[0])
+
+
+def lock(connection: Connection, trigger: Trigger, partition: Partition) -> LockedPosition:
+    """Return the ledger row, locked until the transaction ends.
+
+    Raises:
+        FencedError: the row is gone, so somebody took the partition away from this trigger.
+    """
+    row = connection.execute(_QUERIES["lock_position"], _key(trigger, partition)).fetchone()
+    if row is None:
+        raise FencedError(
+            f"{trigger.name}: {partition.topic} {partition.partition} is no longer in the ledger; nothing was committed."
+        )
+    return LockedPosition(*row)
+
+
+def move(
+    connection: Connection, trigger: Trigger, range_: OffsetRange, epoch: int, mean_message_bytes: float | None
+) -> None:
+    """Move the ledger from the range's start to its end, by compare and set.
+
+    Raises:
+        FencedError: the ledger is not at the start, or belongs to another attempt; the caller must roll back.
+    """
+    moved = connection.execute(
+        _QUERIES["move"],
+        {
+            **_key(trigger, range_.partition),
+            "start_offset": range_.start,
+            "end_offset": range_.end,
+            "epoch": epoch,
+            "mean_message_bytes": mean_message_bytes,
+        },
+    ).rowcount
+    if moved != 1:
+        raise FencedError(f"{trigger.name}: {range_} was taken over by a newer attempt; nothing was committed here.")
+
+
+def stall(
+    connection: Connection, trigger: Trigger, partition: Partition, *, epoch: int, error: str, delay_seconds: float
+) -> None:
+    """Write down why a partition stands still and when the next try is. An older attempt than the newest says nothing."""
+    connection.execute(
+        _QUERIES["stall"],
+        {**_key(trigger, partition), "epoch": epoch, "error": error, "delay_seconds": delay_seconds},
+    )
+
+
+def lock_commits(connection: Connection, trigger_id: int) -> None:
+    """Let no other commit to this trigger's consumer group happen until the transaction ends."""
+    connection.execute(_QUERIES["lock_commits"], {"trigger_id": trigger_id})
+
+
+def positions_of_batch(connection: Connection, batch_id: int) -> dict[Partition, int]:
+    """Return where the ledger stands now on the partitions of a batch."""
+    cursor = connection.execute(_QUERIES["positions_of_batch"], {"batch_id": batch_id})
+    return {Partition(topic, partition, topic_id): offset for topic, partition, topic_id, offset in cursor}
+
+
+def status(connection: Connection, trigger: str | None = None) -> list[PartitionStatus]:
+    """Return every ledger row, or those of one trigger, sorted by trigger, topic and partition."""
+    with connection.cursor(row_factory=class_row(PartitionStatus)) as cursor:
+        return cursor.execute(_QUERIES["status"], {"trigger": trigger}).fetchall()
+
+
+def unknown(partitions: Iterable[Partition], known: Iterable[Partition]) -> list[Partition]:
+    """Return the partitions that the ledger has no row for, whatever their topic id."""
+    rows = {(partition.topic, partition.partition) for partition in known}
+    return [partition for partition in partitions if (partition.topic, partition.partition) not in rows]
+
+
+def _key(trigger: Trigger, partition: Partition) -> dict[str, object]:
+    return {"trigger_id": trigger.id, "topic": partition.topic, "partition": partition.partition}

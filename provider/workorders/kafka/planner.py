@@ -1,0 +1,80 @@
+"""Plans the next batch of a trigger: looks at the cluster, decides, and records the decision in one transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workorders.core import triggers
+from workorders.core.database import Connection
+from workorders.core.triggers import Trigger
+from workorders.kafka import batches, ledger
+from workorders.kafka.cluster import Cluster
+from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+from workorders.kafka.planning import Limits, allowed_by_rate, plan
+from workorders.kafka.first_offsets import first_offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a planner found and did."""
+
+    trigger: Trigger
+    batch_id: int | None
+    """The new batch; None when there was nothing to plan."""
+    ranges: tuple[OffsetRange, ...]
+
+
+def register(connection: Connection, definition: KafkaTriggerDefinition) -> Trigger:
+    """Write the trigger's definition down as it is now."""
+    return triggers.register(
+        connection,
+        name=definition.name,
+        type_=definition.type,
+        workflow=definition.workflow,
+        definition=definition.model_dump(mode="json"),
+    )
+
+
+async def plan_batch(connection: Connection, cluster: Cluster, definition: KafkaTriggerDefinition) -> Plan:
+    """Record the next batch of a trigger, and the starting offsets of partitions that are new.
+
+    Kafka is asked before the transaction begins, which must not wait for a network. What it answered can only be too
+    little: messages that came since then wait for the next batch. Two planners at once take turns, and the second finds
+    the partitions busy.
+
+    Raises:
+        UnknownTopicError: a topic of the trigger does not exist.
+        KafkaUnavailableError: the cluster did not answer.
+        KafkaRefusedError: the cluster refused us.
+        psycopg.Error: the database failed; nothing was recorded.
+    """
+    partitions = await cluster.partitions(definition.topics)
+    logs = await cluster.offsets(partitions)
+    known = ledger.positions(connection, definition.name)
+    connection.commit()
+    starts = await first_offsets(cluster, definition, logs, known)
+    with connection.transaction():
+        trigger = register(connection, definition)
+        ledger.lock_trigger(connection, trigger)
+        _seed(connection, trigger, starts)
+        ranges = _ranges(connection, trigger, definition, logs)
+        batch_id = batches.create(connection, trigger, ranges) if ranges else None
+    return Plan(trigger, batch_id, tuple(ranges))
+
+
+def _seed(connection: Connection, trigger: Trigger, starts: Mapping[Partition, int]) -> None:
+    known = ledger.positions(connection, trigger.name)
+    for partition in ledger.unknown(starts, known):
+        ledger.insert(connection, trigger, partition, starts[partition])
+
+
+def _ranges(
+    connection: Connection, trigger: Trigger, definition: KafkaTriggerDefinition, logs: Sequence[PartitionOffsets]
+) -> list[OffsetRange]:
+    limits = Limits(definition.max_messages, definition.max_bytes)
+    allowed = allowed_by_rate(
+        definition.rate_limit_per_second, batches.seconds_since_last(connection, trigger), limits.messages
+    )
+    if allowed < limits.messages:
+        limits = limits.allow(allowed)
+    return plan(logs, ledger.positions(connection, trigger.name), limits)

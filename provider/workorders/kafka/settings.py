@@ -1,0 +1,296 @@
+"""Settings of Kafka clients, derived from one set of librdkafka settings: the Airflow connection's extras.
+
+Spark reads with the Java client, which has other names, another form for credentials, and PEM texts where librdkafka
+has files. What has no twin is left out when that is harmless, and refused when it would change who is trusted.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from workorders.core.exceptions import ConfigurationError
+
+REDACTED: Final = "***"
+
+_ALIASES: Final = {
+    "max.partition.fetch.bytes": "fetch.message.max.bytes",
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanism": "sasl.mechanisms",
+    "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
+}
+"""Second names that librdkafka has for a setting."""
+
+_TWINS: Final = {
+    "bootstrap.servers": "bootstrap.servers",
+    "check.crcs": "check.crcs",
+    "client.dns.lookup": "client.dns.lookup",
+    "client.id": "client.id",
+    "client.rack": "client.rack",
+    "fetch.max.bytes": "fetch.max.bytes",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "fetch.min.bytes": "fetch.min.bytes",
+    "fetch.wait.max.ms": "fetch.max.wait.ms",
+    "metadata.max.age.ms": "metadata.max.age.ms",
+    "reconnect.backoff.max.ms": "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms": "reconnect.backoff.ms",
+    "retry.backoff.max.ms": "retry.backoff.max.ms",
+    "retry.backoff.ms": "retry.backoff.ms",
+    "socket.connection.setup.timeout.ms": "socket.connection.setup.timeout.ms",
+    "socket.timeout.ms": "request.timeout.ms",
+}
+"""Settings that the Java client has as well, under this name and with the same values."""
+
+_TRUST_PREFIXES: Final = ("sasl.", "ssl.", "ssl_", "security.", "https.", "enable.sasl.", "enable.ssl.")
+"""Settings that say who is trusted and as whom we come: none of these is left out unless it is listed below."""
+
+_LEFT_OUT: Final = frozenset(
+    {
+        "enable.sasl.oauthbearer.unsecure.jwt",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.service.name",
+        "sasl.oauthbearer.method",
+        "ssl.cipher.suites",
+        "ssl.curves.list",
+        "ssl.sigalgs.list",
+    }
+)
+"""Java chooses its own ciphers, under other names; the others matter to mechanisms that are refused by name."""
+
+_CONSUMER_ONLY: Final = frozenset(
+    {
+        "allow.auto.create.topics",
+        "auto.commit.enable",
+        "auto.commit.interval.ms",
+        "auto.offset.reset",
+        "check.crcs",
+        "consume.callback.max.messages",
+        "coordinator.query.interval.ms",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.partition.eof",
+        "fetch.error.backoff.ms",
+        "fetch.max.bytes",
+        "fetch.message.max.bytes",
+        "fetch.min.bytes",
+        "fetch.queue.backoff.ms",
+        "fetch.wait.max.ms",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.protocol.type",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "isolation.level",
+        "max.poll.interval.ms",
+        "offset.store.method",
+        "partition.assignment.strategy",
+        "queued.max.messages.kbytes",
+        "queued.min.messages",
+        "session.timeout.ms",
+    }
+)
+"""Settings that an administration client does not know what to do with; librdkafka warns of each at every start."""
+
+_CALLBACKS: Final = ("_cb", "on_commit", "on_delivery", "logger")
+_SECRETS: Final = frozenset(
+    {
+        "sasl.jaas.config",
+        "sasl.oauthbearer.client.id",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.config",
+        "sasl.password",
+        "sasl.username",
+        "ssl.key.password",
+        "ssl.key.pem",
+        "ssl.keystore.key",
+        "ssl.keystore.password",
+    }
+)
+
+_PLAIN_LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_LOGIN: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_LOGIN_MODULES: Final = {"PLAIN": _PLAIN_LOGIN, "SCRAM-SHA-256": _SCRAM_LOGIN, "SCRAM-SHA-512": _SCRAM_LOGIN}
+_OAUTH_PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
+
+
+def read_text(path: str) -> str:
+    """Return the text of a certificate or key file.
+
+    Raises:
+        ConfigurationError: the file cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in PEM form"
+        raise ConfigurationError(
+            f"The file {path} that the Kafka connection names cannot be read: {reason}."
+        ) from error
+
+
+def client_settings(extra: Mapping[str, Any]) -> dict[str, str]:
+    """Return settings for an administration client of librdkafka, which asks and never consumes.
+
+    The isolation level is no setting of such a client: it stands in each question.
+    """
+    return {name: value for name, value in _normal(extra).items() if name not in _CONSUMER_ONLY}
+
+
+def java_settings(librdkafka: Mapping[str, Any], *, read: Callable[[str], str] = read_text) -> dict[str, str]:
+    """Return the settings of the Java consumer that mean the same, always reading `read_committed`.
+
+    Args:
+        librdkafka: settings under librdkafka's names.
+        read: how the files with certificates and keys are read; their texts go into the settings, so that no
+            executor needs the files.
+
+    Raises:
+        ConfigurationError: a setting that says who is trusted has no twin, or credentials are incomplete.
+    """
+    given = _normal(librdkafka)
+    java = {twin: given.pop(name) for name, twin in _TWINS.items() if name in given}
+    protocol = given.pop("security.protocol", "plaintext").upper()
+    java["security.protocol"] = protocol
+    java["isolation.level"] = "read_committed"
+    if protocol.endswith("SSL"):
+        java |= _tls(given, read)
+    if protocol.startswith("SASL"):
+        java |= _sasl(given)
+    _refuse_what_says_who_is_trusted(given, protocol)
+    return java
+
+
+def redacted(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return settings fit for a log or a page: secrets, and names that come with them, as stars."""
+    return {name: REDACTED if name in _SECRETS else str(value) for name, value in settings.items()}
+
+
+def _normal(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return settings as text under one name each, without Python callbacks (which Airflow's connection may name)."""
+    normal: dict[str, str] = {}
+    for name, value in settings.items():
+        if value is None or name.endswith(_CALLBACKS):
+            continue
+        normal[_ALIASES.get(name, name)] = str(value).lower() if isinstance(value, bool) else str(value)
+    return normal
+
+
+def _tls(given: dict[str, str], read: Callable[[str], str]) -> dict[str, str]:
+    if given.pop("enable.ssl.certificate.verification", "true").lower() in {"false", "f", "0"}:
+        raise ConfigurationError(
+            "enable.ssl.certificate.verification=false in the Kafka connection is refused, for Spark's Java client "
+            "always verifies; give the broker's certificate authority in ssl.ca.location instead."
+        )
+    java = {}
+    endpoint = given.pop("ssl.endpoint.identification.algorithm", "https").lower()
+    java["ssl.endpoint.identification.algorithm"] = "" if endpoint == "none" else endpoint
+    authority = _pem(given, "ssl.ca", read)
+    if authority is not None:
+        java |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authority}
+    keystore = given.pop("ssl.keystore.location", None)
+    if keystore is not None:
+        java |= {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": keystore}
+        java["ssl.keystore.password"] = given.pop("ssl.keystore.password", "")
+    certificate, key = _pem(given, "ssl.certificate", read), _pem(given, "ssl.key", read)
+    password = given.pop("ssl.key.password", None)
+    if (certificate is None) != (key is None):
+        missing, there = ("ssl.certificate", "ssl.key") if certificate is None else ("ssl.key", "ssl.certificate")
+        raise ConfigurationError(
+            f"The Kafka connection has {there}.location or {there}.pem without {missing}.location or {missing}.pem; "
+            f"a client certificate needs both."
+        )
+    if certificate is not None and key is not None:
+        java |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": certificate}
+        java["ssl.keystore.key"] = _pkcs8(key)
+        # Java refuses a password for a key that has none.
+        if password is not None and "BEGIN ENCRYPTED PRIVATE KEY" in key:
+            java["ssl.key.password"] = password
+    return java
+
+
+def _pem(given: dict[str, str], name: str, read: Callable[[str], str]) -> str | None:
+    text, path = given.pop(f"{name}.pem", None), given.pop(f"{name}.location", None)
+    if text is not None or path is None or path == "probe":
+        return text
+    return read(path)
+
+
+def _pkcs8(key: str) -> str:
+    if "BEGIN PRIVATE KEY" in key or "BEGIN ENCRYPTED PRIVATE KEY" in key:
+        return key
+    raise ConfigurationError(
+        "The client key of the Kafka connection (ssl.key) is not in PKCS#8 form, the only one that Java reads; "
+        "convert it with `openssl pkcs8 -topk8 -in client.key -out client.pkcs8.key`, adding -nocrypt for no password."
+    )
+
+
+def _sasl(given: dict[str, str]) -> dict[str, str]:
+    mechanism = given.pop("sasl.mechanisms", "GSSAPI").upper()
+    if mechanism == "OAUTHBEARER":
+        return _oauth(given)
+    module = _LOGIN_MODULES.get(mechanism)
+    if module is None:
+        raise ConfigurationError(
+            f"sasl.mechanisms={mechanism} in the Kafka connection (GSSAPI if not given) has no form for Spark's Java "
+            f"client here; use one of {', '.join(_LOGIN_MODULES)}, OAUTHBEARER."
+        )
+    options = {option: _required(given, f"sasl.{option}", mechanism) for option in ("username", "password")}
+    return {"sasl.mechanism": mechanism, "sasl.jaas.config": _jaas(module, options)}
+
+
+def _oauth(given: dict[str, str]) -> dict[str, str]:
+    method = given.pop("sasl.oauthbearer.method", "default").lower()
+    if method != "oidc":
+        raise ConfigurationError(
+            f"sasl.oauthbearer.method={method} in the Kafka connection has no form for Spark's Java client; use oidc."
+        )
+    options = {
+        "clientId": _required(given, "sasl.oauthbearer.client.id", "OAUTHBEARER"),
+        "clientSecret": _required(given, "sasl.oauthbearer.client.secret", "OAUTHBEARER"),
+    }
+    scope = given.pop("sasl.oauthbearer.scope", "")
+    if scope:
+        options["scope"] = scope
+    for extension in filter(None, given.pop("sasl.oauthbearer.extensions", "").split(",")):
+        name, _, value = extension.partition("=")
+        options[f"extension_{name.strip()}"] = value.strip()
+    return {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": _jaas(f"{_OAUTH_PACKAGE}.OAuthBearerLoginModule", options),
+        "sasl.login.callback.handler.class": f"{_OAUTH_PACKAGE}.OAuthBearerLoginCallbackHandler",
+        "sasl.oauthbearer.token.endpoint.url": _required(given, "sasl.oauthbearer.token.endpoint.url", "OAUTHBEARER"),
+    }
+
+
+def _required(given: dict[str, str], name: str, mechanism: str) -> str:
+    value = given.pop(name, "")
+    if not value:
+        raise ConfigurationError(f"The Kafka connection lacks {name}, which sasl.mechanisms={mechanism} needs.")
+    return value
+
+
+def _jaas(module: str, options: Mapping[str, str]) -> str:
+    quoted = " ".join(f"{name}={_quoted(value)}" for name, value in options.items())
+    return f"{module} required {quoted};"
+
+
+def _quoted(value: str) -> str:
+    """Quote as Java's StreamTokenizer reads: backslash escapes, octal ones for control characters."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(f"\\{ord(char):03o}" if ord(char) < ord(" ") else char for char in escaped) + '"'
+
+
+def _refuse_what_says_who_is_trusted(left: Mapping[str, str], protocol: str) -> None:
+    without_effect: tuple[str, ...] = ()
+    if not protocol.endswith("SSL"):
+        without_effect += ("ssl.", "ssl_", "enable.ssl.")
+    if not protocol.startswith("SASL"):
+        without_effect += ("sasl.", "enable.sasl.")
+    for name in left:
+        if name.startswith(_TRUST_PREFIXES) and not name.startswith(without_effect) and name not in _LEFT_OUT:
+            raise ConfigurationError(
+                f"{name} in the Kafka connection has no form for Spark's Java client with {protocol}; "
+                f"remove it, or use a setting that both clients know."
+            )

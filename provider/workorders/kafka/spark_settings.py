@@ -1,0 +1,77 @@
+"""What a trigger may say about the Spark application that ingests its batches."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from workorders.kafka.fields import whole_number
+
+_MEMORY: Final = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
+_SECRET: Final = re.compile(r"password|passwd|secret|token|jaas|access[._-]?key|private[._-]?key", re.IGNORECASE)
+_SECRET_VALUE: Final = re.compile(r"(?:password|passwd|secret|token|jaas)[\w.]*\s*[=:]", re.IGNORECASE)
+_EXACTLY_ONCE: Final = re.compile(
+    r"group\.?id|isolation\.?level|(?:starting|ending)\.?offsets|fail\.?on\.?data\.?loss|min\.?partitions"
+    r"|auto\.?commit|auto\.?offset\.?reset",
+    re.IGNORECASE,
+)
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "spark.app.name": "it is made of the trigger's name",
+    "spark.driver.memory": "use driver_memory",
+    "spark.executor.cores": "use executor_cores",
+    "spark.executor.instances": "use num_executors",
+    "spark.executor.memory": "use executor_memory",
+    "spark.master": "it belongs to the Spark connection",
+    "spark.submit.deploymode": "it belongs to the Spark connection",
+}
+
+
+def _memory(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, str) and _MEMORY.fullmatch(value):
+        return value
+    raise ValueError(f"expected a size in Spark's form such as 512m or 2g, got {value!r}.")
+
+
+def _conf(value: Any) -> dict[str, str | int | bool]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected Spark settings such as {{spark.locality.wait: 0s}}, got {value!r}.")
+    for key, setting in value.items():
+        _check_conf(key, setting)
+    return dict(value)
+
+
+def _check_conf(key: Any, setting: Any) -> None:
+    if not isinstance(key, str) or not key.startswith("spark."):
+        raise ValueError(f"expected names of settings that begin with spark., got {key!r}.")
+    # Secrets first, so that no other sentence repeats one.
+    if _SECRET.search(key) or _SECRET_VALUE.search(str(setting)):
+        raise ValueError(f"{key} may carry a secret, but Spark's settings are stored and shown; use a connection.")
+    if not isinstance(setting, str | int | bool):
+        raise ValueError(f"expected a text, a whole number, true or false for {key}, got {setting!r}.")
+    if key.lower() in _ELSEWHERE:
+        raise ValueError(f"{key} cannot be set here; {_ELSEWHERE[key.lower()]}.")
+    if _EXACTLY_ONCE.search(key):
+        raise ValueError(f"{key} would break exactly-once or the order of messages; leave it out.")
+
+
+_Memory = Annotated[str | None, BeforeValidator(_memory), Field(json_schema_extra={"examples": ["512m", "2g"]})]
+
+
+class SparkSettings(BaseModel):
+    """Settings of the Spark application; the master and the deploy mode are the Spark connection's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    conf: Annotated[dict[str, str | int | bool], BeforeValidator(_conf)] = Field(default_factory=dict)
+    """Any other setting by its full name (`spark...`). Secrets, and what would break exactly-once, are refused."""
+    driver_memory: _Memory = None
+    """Memory of the driver, in Spark's form: 512m, 2g."""
+    executor_memory: _Memory = None
+    """Memory of an executor, in Spark's form: 512m, 2g."""
+    executor_cores: Annotated[int, whole_number(1, 1024)] | None = None
+    """Cores of an executor: so many partitions of a batch it ingests at once."""
+    num_executors: Annotated[int, whole_number(1, 100_000)] | None = None
+    """Number of executors, where the cluster manager lets us choose."""

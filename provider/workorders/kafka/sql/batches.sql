@@ -1,0 +1,96 @@
+-- name: insert_batch
+INSERT INTO workorders.kafka_batches (trigger_id) VALUES (%(trigger_id)s) RETURNING id;
+
+-- name: insert_range
+INSERT INTO workorders.kafka_ranges (batch_id, trigger_id, topic, partition, topic_id, start_offset, end_offset)
+VALUES (%(batch_id)s, %(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(start_offset)s, %(end_offset)s);
+
+-- name: seconds_since_last_batch
+SELECT extract(epoch FROM clock_timestamp() - max(planned_at))::double precision
+FROM workorders.kafka_batches
+WHERE trigger_id = %(trigger_id)s;
+
+-- name: seconds_since_last_batch_of
+SELECT extract(epoch FROM clock_timestamp() - max(batches.planned_at))::double precision
+FROM workorders.kafka_batches AS batches
+JOIN workorders.triggers ON triggers.id = batches.trigger_id
+WHERE triggers.name = %(trigger)s;
+
+-- name: not_handed_over
+SELECT batches.id
+FROM workorders.kafka_batches AS batches
+WHERE batches.trigger_id = %(trigger_id)s
+    AND batches.handed_over_at IS NULL
+    AND EXISTS (
+        SELECT FROM workorders.kafka_ranges AS ranges
+        WHERE ranges.batch_id = batches.id AND ranges.finished_at IS NULL
+    )
+ORDER BY batches.id;
+
+-- name: left_behind
+-- A batch that a listener run planned and, for so long, nobody handed over: that run died in between.
+SELECT EXISTS (
+    SELECT FROM workorders.kafka_batches AS batches
+    JOIN workorders.triggers ON triggers.id = batches.trigger_id
+    JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id AND ranges.finished_at IS NULL
+    WHERE triggers.name = %(trigger)s
+        AND batches.handed_over_at IS NULL
+        AND batches.planned_at < now() - %(seconds)s * interval '1 second'
+);
+
+-- name: mark_handed_over
+UPDATE workorders.kafka_batches
+SET handed_over_at = now()
+WHERE id = ANY (%(batch_ids)s) AND handed_over_at IS NULL;
+
+-- name: batch
+SELECT batches.id, batches.planned_at, batches.handed_over_at,
+    triggers.id AS trigger_id, triggers.name AS trigger_name, triggers.type AS trigger_type,
+    triggers.workflow_id, workflows.name AS workflow, triggers.definition
+FROM workorders.kafka_batches AS batches
+JOIN workorders.triggers ON triggers.id = batches.trigger_id
+JOIN workorders.workflows ON workflows.id = triggers.workflow_id
+WHERE batches.id = %(batch_id)s;
+
+-- name: ranges
+SELECT topic, partition, topic_id, start_offset, end_offset, finished_at, created, rejected
+FROM workorders.kafka_ranges
+WHERE batch_id = %(batch_id)s
+ORDER BY topic, partition;
+
+-- name: finish_range
+UPDATE workorders.kafka_ranges
+SET finished_at = now(),
+    created = %(created)s,
+    rejected = %(rejected)s
+WHERE batch_id = %(batch_id)s
+    AND topic = %(topic)s
+    AND partition = %(partition)s
+    AND finished_at IS NULL;
+
+-- name: batches
+SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.handed_over_at,
+    max(ranges.finished_at) FILTER (WHERE NOT EXISTS (
+        SELECT FROM workorders.kafka_ranges AS unfinished
+        WHERE unfinished.batch_id = batches.id AND unfinished.finished_at IS NULL
+    )) AS finished_at,
+    count(*) AS partitions,
+    coalesce(sum(ranges.created), 0)::bigint AS created,
+    coalesce(sum(ranges.rejected), 0)::bigint AS rejected
+FROM workorders.kafka_batches AS batches
+JOIN workorders.triggers ON triggers.id = batches.trigger_id
+JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
+WHERE (%(trigger)s::text IS NULL OR triggers.name = %(trigger)s)
+    AND (%(before)s::bigint IS NULL OR batches.id < %(before)s)
+GROUP BY batches.id, triggers.name
+ORDER BY batches.id DESC
+LIMIT %(limit)s;
+
+-- name: count_in_range
+SELECT count(*)
+FROM workorders.work_orders
+JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+WHERE source_streams.trigger_id = %(trigger_id)s
+    AND source_streams.name = %(stream)s
+    AND work_orders.position >= %(start_offset)s
+    AND work_orders.position < %(end_offset)s;

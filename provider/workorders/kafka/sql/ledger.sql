@@ -1,0 +1,92 @@
+-- name: lock_trigger
+-- One planner a trigger at a time.
+SELECT id FROM workorders.triggers WHERE id = %(trigger_id)s FOR UPDATE;
+
+-- name: positions
+SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledger.mean_message_bytes,
+    EXISTS (
+        SELECT FROM workorders.kafka_ranges AS ranges
+        WHERE ranges.trigger_id = ledger.trigger_id
+            AND ranges.topic = ledger.topic
+            AND ranges.partition = ledger.partition
+            AND ranges.finished_at IS NULL
+    ) AS busy
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.triggers ON triggers.id = ledger.trigger_id
+WHERE triggers.name = %(trigger)s;
+
+-- name: insert_position
+INSERT INTO workorders.kafka_ledger (trigger_id, topic, partition, topic_id, stream_id, start_offset, next_offset)
+VALUES (%(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(stream_id)s, %(offset)s, %(offset)s);
+
+-- name: next_epoch
+SELECT nextval('workorders.kafka_epochs');
+
+-- name: take_epoch
+-- Only the partitions that this batch still holds: a finished range moves nothing when it is replayed, and raising the
+-- epoch there would fence the batch that reads on behind it.
+UPDATE workorders.kafka_ledger AS ledger
+SET epoch = %(epoch)s,
+    attempts = attempts + 1
+FROM workorders.kafka_ranges AS ranges
+WHERE ranges.batch_id = %(batch_id)s
+    AND ranges.finished_at IS NULL
+    AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+    AND ledger.epoch < %(epoch)s;
+
+-- name: lock_position
+SELECT next_offset, epoch, topic_id
+FROM workorders.kafka_ledger
+WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s
+FOR UPDATE;
+
+-- name: move
+-- Compare and set: a writer that lost its epoch or its place changes no row, and says so.
+UPDATE workorders.kafka_ledger
+SET next_offset = %(end_offset)s,
+    status = 'active',
+    status_since = CASE WHEN status = 'active' THEN status_since ELSE now() END,
+    attempts = 0,
+    next_attempt_at = NULL,
+    last_error = NULL,
+    mean_message_bytes = coalesce(%(mean_message_bytes)s, mean_message_bytes)
+WHERE trigger_id = %(trigger_id)s
+    AND topic = %(topic)s
+    AND partition = %(partition)s
+    AND next_offset = %(start_offset)s
+    AND epoch = %(epoch)s;
+
+-- name: stall
+UPDATE workorders.kafka_ledger
+SET status = 'stalled',
+    status_since = CASE WHEN status = 'stalled' THEN status_since ELSE now() END,
+    next_attempt_at = now() + %(delay_seconds)s * interval '1 second',
+    last_error = %(error)s
+WHERE trigger_id = %(trigger_id)s
+    AND topic = %(topic)s
+    AND partition = %(partition)s
+    AND epoch = %(epoch)s;
+
+-- name: lock_commits
+-- Commits of one trigger go one after the other, so that the group's offset never goes back.
+SELECT pg_advisory_xact_lock(hashtextextended('workorders commit', %(trigger_id)s));
+
+-- name: positions_of_batch
+SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.kafka_ranges AS ranges
+    ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+WHERE ranges.batch_id = %(batch_id)s
+ORDER BY ledger.topic, ledger.partition;
+
+-- name: status
+SELECT triggers.name AS trigger, ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledger.status,
+    ledger.status_since, ledger.attempts, ledger.next_attempt_at, ledger.last_error,
+    ranges.batch_id, ranges.start_offset AS batch_start, ranges.end_offset AS batch_end
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.triggers ON triggers.id = ledger.trigger_id
+LEFT JOIN workorders.kafka_ranges AS ranges
+    ON (ranges.trigger_id, ranges.topic, ranges.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+    AND ranges.finished_at IS NULL
+WHERE %(trigger)s::text IS NULL OR triggers.name = %(trigger)s
+ORDER BY triggers.name, ledger.topic, ledger.partition;

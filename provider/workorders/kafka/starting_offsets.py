@@ -1,0 +1,90 @@
+"""Where a trigger begins to read a topic that it has never read."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+FORM: Final = (
+    "expected earliest, latest, group, an ISO 8601 time with its offset such as 2026-03-01T00:00:00+01:00, "
+    "or 13 digits of Unix time in milliseconds"
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECONDS: Final = re.compile(r"[1-9][0-9]{12}")
+_POLICIES: Final[dict[Any, Literal["earliest", "latest", "group"]]] = {
+    "earliest": "earliest",
+    "latest": "latest",
+    "group": "group",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StartingOffsets:
+    """A policy; it is resolved to numbers, and written down, before the first message is read."""
+
+    policy: Literal["earliest", "latest", "group", "timestamp"]
+    """`group` begins where the consumer group has committed, and at the earliest offset where it has not."""
+    timestamp_ms: int | None = None
+    """Unix time in milliseconds, for `timestamp` alone: the first message that is not older."""
+
+    @classmethod
+    def parse(cls, value: Any) -> "StartingOffsets":
+        """Read the forms of a trigger file; YAML has made a datetime or a number of some of them.
+
+        Raises:
+            ValueError: the value has none of the forms.
+        """
+        if isinstance(value, StartingOffsets):
+            return value
+        if isinstance(value, str) and value in _POLICIES:
+            return cls(_POLICIES[value])
+        if isinstance(value, str | int) and not isinstance(value, bool) and _MILLISECONDS.fullmatch(str(value)):
+            return cls("timestamp", int(value))
+        time = _time(value)
+        if time is None:
+            raise ValueError(f"{FORM}, got {str(value) if isinstance(value, date) else value!r}.")
+        if time.utcoffset() is None:
+            raise ValueError(f"{FORM}; {value} lacks the offset, so it would mean another time elsewhere.")
+        timestamp_ms = (time - _EPOCH) // timedelta(milliseconds=1)
+        if timestamp_ms < 0:
+            raise ValueError(f"{FORM}; {value} lies before 1970, where Kafka has no time.")
+        return cls("timestamp", timestamp_ms)
+
+    def __str__(self) -> str:
+        """Return the form that a trigger file would have."""
+        if self.timestamp_ms is None:
+            return self.policy
+        return (_EPOCH + timedelta(milliseconds=self.timestamp_ms)).isoformat(timespec="milliseconds")
+
+
+def _time(value: Any) -> datetime | None:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, str) and "T" in value:
+        try:
+            return datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    return None
+
+
+StartingOffsetsField = Annotated[
+    StartingOffsets,
+    BeforeValidator(StartingOffsets.parse),
+    PlainSerializer(str),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": ["earliest", "latest", "group"]},
+                {
+                    "type": "string",
+                    "format": "date-time",
+                    "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]+([zZ]|[+-][0-9]{2}:?[0-9]{2})$",
+                },
+                {"type": "integer", "minimum": 1_000_000_000_000, "maximum": 9_999_999_999_999},
+            ]
+        }
+    ),
+]

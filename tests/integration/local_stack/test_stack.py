@@ -1,0 +1,204 @@
+"""The local stack itself: its speed, its isolation and what it leaves behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from local_stack.errors import StackError
+from local_stack.stack import LocalStack
+from local_stack.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+
+ALIVE_SECONDS = 60
+
+HOLD_A_STACK = """
+import time
+from local_stack.stack import LocalStack
+with LocalStack() as stack:
+    print(stack.home, stack.supervisor_pid, stack.logs, flush=True)
+    time.sleep(600)
+"""
+
+
+def create_topic(stack: LocalStack, name: str) -> None:
+    client = AdminClient(stack.kafka_settings)  # a client that nobody holds takes its unfinished work with it
+    client.create_topics([NewTopic(name, 1)])[name].result(30)
+
+
+def topics(stack: LocalStack) -> set[str]:
+    return set(AdminClient(stack.kafka_settings).list_topics(timeout=10).topics)
+
+
+def databases(stack: LocalStack) -> set[str]:
+    with psycopg.connect(stack.database_url) as connection:
+        return {name for (name,) in connection.execute("SELECT nspname FROM pg_namespace")}
+
+
+def family(pid: int) -> list[psutil.Process]:
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
+
+
+def shared_memory() -> set[str]:
+    """The kernel's shared memory segments that outlive their processes: System V's by id, POSIX' by name."""
+    segments = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    return {line.split()[1] for line in segments} | {file.name for file in Path("/dev/shm").iterdir()}
+
+
+@pytest.fixture
+def holder() -> Iterator[subprocess.Popen[str]]:
+    """A program that has started a stack; what it printed last is home, supervisor and log folder."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", HOLD_A_STACK], stdout=subprocess.PIPE, text=True, env=environment()
+    )
+    yield program
+    program.kill()
+    program.wait()
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+def read_what_it_holds(holder: subprocess.Popen[str]) -> tuple[Path, int, Path]:
+    assert holder.stdout is not None
+    line = next(line for line in holder.stdout if line.startswith("/"))
+    home, supervisor, logs = line.split()
+    return Path(home), int(supervisor), Path(logs)
+
+
+def test_starts_within_seconds_and_stops_within_seconds() -> None:
+    begin = time.monotonic()
+    with LocalStack() as stack:
+        started = time.monotonic()
+        logs = stack.logs
+    stopped = time.monotonic()
+    assert started - begin < 30
+    assert stopped - started < 10
+    assert not stack.home.exists()
+    assert not logs.exists()
+
+
+def test_makes_the_tables_of_work_orders(stack: LocalStack) -> None:
+    assert "workorders" in databases(stack)
+
+
+def test_its_role_is_no_superuser_and_needs_its_password(stack: LocalStack) -> None:
+    with psycopg.connect(stack.database_url) as connection:
+        assert connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (False,)
+    with pytest.raises(psycopg.OperationalError, match="password"):
+        psycopg.connect(stack.database_url, password="guessed")
+
+
+def test_postgres_is_as_durable_as_a_real_one(stack: LocalStack) -> None:
+    with psycopg.connect(stack.database_url) as connection:
+        settings = [
+            connection.execute(f"SHOW {name}").fetchone()
+            for name in ("fsync", "synchronous_commit", "full_page_writes")
+        ]
+    assert settings == [("on",), ("on",), ("on",)]
+
+
+def test_kafka_makes_no_topic_by_itself(stack: LocalStack) -> None:
+    # Asking for one topic by name is what makes it where that is allowed; a list of all topics would not.
+    asked = Producer(stack.kafka_settings).list_topics("nobody-made-this", timeout=10).topics["nobody-made-this"]
+    assert asked.error is not None
+    assert "nobody-made-this" not in topics(stack)
+
+
+def test_listens_on_the_loopback_interface_only(stack: LocalStack) -> None:
+    listening = [
+        connection.laddr
+        for process in family(stack.supervisor_pid)
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(listening) >= 3, "Postgres, the broker and its controller"
+    assert {address.ip.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
+
+
+def test_no_password_is_an_argument(stack: LocalStack) -> None:
+    password = stack.database_url.split(":")[2].split("@")[0]
+    arguments = [word for process in family(stack.supervisor_pid) for word in process.cmdline()]
+    assert not [word for word in arguments if password in word]
+
+
+def test_two_stacks_share_nothing(stack: LocalStack) -> None:
+    with LocalStack(name=f"second-{os.getpid()}") as second:
+        create_topic(second, "only-in-the-second")
+        with psycopg.connect(second.database_url) as connection:
+            connection.execute("CREATE SCHEMA only_in_the_second")
+        assert "only-in-the-second" not in topics(stack)
+        assert "only_in_the_second" not in databases(stack)
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(stack.database_url, port=second.postgres.port)
+    assert "workorders" in databases(stack), "the first goes on when the second has stopped"
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_parts_come_back_with_their_data_on_the_same_address(end: str) -> None:
+    with LocalStack(name=f"parts-{end}-{os.getpid()}") as stack:
+        create_topic(stack, "kept")
+        with psycopg.connect(stack.database_url) as connection:
+            connection.execute("CREATE SCHEMA kept")
+        for part in (stack.postgres, stack.kafka):
+            getattr(part, end)()
+            assert not part.process.running
+            part.start()
+        assert "kept" in databases(stack)
+        assert "kept" in topics(stack)
+
+
+def test_a_part_that_cannot_start_is_named_with_its_log_and_nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = shared_memory()
+    monkeypatch.setattr("local_stack.broker._JVM_OPTIONS", ("-XX:NoSuchOption",))
+    stack = LocalStack(name=f"broken-{os.getpid()}")
+    with pytest.raises(
+        StackError, match=r"(?s)Formatting the Kafka broker's storage failed; its log is .*NoSuchOption"
+    ):
+        stack.__enter__()
+    assert not stack.home.exists()
+    assert (stack.logs / "kafka-format.log").exists(), "the log is kept"
+    assert shared_memory() <= before
+
+
+def test_an_exception_keeps_the_logs_and_nothing_else() -> None:
+    stack = LocalStack(name=f"exception-{os.getpid()}")
+    with pytest.raises(ZeroDivisionError), stack:
+        raise ZeroDivisionError
+    assert not stack.home.exists()
+    assert (stack.logs / "postgres.log").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_nothing_is_left_when_its_owner_is_ended_by(number: signal.Signals, holder: subprocess.Popen[str]) -> None:
+    before = shared_memory()
+    home, supervisor, _ = read_what_it_holds(holder)
+    processes = family(supervisor)
+    names = {process.name() for process in processes}
+    assert {"postgres", "java"} <= names
+    holder.send_signal(number)
+    _, alive = psutil.wait_procs(processes, timeout=ALIVE_SECONDS)
+    assert alive == []
+    assert wait_until(lambda: not home.exists(), seconds=ALIVE_SECONDS)
+    assert shared_memory() <= before
+
+
+def test_no_shared_memory_is_left_when_postgres_was_killed_and_never_came_back() -> None:
+    before = shared_memory()
+    with LocalStack(name=f"killed-{os.getpid()}") as stack:
+        stack.postgres.kill()
+        stack.kafka.kill()
+    assert shared_memory() <= before

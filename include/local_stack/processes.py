@@ -17,6 +17,7 @@ from local_stack.waiting import wait_until
 
 _STOP_SECONDS = 20.0
 _LOG_LINES = 12
+_SUPERVISOR_LOG = "supervisor.log"
 _INCLUDE = Path(__file__).resolve().parents[1]
 
 
@@ -27,7 +28,8 @@ class Processes:
         #: The folder of the logs, one file a process.
         self.logs = logs
         self._lock = threading.Lock()
-        with (logs / "supervisor.log").open("ab") as log:
+        path = [str(_INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
+        with (logs / _SUPERVISOR_LOG).open("ab") as log:
             self._supervisor = subprocess.Popen(
                 [sys.executable, "-m", "local_stack.supervisor", str(home)],
                 stdin=subprocess.PIPE,
@@ -35,7 +37,7 @@ class Processes:
                 stderr=log,
                 # A session of its own: Ctrl-C reaches everything that shares the terminal's process group.
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": str(_INCLUDE)},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
             )
 
     @property
@@ -60,7 +62,10 @@ class Processes:
             except (OSError, ValueError):
                 line = b""
         if not line:
-            raise StackError("The local stack's supervisor is gone, and every process of the stack with it.")
+            raise StackError(
+                "The local stack's supervisor is gone, and every process of the stack with it; its log is "
+                f"{self.logs / _SUPERVISOR_LOG}."
+            )
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise StackError(f"The supervisor could not {command['do']} {command['name']}: {answer['error']}")

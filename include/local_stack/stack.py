@@ -28,7 +28,7 @@ AIRFLOW_DATABASE = "airflow"
 
 def say(line: str) -> None:
     """Print a line of progress at once."""
-    print(line, flush=True)
+    print(f"{line}\n", end="", flush=True)  # in one piece: parts start at the same time
 
 
 class LocalStack:
@@ -174,6 +174,8 @@ class LocalStack:
         with self._progress("Stopping the local stack", "stopped"):
             self._processes.close()
         self._processes = None
+        # The supervisor has removed it, unless it was killed itself.
+        shutil.rmtree(self.home, ignore_errors=True)
         if keep_logs:
             self._say(f"The logs are in {self.logs}")
         else:

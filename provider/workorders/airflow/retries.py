@@ -14,19 +14,23 @@ ENDLESS_RETRIES = 1_000_000_000
 """More than 1,900 years of tries; twice as much would overflow Airflow's 32-bit column when a task is cleared."""
 
 
+def next_try_seconds(try_number: int, max_tries: int) -> int:
+    """Return the wait after this try failed, in seconds.
+
+    Airflow's try number keeps growing over clears, and its `max_tries` with it: their difference counts the failures
+    since the last clear. Airflow's own exponential back-off does not do that, and adds a random part.
+    """
+    return delay_seconds(try_number - max(max_tries - ENDLESS_RETRIES, 0))
+
+
 class EndlessRetries(RetryPolicy):
     """Tries again for ever: work that was not recorded is never given up, and never skipped."""
 
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: "Context | None" = None
     ) -> RetryDecision:
-        """Return the wait after this failure.
-
-        Airflow's try number keeps growing over clears, and `max_tries` with it: their difference counts the failures
-        since the last clear. Its own exponential back-off does not, and adds a random part.
-        """
-        failures = try_number - max(max_tries - ENDLESS_RETRIES, 0)
-        delay = delay_seconds(failures)
+        """Return the wait after this failure."""
+        delay = next_try_seconds(try_number, max_tries)
         return RetryDecision.retry(delay=timedelta(seconds=delay), reason=f"next try in {delay} s")
 
     def serialize(self) -> dict[str, Any]:

@@ -43,16 +43,25 @@ def trigger_types() -> Mapping[str, type[TriggerDefinition]]:
     return {point.name: point.load() for point in entry_points(group=TRIGGER_TYPES_GROUP)}
 
 
+def trigger_files(folder: Path) -> list[Path]:
+    """Return the trigger files of a folder, by name.
+
+    Raises:
+        ConfigurationError: the folder does not exist.
+    """
+    if not folder.is_dir():
+        raise ConfigurationError(f"The folder of trigger files {folder} does not exist; create it or name another.")
+    return sorted(path for path in folder.iterdir() if path.suffix in {".yaml", ".yml"})
+
+
 def load_definitions(folder: Path) -> list[TriggerDefinition]:
     """Read every `*.yaml` and `*.yml` file of `folder`, by name.
 
     Raises:
         ConfigurationError: a file cannot be read as a trigger, or two files give the same name.
     """
-    if not folder.is_dir():
-        raise ConfigurationError(f"The folder of trigger files {folder} does not exist; create it or name another.")
     types = trigger_types()
-    files = sorted(path for path in folder.iterdir() if path.suffix in {".yaml", ".yml"})
+    files = trigger_files(folder)
     definitions = [load_definition(path, types) for path in files]
     seen: dict[str, Path] = {}
     for path, definition in zip(files, definitions, strict=True):

@@ -1,33 +1,26 @@
 """The Spark application's driver: takes a batch, reads its ranges, and lets the executors create the work orders."""
 
 import argparse
-import json
-import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from workorders.core.database import DATABASE_URL_VARIABLE, connect
-from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.kafka import batches, ledger
+from workorders.core.database import connect
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.work_orders import Created
+from workorders.kafka import batches, ledger, stalls
 from workorders.kafka.attempt import Attempt, Outcome
-from workorders.core.backoff import delay_seconds
-from workorders.kafka.batches import Batch
-from workorders.kafka.checks import examine
-from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.batches import Batch, BatchRange
+from workorders.kafka.connections import Connections
 from workorders.kafka.definition import KafkaTriggerDefinition
 from workorders.kafka.executor import RESULT_SCHEMA, PartitionIngest, outcomes, sentence
-from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.preparation import prepare
 from workorders.kafka.reader import read
 from workorders.kafka.record import RecordMapping
 from workorders.kafka.report import table
 from workorders.kafka.settings import client_settings, java_settings
-
-KAFKA_VARIABLE = "WORKORDERS_KAFKA"
-"""Environment variable with the librdkafka settings as a JSON object."""
 
 _SESSION_SETTINGS = {
     "spark.ui.enabled": "false",
@@ -39,26 +32,6 @@ _SESSION_SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "16MB",
 }
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Connections:
-    """Where Postgres and Kafka are, secrets included: without a repr, and never logged."""
-
-    database_url: str
-    kafka: Mapping[str, str]
-
-    @classmethod
-    def from_environment(cls) -> "Connections":
-        """Read them from the process's environment, the one way on which no log or page shows them.
-
-        Raises:
-            ConfigurationError: a variable is not set.
-        """
-        try:
-            return cls(os.environ[DATABASE_URL_VARIABLE], json.loads(os.environ[KAFKA_VARIABLE]))
-        except KeyError as error:
-            raise ConfigurationError(f"The environment variable {error.args[0]} is not set.") from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,35 +66,12 @@ def ingest_batch(connections: Connections, batch_id: int, epoch: int | None) -> 
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
         attempt_epoch = ledger.take_epoch(connection, batch_id) if epoch is None else epoch
         batch = batches.load(connection, batch_id)
-    logs = run(_logs(connections, batch))
-    begins, refusals = examine(batch.ranges, logs)
-    attempts = [
-        Attempt(
-            batch_id=batch.id,
-            trigger=batch.trigger,
-            range=part.range,
-            epoch=attempt_epoch,
-            read_from=begins[part.range.partition],
-            replayed=(part.created or 0) + (part.rejected or 0) if part.finished else None,
-        )
-        for part in batch.ranges
-        if part.range.partition in begins
-    ]
+    prepared = prepare(connections.kafka, batch, attempt_epoch)
     results = [
-        Outcome(part.range, batches.Created(), 0.0, sentence(part.range, refusals[part.range.partition]))
-        for part in batch.ranges
-        if part.range.partition in refusals
+        Outcome(range_, Created(), 0.0, sentence(range_, refusal)) for range_, refusal in prepared.refusals.items()
     ]
-    results += _Job(connections, batch).ingest(attempts)
+    results += _Job(connections, batch).ingest(prepared.attempts)
     return _settle(connections, batch, attempt_epoch, results)
-
-
-async def _logs(connections: Connections, batch: Batch) -> dict[Partition, PartitionOffsets]:
-    cluster = Cluster(client_settings(connections.kafka))
-    topics = sorted({part.range.partition.topic for part in batch.ranges})
-    wanted = {(part.range.partition.topic, part.range.partition.partition) for part in batch.ranges}
-    there = [part for part in await cluster.partitions(topics) if (part.topic, part.partition) in wanted]
-    return {log.partition: log for log in await cluster.offsets(there)}
 
 
 class _Job:
@@ -140,7 +90,7 @@ class _Job:
             found = self._run(task, readable)
         except PySparkException as error:
             if len(readable) == 1:
-                return [Outcome(readable[0].range, batches.Created(), 0.0, sentence(readable[0].range, error))]
+                return [Outcome(readable[0].range, Created(), 0.0, sentence(readable[0].range, error))]
             return [outcome for attempt in attempts for outcome in self.ingest([attempt])]
         # Spark read to the end and reported no message: all of the range is aborted, compacted or markers.
         invisible = [attempt for attempt in attempts if attempt.range not in {outcome.range for outcome in found}]
@@ -173,28 +123,25 @@ class _Job:
 def _settle(connections: Connections, batch: Batch, epoch: int, results: Sequence[Outcome]) -> list[Outcome]:
     """Ask the database what is finished, which alone knows it, and write the stalls down."""
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
+        now = batches.load(connection, batch.id)
         before = {part.range for part in batch.ranges if part.finished}
-        finished = {part.range: part for part in batches.load(connection, batch.id).ranges if part.finished}
-        attempts = {
-            (row.topic, row.partition): row.attempts for row in ledger.status(connection, batch.trigger.name)
-        }
-        settled: list[Outcome] = []
-        for result in results:
-            part = finished.get(result.range)
-            if result.error is not None and part is not None and result.range not in before:
-                # The connection broke while COMMIT was under way, or Spark lost the answer: the commit did happen.
-                settled.append(
-                    Outcome(result.range, batches.Created(part.created or 0, part.rejected or 0, 0), result.seconds)
-                )
-                continue
-            settled.append(result)
-            if result.error is not None:
-                partition = result.range.partition
-                delay = delay_seconds(attempts.get((partition.topic, partition.partition), 1))
-                ledger.stall(
-                    connection, batch.trigger, partition, epoch=epoch, error=result.error, delay_seconds=delay
-                )
+        finished = {part.range: part for part in now.ranges if part.finished and part.range not in before}
+        settled = [_believe(result, finished.get(result.range)) for result in results]
+        stalls.write_down(
+            connection, now, epoch, {result.range: result.error for result in settled if result.error is not None}
+        )
     return settled
+
+
+def _believe(result: Outcome, finished: BatchRange | None) -> Outcome:
+    """Return the outcome as the database has it.
+
+    A range that reports an error and is finished all the same lost its connection while COMMIT was under way, or Spark
+    lost its answer: the commit did happen.
+    """
+    if result.error is None or finished is None:
+        return result
+    return Outcome(result.range, Created(finished.created or 0, finished.rejected or 0), result.seconds)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,22 @@ class Cluster:
             names = sorted({*names, *await self._matching(patterns)})
         if not names:
             return []
-        futures = self._client.describe_topics(TopicCollection(names), request_timeout=self._timeout)
+        return await self._describe(names)
+
+    async def existing_partitions(self, topics: Iterable[str]) -> list[Partition]:
+        """Return every partition of those of the topics that exist."""
+        found = await asyncio.gather(*(self._describe([topic]) for topic in sorted(topics)), return_exceptions=True)
+        partitions: list[Partition] = []
+        for answer in found:
+            if isinstance(answer, BaseException):
+                if not isinstance(answer, UnknownTopicError):
+                    raise answer
+            else:
+                partitions += answer
+        return partitions
+
+    async def _describe(self, names: Sequence[str]) -> list[Partition]:
+        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
         descriptions = await self._all(futures.values())
         return [
             Partition(topic.name, partition.id, str(topic.topic_id))

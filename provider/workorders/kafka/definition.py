@@ -31,8 +31,10 @@ LARGEST_MESSAGE_LIMIT: Final = 32 * MIB
 _ConnectionId = Annotated[str, text("the id of an Airflow connection")]
 
 
-def _default_group(fields: dict[str, Any]) -> str:
-    return f"workorders-{fields.get('name', '')}"
+def _group(value: Any, info: ValidationInfo) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected the id of a consumer group, got {value!r}.")
+    return value or f"workorders-{info.data.get('name', '')}"
 
 
 class KafkaTriggerDefinition(TriggerDefinition):
@@ -49,7 +51,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
 
     topics: Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(topics)]
     """Topics to read: names, and regular expressions that begin with `^` (matched from the start of the name)."""
-    group: Annotated[str, text("the id of a consumer group")] = Field(default_factory=_default_group)
+    group: Annotated[str, BeforeValidator(_group), Field(validate_default=True)] = ""
     """Consumer group that the offsets are committed to, for others to see; `workorders-<name>` if not given."""
     starting_offsets: StartingOffsetsField = Field(
         default=StartingOffsets("earliest"), json_schema_extra={"default": "earliest"}

@@ -218,6 +218,7 @@ def _pem(given: dict[str, str], name: str, read: Callable[[str], str]) -> str | 
 
 
 def _pkcs8(key: str) -> str:
+    """Return a key that Java reads; one with a password needs Java 19, or the old encryption `-v1 PBE-SHA1-3DES`."""
     if "BEGIN PRIVATE KEY" in key or "BEGIN ENCRYPTED PRIVATE KEY" in key:
         return key
     raise ConfigurationError(

@@ -128,7 +128,11 @@ def test_headers_keep_their_order_repetitions_nulls_and_bytes() -> None:
 def test_only_the_wanted_headers_are_kept() -> None:
     headers = [("b", b"1"), ("a", b"2"), ("c", b"3"), ("b", b"4")]
     assert request(RecordMapping(headers="none"), headers=headers)["headers"] == []
-    assert request(RecordMapping(headers=("c", "b")), headers=headers)["headers"] == [["b", "1"], ["c", "3"], ["b", "4"]]
+    assert request(RecordMapping(headers=("c", "b")), headers=headers)["headers"] == [
+        ["b", "1"],
+        ["c", "3"],
+        ["b", "4"],
+    ]
     assert request(RecordMapping(headers=("z",)), headers=headers[:1])["headers"] == []
 
 
@@ -202,8 +206,12 @@ def test_the_module_is_imported_without_pyarrow() -> None:
 
 
 keys = st.none() | st.binary(max_size=12) | st.text(max_size=8).map(str.encode)
-odd_numbers = st.sampled_from([b"1e-16383", b"1e-16384", b"0e9999999999", b"0E+1", b"1e400", b"-0", b"NaN", b"12e-12345"])
-odd_strings = st.sampled_from([rb'"\u0000"', rb'"\\u0000"', rb'"\ud800"', b'"e-12345"', b'"\xff"', b'"\0"', '"é"'.encode()])
+odd_numbers = st.sampled_from(
+    [b"1e-16383", b"1e-16384", b"0e9999999999", b"0E+1", b"1e400", b"-0", b"NaN", b"12e-12345"]
+)
+odd_strings = st.sampled_from(
+    [rb'"\u0000"', rb'"\\u0000"', rb'"\ud800"', b'"e-12345"', b'"\xff"', b'"\0"', '"é"'.encode()]
+)
 values = (
     st.none()
     | st.binary(max_size=30)

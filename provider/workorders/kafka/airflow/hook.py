@@ -14,9 +14,15 @@ class SecretEnvironmentHook(SparkSubmitHook):
     These variables exist in no attribute of the operator, in no argument and in no log.
     """
 
-    def __init__(self, *args: Any, secrets: Mapping[str, str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._secrets = dict(secrets)
+    _secrets: Mapping[str, str]
+
+    @classmethod
+    def like(cls, hook: SparkSubmitHook, secrets: Mapping[str, str]) -> "SecretEnvironmentHook":
+        """Return a hook that is set up as the given one, whose dozens of arguments are not spelled out again."""
+        made = cls.__new__(cls)
+        made.__dict__.update(hook.__dict__)
+        made._secrets = dict(secrets)
+        return made
 
     def submit(self, application: str = "", **kwargs: Any) -> str | None:
         """Submit with the secrets added to the environment that the hook would use."""

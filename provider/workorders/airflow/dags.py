@@ -1,0 +1,92 @@
+"""Makes the DAGs of every trigger file, whatever its type."""
+
+import os
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow.sdk import DAG, BaseOperator
+
+from workorders.core.definitions import TriggerDefinition, load_definition, trigger_files
+from workorders.core.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+DAG_FACTORIES_GROUP = "workorders.dag_factories"
+"""Entry point group in which a trigger type announces the function that makes its DAGs from a definition."""
+TRIGGERS_VARIABLE = "WORKORDERS_TRIGGERS"
+"""Environment variable with the folder of trigger files."""
+
+
+def trigger_folder(default: Path) -> Path:
+    """Return the folder of trigger files: the environment's, or else the default."""
+    return Path(os.environ.get(TRIGGERS_VARIABLE, default))
+
+
+def trigger_dags(folder: Path) -> dict[str, DAG]:
+    """Return the DAGs of every trigger file in a folder, by id.
+
+    A file with a mistake takes no other trigger down with it: in the place of its DAGs stands one that fails, and says
+    which field is wrong.
+
+    Raises:
+        ConfigurationError: the folder does not exist.
+    """
+    dags: list[DAG] = []
+    taken: dict[str, Path] = {}
+    for path in trigger_files(folder):
+        try:
+            definition = load_definition(path)
+            if definition.name in taken:
+                raise ConfigurationError(
+                    f"{path.name}: name: trigger {definition.name} is already defined in "
+                    f"{taken[definition.name].name}; every trigger needs a name of its own."
+                )
+            dags += make_dags(definition)
+            taken[definition.name] = path
+        except ConfigurationError as error:
+            dags.append(refused_dag(path, error))
+    return {dag.dag_id: dag for dag in dags}
+
+
+def make_dags(definition: TriggerDefinition) -> list[DAG]:
+    """Return the DAGs of one trigger, made by the factory of its type.
+
+    Raises:
+        ConfigurationError: the type has no factory.
+    """
+    factories = entry_points(group=DAG_FACTORIES_GROUP, name=definition.type)
+    if not factories:
+        raise ConfigurationError(f"Trigger {definition.name}: nothing makes DAGs for the type {definition.type}.")
+    made: list[DAG] = next(iter(factories)).load()(definition)
+    return made
+
+
+def refused_dag(path: Path, error: ConfigurationError) -> DAG:
+    """Return a DAG that stands for a trigger file with a mistake: it fails once, with the sentence."""
+    with DAG(
+        dag_id=f"{path.stem}_refused",
+        description=f"{path.name} has a mistake",
+        schedule="@once",
+        tags=["workorders", "refused"],
+        doc_md=f"**{path.name} was refused, so its trigger does not run.**\n\n{error}",
+    ) as dag:
+        RefusedOperator(task_id="read_trigger_file", sentence=str(error))
+    return dag
+
+
+class RefusedOperator(BaseOperator):
+    """Fails with what is wrong in a trigger file."""
+
+    def __init__(self, *, sentence: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.sentence = sentence
+
+    def execute(self, context: "Context") -> None:
+        """Fail.
+
+        Raises:
+            ConfigurationError: always.
+        """
+        raise ConfigurationError(self.sentence)

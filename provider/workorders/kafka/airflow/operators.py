@@ -1,0 +1,227 @@
+"""The operators of a Kafka trigger: plan a batch, hand it over, create its work orders, commit its offsets."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException
+
+from workorders.airflow.connections import database_url
+from workorders.airflow.retries import next_try_seconds
+from workorders.core.database import connect
+from workorders.core.exceptions import WorkOrdersError
+from workorders.kafka import batches, ledger, stalls
+from workorders.kafka.airflow.connection import kafka_settings
+from workorders.kafka.airflow.hook import SecretEnvironmentHook
+from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.connections import Connections
+from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.exceptions import StalledError
+from workorders.kafka.planner import plan_batch
+from workorders.kafka.preparation import prepare
+from workorders.kafka.settings import client_settings
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+LONGEST_NOTE = 1000
+"""Airflow's limit of a note, in characters."""
+BATCH_ID = "{{ dag_run.conf['batch_id'] }}"
+"""Template of the batch that an ingest run is for."""
+
+
+def run_id(batch_id: int) -> str:
+    """Return the id of the ingest run of a batch: derived from it, so that handing over twice makes one run."""
+    return f"batch_{batch_id}"
+
+
+class PlanBatchOperator(BaseOperator):
+    """Records the next batch of a trigger, and returns the batches that no ingest run was started for yet.
+
+    Args:
+        definition: the trigger.
+        ingest_dag_id: the DAG that batches are handed over to.
+
+    Returns a list of arguments for `HandOverOperator.expand_kwargs`, oldest batch first; empty when nothing waits.
+    """
+
+    template_fields: Sequence[str] = ("ingest_dag_id",)
+    ui_color = "#e8f1fa"
+
+    def __init__(self, *, definition: KafkaTriggerDefinition, ingest_dag_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.definition = definition
+        self.ingest_dag_id = ingest_dag_id
+
+    def execute(self, context: "Context") -> list[dict[str, Any]]:
+        """Plan, and look for batches that an earlier crash left behind."""
+        cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
+        with connect(database_url(self.definition.database_connection), application_name="workorders plan") as database:
+            plan = run(plan_batch(database, cluster, self.definition))
+            if plan.batch_id is None:
+                self.log.info("Nothing to plan for trigger %s.", self.definition.name)
+            else:
+                self.log.info("Planned batch %s: %s", plan.batch_id, ", ".join(map(str, plan.ranges)))
+            waiting = batches.not_handed_over(database, plan.trigger)
+            lost = [batch_id for batch_id in waiting if not self._has_run(context, batch_id)]
+            batches.mark_handed_over(database, set(waiting) - set(lost))
+            return [self._hand_over(batch_id, batches.load(database, batch_id).label) for batch_id in lost]
+
+    def _has_run(self, context: "Context", batch_id: int) -> bool:
+        count: int = context["ti"].get_dr_count(dag_id=self.ingest_dag_id, run_ids=[run_id(batch_id)])
+        return count > 0
+
+    def _hand_over(self, batch_id: int, label: str) -> dict[str, Any]:
+        return {
+            "trigger_run_id": run_id(batch_id),
+            "conf": {"batch_id": batch_id},
+            "note": label if len(label) <= LONGEST_NOTE else label[: LONGEST_NOTE - 4] + " ...",
+        }
+
+
+class HandOverOperator(TriggerDagRunOperator):
+    """Starts the ingest run of a batch. A run that is there already is left alone, and the task is skipped."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("skip_when_already_exists", True)
+        # The run of a batch is no point in time: it can be cleared and run again at any later one.
+        kwargs.setdefault("logical_date", None)
+        super().__init__(**kwargs)
+
+
+class CreateWorkOrdersOperator(SparkSubmitOperator):
+    """Creates the work orders of a planned batch and moves the ledger, in a Spark application.
+
+    Postgres and Kafka are asked first, so that a batch that cannot be ingested now starts no JVM every minute. Each
+    attempt takes a new epoch: whatever an earlier one still does changes nothing. Clearing the task of a finished
+    batch ingests exactly that batch again.
+
+    Args:
+        batch_id: number of the batch; the template of an ingest run's configuration by default.
+        trigger_name: name of the trigger, for messages.
+        kafka_connection: id of the Airflow Kafka connection.
+        database_connection: id of the Airflow Postgres connection.
+        kwargs: everything that `SparkSubmitOperator` takes.
+    """
+
+    template_fields: Sequence[str] = (
+        *SparkSubmitOperator.template_fields,
+        "batch_id",
+        "kafka_connection",
+        "database_connection",
+    )
+    ui_color = "#e8f1fa"
+
+    def __init__(
+        self,
+        *,
+        trigger_name: str,
+        batch_id: str | int = BATCH_ID,
+        kafka_connection: str = "kafka_default",
+        database_connection: str = "workorders_db",
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("application", default_application())
+        kwargs.setdefault("jars", os.environ.get("WORKORDERS_SPARK_JARS"))
+        # With True, a task that is cleared after its success would find its old application and not submit again.
+        kwargs.setdefault("durable", False)
+        super().__init__(**kwargs)
+        self.trigger_name = trigger_name
+        self.batch_id = batch_id
+        self.kafka_connection = kafka_connection
+        self.database_connection = database_connection
+
+    def execute(self, context: "Context") -> None:
+        """Make one attempt at the batch.
+
+        Raises:
+            StalledError: some ranges could not be ingested; the others were.
+        """
+        batch_id = int(self.batch_id)
+        try:
+            connections = Connections(database_url(self.database_connection), kafka_settings(self.kafka_connection))
+            epoch = self._begin(connections, batch_id)
+            self._submit(context, connections, batch_id, epoch)
+        except StalledError as error:
+            raise StalledError(self._sentence(context, batch_id, str(error))) from None
+        except (psycopg.Error, WorkOrdersError) as error:
+            reason = f"{' '.join(str(error).split())} Nothing was committed."
+            raise StalledError(self._sentence(context, batch_id, reason)) from error
+
+    def _begin(self, connections: Connections, batch_id: int) -> int:
+        """Take the batch, and refuse to start Spark for a batch of which nothing can be read."""
+        with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
+            epoch = ledger.take_epoch(database, batch_id)
+            batches.mark_handed_over(database, [batch_id])
+            batch = batches.load(database, batch_id)
+            self.log.info("Attempt %s at batch %s of trigger %s: %s", epoch, batch_id, batch.trigger.name, batch.label)
+            prepared = prepare(connections.kafka, batch, epoch)
+            if not prepared.attempts:
+                refusals = {range_: str(error) for range_, error in prepared.refusals.items()}
+                stalls.write_down(database, batch, epoch, refusals)
+                raise StalledError(" ".join(refusals.values()))
+        return epoch
+
+    def _submit(self, context: "Context", connections: Connections, batch_id: int, epoch: int) -> None:
+        self.application_args = ["--batch", str(batch_id), "--epoch", str(epoch)]
+        self._hook = SecretEnvironmentHook.like(self._get_hook(), connections.to_environment())
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
+                reasons = stalls.sentences(database, batch_id)
+            raise StalledError(" ".join(reasons) or f"The Spark application failed: {error}") from None
+
+    def _sentence(self, context: "Context", batch_id: int, reason: str) -> str:
+        ti = context["ti"]
+        seconds = next_try_seconds(ti.try_number, ti.max_tries)
+        return f"Trigger {self.trigger_name}, batch {batch_id}: {reason} Next try in {seconds} s."
+
+
+class CommitOffsetsOperator(BaseOperator):
+    """Commits the ledger's positions to the trigger's consumer group, for lag tools and people to see.
+
+    It commits where the ledger is *now* and not where the batch ended, one commit after the other: so a late or
+    repeated commit can neither overtake the ledger nor move the group back. The group is not joined.
+
+    Args:
+        definition: the trigger.
+        batch_id: number of the batch; the template of an ingest run's configuration by default.
+    """
+
+    template_fields: Sequence[str] = ("batch_id",)
+    ui_color = "#e8f1fa"
+
+    def __init__(self, *, definition: KafkaTriggerDefinition, batch_id: str | int = BATCH_ID, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.definition = definition
+        self.batch_id = batch_id
+
+    def execute(self, context: "Context") -> None:
+        """Read the ledger and write the group's offsets, under a lock that orders the commits of a trigger.
+
+        Raises:
+            GroupCommitError: the group has other members, or the broker refused.
+        """
+        cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
+        url = database_url(self.definition.database_connection)
+        with connect(url, application_name="workorders commit") as database:
+            batch = batches.load(database, int(self.batch_id))
+            ledger.lock_commits(database, batch.trigger.id)
+            positions = ledger.positions_of_batch(database, batch.id)
+            run(cluster.commit(self.definition.group, positions))
+        for partition, offset in positions.items():
+            self.log.info(
+                "Group %s: %s %s committed at %s.", self.definition.group, partition.topic, partition.partition, offset
+            )
+
+
+def default_application() -> str:
+    """Return the path of the Spark application: in the folder WORKORDERS_SPARK_APPS, or else `spark_apps` here."""
+    return str(Path(os.environ.get("WORKORDERS_SPARK_APPS", "spark_apps")) / "create_work_orders.py")

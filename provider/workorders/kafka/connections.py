@@ -1,0 +1,42 @@
+"""Where Postgres and Kafka are, and how that reaches Spark: by the process's environment, and on no other way."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workorders.core.database import DATABASE_URL_VARIABLE
+from workorders.core.exceptions import ConfigurationError
+
+KAFKA_VARIABLE = "WORKORDERS_KAFKA"
+"""Environment variable with the librdkafka settings as a JSON object."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Connections:
+    """Where Postgres and Kafka are, secrets included: without a repr, and never logged."""
+
+    database_url: str
+    kafka: Mapping[str, Any]
+    """librdkafka settings, as the Airflow connection has them."""
+
+    @classmethod
+    def from_environment(cls) -> "Connections":
+        """Read them from the process's environment.
+
+        Raises:
+            ConfigurationError: a variable is not set, or is no JSON object.
+        """
+        try:
+            kafka = json.loads(os.environ[KAFKA_VARIABLE])
+            database_url = os.environ[DATABASE_URL_VARIABLE]
+        except KeyError as error:
+            raise ConfigurationError(f"The environment variable {error.args[0]} is not set.") from error
+        except json.JSONDecodeError as error:
+            raise ConfigurationError(f"The environment variable {KAFKA_VARIABLE} is not a JSON object.") from error
+        return cls(database_url, kafka)
+
+    def to_environment(self) -> dict[str, str]:
+        """Return the variables that `from_environment` reads."""
+        return {DATABASE_URL_VARIABLE: self.database_url, KAFKA_VARIABLE: json.dumps(dict(self.kafka))}

@@ -1,0 +1,60 @@
+"""What one attempt at a batch can do: asks Kafka, and starts nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workorders.kafka.attempt import Attempt
+from workorders.kafka.batches import Batch
+from workorders.kafka.checks import examine
+from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.exceptions import RangeError
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+from workorders.kafka.settings import client_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The ranges of a batch, judged."""
+
+    attempts: tuple[Attempt, ...]
+    """What can be read now."""
+    refusals: Mapping[OffsetRange, RangeError]
+    """What cannot, and why."""
+
+
+def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
+    """Hold the batch against what Kafka has now.
+
+    Args:
+        kafka: librdkafka settings.
+        batch: the batch.
+        epoch: number of this attempt.
+
+    Raises:
+        KafkaUnavailableError: the cluster did not answer.
+        KafkaRefusedError: the cluster refused us.
+    """
+    logs = run(_logs(Cluster(client_settings(kafka)), batch))
+    begins, errors = examine(batch.ranges, logs)
+    attempts = tuple(
+        Attempt(
+            batch_id=batch.id,
+            trigger=batch.trigger,
+            range=part.range,
+            epoch=epoch,
+            read_from=begins[part.range.partition],
+            replayed=(part.created or 0) + (part.rejected or 0) if part.finished else None,
+        )
+        for part in batch.ranges
+        if part.range.partition in begins
+    )
+    refusals = {part.range: errors[part.range.partition] for part in batch.ranges if part.range.partition in errors}
+    return Preparation(attempts, refusals)
+
+
+async def _logs(cluster: Cluster, batch: Batch) -> dict[Partition, PartitionOffsets]:
+    wanted = {(part.range.partition.topic, part.range.partition.partition) for part in batch.ranges}
+    there = await cluster.existing_partitions({topic for topic, _ in wanted})
+    logs = await cluster.offsets([part for part in there if (part.topic, part.partition) in wanted])
+    return {log.partition: log for log in logs}

@@ -1,0 +1,44 @@
+"""Stalls in the ledger: written down with their reason, and read back for the sentence that people see."""
+
+from collections.abc import Mapping
+
+from workorders.core.backoff import delay_seconds
+from workorders.core.database import Connection
+from workorders.kafka import batches, ledger
+from workorders.kafka.batches import Batch
+from workorders.kafka.partitions import OffsetRange
+
+
+def write_down(connection: Connection, batch: Batch, epoch: int, errors: Mapping[OffsetRange, str]) -> None:
+    """Mark the partitions of these ranges as stalled, with the reason and the time of the next try.
+
+    A range that was ingested before and fails in a replay stalls nothing: its partition is read on behind it.
+    """
+    attempts = {(row.topic, row.partition): row.attempts for row in ledger.status(connection, batch.trigger.name)}
+    finished = {part.range for part in batch.ranges if part.finished}
+    for range_, error in errors.items():
+        if range_ not in finished:
+            partition = range_.partition
+            failures = attempts.get((partition.topic, partition.partition), 1)
+            ledger.stall(
+                connection,
+                batch.trigger,
+                partition,
+                epoch=epoch,
+                error=error,
+                delay_seconds=delay_seconds(failures),
+            )
+
+
+def sentences(connection: Connection, batch_id: int) -> list[str]:
+    """Return the reason of each range of a batch that is not ingested; a range without a reason is named."""
+    batch = batches.load(connection, batch_id)
+    errors = {
+        (row.topic, row.partition): row.last_error for row in ledger.status(connection, batch.trigger.name)
+    }
+    return [
+        errors.get((part.range.partition.topic, part.range.partition.partition))
+        or f"{part.range}: the attempt ended before it said why; nothing was committed there."
+        for part in batch.ranges
+        if not part.finished
+    ]

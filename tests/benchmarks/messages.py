@@ -1,0 +1,135 @@
+"""The messages that all benchmarks use: JSON objects of about 230 bytes, with a key and one header."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow  # type: ignore[import-untyped]
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from workorders.core.items import Item
+from workorders.kafka.record import RecordMapping
+
+TIMESTAMP_MS = 1_750_000_000_000
+HEADERS = [("content-type", b"application/fhir+json")]
+ARROW_BATCH = 10_000
+"""Messages of one Arrow batch: what Spark hands to Python at once."""
+
+_SCHEMA = pyarrow.schema(
+    [
+        ("key", pyarrow.binary()),
+        ("value", pyarrow.binary()),
+        ("topic", pyarrow.string()),
+        ("partition", pyarrow.int32()),
+        ("offset", pyarrow.int64()),
+        ("timestamp_ms", pyarrow.int64()),
+        ("timestampType", pyarrow.int32()),
+        ("headers", pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))),
+    ]
+)
+
+
+def key(number: int) -> bytes:
+    """Return the key of a message."""
+    return b"patient-%06d" % (number * 7919 % 1_000_000)
+
+
+def value(number: int) -> bytes:
+    """Return the value of a message; its digits vary, its length hardly does."""
+    return (
+        b'{"resourceType":"Observation","id":"obs-%09d","status":"final","code":"8867-4","subject":"Patient/%06d",'
+        b'"effective":"2025-06-15T%02d:%02d:%02dZ","value":%d.%d,"unit":"beats/minute","device":"monitor-%04d",'
+        b'"note":"taken at rest"}'
+    ) % (
+        number,
+        number * 7919 % 1_000_000,
+        number // 3600 % 24,
+        number // 60 % 60,
+        number % 60,
+        40 + number * 31 % 120,
+        number * 17 % 10,
+        number * 13 % 10_000,
+    )
+
+
+def record_batches(topic: str, partition: int, count: int) -> list[pyarrow.RecordBatch]:
+    """Return the messages of one partition as Spark hands them to Python."""
+    return [
+        _record_batch(topic, partition, range(start, min(start + ARROW_BATCH, count)))
+        for start in range(0, count, ARROW_BATCH)
+    ]
+
+
+def _record_batch(topic: str, partition: int, offsets: Sequence[int]) -> pyarrow.RecordBatch:
+    size = len(offsets)
+    headers = [{"key": name, "value": content} for name, content in HEADERS]
+    return pyarrow.record_batch(
+        [
+            pyarrow.array(column, field.type)
+            for field, column in zip(
+                _SCHEMA,
+                (
+                    [key(offset) for offset in offsets],
+                    [value(offset) for offset in offsets],
+                    [topic] * size,
+                    [partition] * size,
+                    list(offsets),
+                    [TIMESTAMP_MS] * size,
+                    [0] * size,
+                    [headers] * size,
+                ),
+                strict=True,
+            )
+        ],
+        schema=_SCHEMA,
+    )
+
+
+def items(topic: str, partition: int, count: int, stream: str) -> Iterator[Item]:
+    """Return the same messages as items, made by the real mapping."""
+    mapping = RecordMapping()
+    for batch in record_batches(topic, partition, count):
+        yield from mapping.items(batch, stream)
+
+
+def create_topic(bootstrap_servers: str, topic: str, partitions: int) -> None:
+    """Create a topic and wait until it is there."""
+    client = AdminClient({"bootstrap.servers": bootstrap_servers})
+    for future in client.create_topics([NewTopic(topic, partitions, 1)]).values():
+        future.result()
+
+
+def produce(bootstrap_servers: str, topic: str, partitions: int, count: int) -> None:
+    """Produce `count` messages, spread evenly over the partitions, and wait until the broker has them.
+
+    Raises:
+        RuntimeError: the broker did not take all of them.
+    """
+    failed: list[str] = []
+    producer = Producer(
+        {"bootstrap.servers": bootstrap_servers, "linger.ms": 50, "queue.buffering.max.messages": 500_000}
+    )
+
+    def delivered(error: object, _message: object) -> None:
+        if error is not None:
+            failed.append(str(error))
+
+    for number in range(count):
+        while True:
+            try:
+                producer.produce(
+                    topic,
+                    value(number),
+                    key(number),
+                    partition=number % partitions,
+                    headers=HEADERS,
+                    timestamp=TIMESTAMP_MS,
+                    on_delivery=delivered,
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if number % 1000 == 0:
+            producer.poll(0)
+    left = producer.flush(120)
+    if left or failed:
+        raise RuntimeError(f"{left + len(failed)} of {count} messages did not reach {topic}: {failed[:1]}")

@@ -10,12 +10,12 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-import workorders.kafka.tables
+import workorders.kafka.tables as _kafka_tables  # adds its tables to the metadata
 from workorders.core import tables
 from workorders.core.database import connect
 from workorders.core.exceptions import SchemaError
 
-metadata = workorders.kafka.tables.metadata
+metadata = _kafka_tables.kafka_ledger.metadata
 """Every room's tables; importing a room's `tables` adds them."""
 
 _VERSION_PACKAGES = ("workorders.core.migrations.versions", "workorders.kafka.migrations.versions")
@@ -36,7 +36,9 @@ def _configuration() -> Config:
 def engine(database_url: str) -> sqlalchemy.Engine:
     """Return a SQLAlchemy engine whose connections are made by `workorders.core.database.connect`."""
     return create_engine(
-        "postgresql+psycopg://", creator=lambda: connect(database_url, application_name="workorders schema"), poolclass=NullPool
+        "postgresql+psycopg://",
+        creator=lambda: connect(database_url, application_name="workorders schema"),
+        poolclass=NullPool,
     )
 
 

@@ -3,7 +3,7 @@
 import os
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator
 
@@ -79,7 +79,7 @@ def refused_dag(path: Path, error: ConfigurationError) -> DAG:
 class RefusedOperator(BaseOperator):
     """Fails with what is wrong in a trigger file."""
 
-    def __init__(self, *, sentence: str, **kwargs: object) -> None:
+    def __init__(self, *, sentence: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.sentence = sentence
 

@@ -9,4 +9,5 @@ def delay_seconds(failures: int) -> int:
 
     The exponent is bounded before the power is taken, so that the thousandth failure overflows nothing.
     """
-    return min(LONGEST_SECONDS, 2 ** min(max(failures - 1, 0), _DOUBLINGS_TO_LONGEST))
+    doublings = min(max(failures - 1, 0), _DOUBLINGS_TO_LONGEST)
+    return min(LONGEST_SECONDS, 1 << doublings)

@@ -100,7 +100,9 @@ def parse_definition(
     """
     model = types.get(str(content.get("type")))
     if model is None:
-        raise ConfigurationError(f"{where}: type: expected one of {', '.join(sorted(types))}, got {content.get('type')!r}.")
+        raise ConfigurationError(
+            f"{where}: type: expected one of {', '.join(sorted(types))}, got {content.get('type')!r}."
+        )
     try:
         return model.model_validate(content)
     except ValidationError as error:

@@ -154,7 +154,9 @@ def work_orders(
         return cursor.execute(_QUERIES["work_orders"], arguments, prepare=False).fetchall()
 
 
-def count_by_state(connection: Connection, *, trigger: str | None = None, since: datetime | None = None) -> dict[str, int]:
+def count_by_state(
+    connection: Connection, *, trigger: str | None = None, since: datetime | None = None
+) -> dict[str, int]:
     """Return how many work orders there are in each state; a state without any is left out.
 
     Counting reads every work order since that time, or all of them.
@@ -179,7 +181,9 @@ def work_order(connection: Connection, id_: UUID) -> WorkOrder:
     with connection.cursor(row_factory=class_row(WorkOrder)) as cursor:
         found = cursor.execute(_QUERIES["work_order"], {"id": id_}).fetchone()
     if found is None:
-        raise UnknownWorkOrderError(f"There is no work order {id_} in this database; see `workorders work-orders list`.")
+        raise UnknownWorkOrderError(
+            f"There is no work order {id_} in this database; see `workorders work-orders list`."
+        )
     return found
 
 

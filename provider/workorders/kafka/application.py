@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     print(table(results), flush=True)  # noqa: T201
     errors = [result.error for result in results if result.error is not None]
-    for error in errors:
-        print(error, flush=True)  # noqa: T201
+    for reason in errors:
+        print(reason, flush=True)  # noqa: T201
     return 1 if errors else 0
 
 

@@ -33,9 +33,7 @@ def begin_of_reading(part: BatchRange, log: PartitionOffsets | None) -> int:
         return min(max(range_.start, log.log_start), range_.end)
     if log.log_start > range_.start:
         gone = f"[{range_.start}, {min(log.log_start, range_.end)})"
-        raise DataLostError(
-            f"{range_}: offsets {gone} were deleted by retention before they were read; {untouched}."
-        )
+        raise DataLostError(f"{range_}: offsets {gone} were deleted by retention before they were read; {untouched}.")
     if log.high_watermark < range_.end:
         raise DataLostError(
             f"{range_}: the log ends at offset {log.high_watermark}, so it was cut short since the batch was planned; "

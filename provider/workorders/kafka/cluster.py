@@ -17,7 +17,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.fields import REGEX_MARK
@@ -29,8 +29,8 @@ REQUEST_TIMEOUT_SECONDS = 15.0
 
 _REFUSALS = frozenset(
     {
-        KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's own error codes carry the underscore
-        KafkaError._SSL,  # noqa: SLF001
+        KafkaError._AUTHENTICATION,
+        KafkaError._SSL,
         KafkaError.SASL_AUTHENTICATION_FAILED,
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -38,10 +38,8 @@ _REFUSALS = frozenset(
         KafkaError.UNSUPPORTED_SASL_MECHANISM,
     }
 )
-_MEMBERS = frozenset(
-    {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS}
-)
-_UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001
+_MEMBERS = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
+_UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
 def run(question: Coroutine[Any, Any, T]) -> T:
@@ -62,7 +60,8 @@ class Cluster:
         self._servers = settings.get("bootstrap.servers", "")
         self._timeout = timeout_seconds
         self._refusal: KafkaError | None = None
-        self._client = AdminClient({**settings, "error_cb": self._remember})
+        configuration: dict[str, Any] = {**settings, "error_cb": self._remember}
+        self._client = AdminClient(configuration)
 
     def _remember(self, error: KafkaError) -> None:
         if error.code() in _REFUSALS:

@@ -78,7 +78,7 @@ def ingest(connection: Connection, attempt: Attempt, items: Iterable[Item], prov
 
 
 def _replay(connection: Connection, attempt: Attempt, items: Iterable[Item], prove_end: ProveEnd) -> Created:
-    """Insert what is missing and move nothing: the ledger is past this range, and another batch may hold the partition."""
+    """Insert what is missing and move nothing, for the ledger is past this range already."""
     watch = _Watch(attempt, items)
     with connection.transaction():
         created = create_for(connection, attempt.trigger, watch, fresh=False)

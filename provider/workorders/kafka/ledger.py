@@ -46,7 +46,7 @@ class PartitionStatus:
 
 
 def stream_name(partition: Partition) -> str:
-    """Return the core's name of a partition. The topic id is in it, for a recreated topic's offsets mean other events."""
+    """Return the core's name of a partition; the topic id is in it, for a recreated topic holds other events."""
     return f"{partition.topic}/{partition.partition}@{partition.topic_id}"
 
 
@@ -85,7 +85,7 @@ def insert(connection: Connection, trigger: Trigger, partition: Partition, offse
 
 
 def take_epoch(connection: Connection, batch_id: int) -> int:
-    """Begin a new attempt at a batch: whoever holds an older epoch of its unfinished partitions is fenced from now on."""
+    """Begin a new attempt at a batch: whoever holds an older epoch of its partitions is fenced from now on."""
     row = connection.execute(_QUERIES["next_epoch"]).fetchone()
     if row is None:  # cannot be: nextval returns a row
         raise LookupError("kafka_epochs")
@@ -102,7 +102,8 @@ def lock(connection: Connection, trigger: Trigger, partition: Partition) -> Lock
     row = connection.execute(_QUERIES["lock_position"], _key(trigger, partition)).fetchone()
     if row is None:
         raise FencedError(
-            f"{trigger.name}: {partition.topic} {partition.partition} is no longer in the ledger; nothing was committed."
+            f"{trigger.name}: {partition.topic} {partition.partition} is no longer in the ledger; "
+            f"nothing was committed."
         )
     return LockedPosition(*row)
 
@@ -132,7 +133,7 @@ def move(
 def stall(
     connection: Connection, trigger: Trigger, partition: Partition, *, epoch: int, error: str, delay_seconds: float
 ) -> None:
-    """Write down why a partition stands still and when the next try is. An older attempt than the newest says nothing."""
+    """Write down why a partition stands still and when the next try is; only the newest attempt may."""
     connection.execute(
         _QUERIES["stall"],
         {**_key(trigger, partition), "epoch": epoch, "error": error, "delay_seconds": delay_seconds},

@@ -9,9 +9,9 @@ from workorders.core.triggers import Trigger
 from workorders.kafka import batches, ledger
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.first_offsets import first_offsets
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 from workorders.kafka.planning import Limits, allowed_by_rate, plan
-from workorders.kafka.first_offsets import first_offsets
 
 
 @dataclass(frozen=True, slots=True)

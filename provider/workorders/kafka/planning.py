@@ -47,7 +47,9 @@ def allowed_by_rate(rate_per_second: float | None, seconds_since_last_batch: flo
     return min(rate_per_second * max(seconds_since_last_batch, 0.0), burst)
 
 
-def plan(offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition, Position], limits: Limits) -> list[OffsetRange]:
+def plan(
+    offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition, Position], limits: Limits
+) -> list[OffsetRange]:
     """Share a batch between the free partitions that have something to read.
 
     Small backlogs are taken whole and large ones share the rest evenly, so that no partition starves. A partition
@@ -81,9 +83,7 @@ def _end(log: PartitionOffsets, position: Position) -> int:
     return max(log.last_stable, position.next_offset + 1) if contradiction else log.last_stable
 
 
-def _share(
-    wanted: Sequence[OffsetRange], ledger: Mapping[Partition, Position], limits: Limits
-) -> list[OffsetRange]:
+def _share(wanted: Sequence[OffsetRange], ledger: Mapping[Partition, Position], limits: Limits) -> list[OffsetRange]:
     messages_left, bytes_left = limits.messages, float(limits.bytes)
     shares: list[OffsetRange] = []
     smallest_first = sorted(wanted, key=lambda range_: (range_.end - range_.start, range_))

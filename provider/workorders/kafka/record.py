@@ -123,7 +123,7 @@ class RecordMapping:
             prefix,
             offset,
             _text_json(key),
-            b"null" if timestamp_ms is None or False else b"%d" % timestamp_ms,
+            b"null" if timestamp_ms is None or timestamp_ms == NO_TIMESTAMP else b"%d" % timestamp_ms,
             TIMESTAMP_TYPES.get(timestamp_type, b"NoTimestampType"),
             headers,
         )

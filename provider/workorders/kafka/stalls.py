@@ -33,9 +33,7 @@ def write_down(connection: Connection, batch: Batch, epoch: int, errors: Mapping
 def sentences(connection: Connection, batch_id: int) -> list[str]:
     """Return the reason of each range of a batch that is not ingested; a range without a reason is named."""
     batch = batches.load(connection, batch_id)
-    errors = {
-        (row.topic, row.partition): row.last_error for row in ledger.status(connection, batch.trigger.name)
-    }
+    errors = {(row.topic, row.partition): row.last_error for row in ledger.status(connection, batch.trigger.name)}
     return [
         errors.get((part.range.partition.topic, part.range.partition.partition))
         or f"{part.range}: the attempt ended before it said why; nothing was committed there."

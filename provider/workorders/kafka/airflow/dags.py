@@ -3,9 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Param
 
 from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
+from workorders.core.backoff import LONGEST_SECONDS
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
@@ -42,9 +43,7 @@ def _listener_dag(definition: KafkaTriggerDefinition, ingest_dag_id: str) -> DAG
         doc_md=_LISTENER_DOC.format(name=definition.name, topics=", ".join(definition.topics), ingest=ingest_dag_id),
     ) as dag:
         wait = WaitForMessagesSensor(task_id="wait_for_messages", definition=definition, **_endless())
-        plan = PlanBatchOperator(
-            task_id="plan_batch", definition=definition, ingest_dag_id=ingest_dag_id, **_endless()
-        )
+        plan = PlanBatchOperator(task_id="plan_batch", definition=definition, ingest_dag_id=ingest_dag_id, **_endless())
         hand_over = HandOverOperator.partial(
             task_id="hand_over",
             trigger_dag_id=ingest_dag_id,
@@ -63,6 +62,7 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
         start_date=_START,
         max_active_runs=definition.active_batches,
         default_args=_default_args(definition),
+        params={"batch_id": Param(type="integer", minimum=1, title="Batch", description=_BATCH_PARAM)},
         tags=_tags(definition, "ingest"),
         doc_md=_INGEST_DOC.format(name=definition.name, group=definition.group, workflow=definition.workflow),
     ) as dag:
@@ -91,7 +91,14 @@ def _default_args(definition: KafkaTriggerDefinition) -> dict[str, Any]:
 
 
 def _endless() -> dict[str, Any]:
-    return {"retries": ENDLESS_RETRIES, "retry_delay": timedelta(seconds=1), "retry_policy": EndlessRetries()}
+    # The policy counts on workers; a failure in the triggerer meets Airflow's own back-off instead.
+    return {
+        "retries": ENDLESS_RETRIES,
+        "retry_policy": EndlessRetries(),
+        "retry_delay": timedelta(seconds=1),
+        "retry_exponential_backoff": 2.0,
+        "max_retry_delay": timedelta(seconds=LONGEST_SECONDS),
+    }
 
 
 def _pool(definition: KafkaTriggerDefinition) -> dict[str, Any]:
@@ -101,6 +108,8 @@ def _pool(definition: KafkaTriggerDefinition) -> dict[str, Any]:
 def _tags(definition: KafkaTriggerDefinition, role: str) -> list[str]:
     return sorted({"workorders", definition.type, definition.name, role, *definition.tags})
 
+
+_BATCH_PARAM = "Number of a planned batch, as `workorders batches list` shows it; the listener fills it in."
 
 _LISTENER_DOC = """
 Waits for messages on **{topics}**, plans the next batch of offset ranges, and hands it over to `{ingest}`.

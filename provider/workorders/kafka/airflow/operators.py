@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import BaseOperator
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 LONGEST_NOTE = 1000
 """Airflow's limit of a note, in characters."""
-BATCH_ID = "{{ dag_run.conf['batch_id'] }}"
+BATCH_ID = "{{ params.batch_id }}"
 """Template of the batch that an ingest run is for."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import psycopg
+from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from workorders.airflow.connections import async_database_url
@@ -13,9 +14,10 @@ from workorders.core.backoff import delay_seconds
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.queries import load_queries
 from workorders.kafka.airflow.connection import async_kafka_settings
-from workorders.kafka.airflow.shared import shared_cluster, shared_database
-from workorders.kafka.ledger import positions_from
+from workorders.kafka.airflow.shared import SharedDatabase, shared_cluster, shared_database
+from workorders.kafka.cluster import Cluster
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
+from workorders.kafka.ledger import positions_from
 from workorders.kafka.partitions import Partition
 from workorders.kafka.planning import Position
 from workorders.kafka.waking import Appetite, Backlog, backlog, wakes
@@ -65,7 +67,7 @@ class NewMessagesTrigger(BaseTrigger):
         idle_after: float = 3600.0,
         **_from_another_version: Any,
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.trigger_name = trigger_name
         self.topics = topics
         self.kafka_connection = kafka_connection
@@ -98,20 +100,23 @@ class NewMessagesTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look until there is something to do, and end the task right here, without starting a worker for it."""
         self.log.info("Waiting for messages on %s.", ", ".join(self.topics))
-        watch = _Watch(self)
+        watch: _Watch | None = None
         deadline = time.monotonic() + self.idle_after
         failures = 0
         while time.monotonic() < deadline:
             try:
+                watch = watch or await _Watch.begin(self)
                 reason = await watch.look()
                 failures = 0
-            except ConfigurationError as error:
-                self.log.error("%s Nothing was read and nothing was committed.", error)  # noqa: TRY400
+            except (ConfigurationError, AirflowNotFoundException) as error:
+                self.log.error("Trigger %s: %s Nothing was read or committed.", self.trigger_name, error)
                 yield TaskFailedEvent()
                 return
             except (KafkaUnavailableError, UnknownTopicError, psycopg.Error) as error:
                 failures += 1
                 delay = delay_seconds(failures)
+                # Connections are looked up anew then, for somebody may have put them right.
+                watch = None
                 self.log.warning("%s Nothing was lost; looking again in %s s.", " ".join(str(error).split()), delay)
                 await asyncio.sleep(delay)
                 continue
@@ -132,13 +137,21 @@ class NewMessagesTrigger(BaseTrigger):
 class _Watch:
     """What one waiting trigger remembers between two looks."""
 
-    def __init__(self, trigger: NewMessagesTrigger) -> None:
+    def __init__(self, trigger: NewMessagesTrigger, cluster: Cluster, database: SharedDatabase) -> None:
         self._trigger = trigger
+        self._cluster = cluster
+        self._database = database
         self._refresh_at = 0.0
         self._partitions: list[Partition] = []
         self._ledger: Mapping[Partition, Position] = {}
         self._idle_ends: dict[Partition, int] | None = None
         self._waiting_since: float | None = None
+
+    @classmethod
+    async def begin(cls, trigger: NewMessagesTrigger) -> "_Watch":
+        """Look the connections up, once: that is a request to Airflow, and far too dear for every second."""
+        cluster = shared_cluster(await async_kafka_settings(trigger.kafka_connection))
+        return cls(trigger, cluster, shared_database(await async_database_url(trigger.database_connection)))
 
     async def look(self) -> str | None:
         """Return why a batch should be planned now; None when there is no reason.
@@ -146,15 +159,14 @@ class _Watch:
         The cluster is asked at every look, for it costs one request. The ledger is read only when an end moved since
         the last look at which nothing waited, or something waits.
         """
-        cluster = shared_cluster(await async_kafka_settings(self._trigger.kafka_connection))
         now = time.monotonic()
         if now >= self._refresh_at:
-            self._partitions = await cluster.partitions(self._trigger.topics)
+            self._partitions = await self._cluster.partitions(self._trigger.topics)
             self._idle_ends = None
             self._refresh_at = now + REFRESH_SECONDS
             if await self._left_behind():
                 return "A batch was planned and not handed over; it is handed over now."
-        ends = await cluster.last_stable_offsets(self._partitions)
+        ends = await self._cluster.last_stable_offsets(self._partitions)
         if ends == self._idle_ends:
             return None
         self._ledger = await self._positions()
@@ -196,5 +208,4 @@ class _Watch:
         return bool(rows and rows[0][0])
 
     async def _fetch(self, query: Any, **arguments: Any) -> list[tuple[Any, ...]]:
-        database = shared_database(await async_database_url(self._trigger.database_connection))
-        return await database.fetch(query, {"trigger": self._trigger.trigger_name, **arguments})
+        return await self._database.fetch(query, {"trigger": self._trigger.trigger_name, **arguments})

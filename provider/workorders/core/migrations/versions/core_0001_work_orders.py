@@ -16,7 +16,8 @@ def upgrade() -> None:
             'pending', 'running', 'success', 'failed', 'crashed', 'killed', 'cancelled', 'lost', 'exception', 'rejected'
         );
         CREATE TYPE workorders.run_state AS ENUM (
-            'available', 'claimed', 'started', 'success', 'failed', 'crashed', 'cancelled', 'killed', 'lost', 'exception'
+            'available', 'claimed', 'started', 'success', 'failed', 'crashed', 'cancelled', 'killed', 'lost',
+            'exception'
         );
         CREATE TABLE workorders.workflows (
             id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -1,0 +1,116 @@
+"""Where the command line finds Postgres and Kafka: options, the environment, and Airflow's connections last."""
+
+import importlib.util
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from workorders.core import database
+from workorders.core.database import DATABASE_URL_VARIABLE, Connection
+from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.connections import KAFKA_VARIABLE
+
+T = TypeVar("T")
+
+DATABASE_CONNECTION = "workorders_db"
+"""The Airflow connection that is asked when nothing else says where the database is."""
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        envvar=DATABASE_URL_VARIABLE,
+        show_default=False,
+        help=f"The database, as postgresql://user:password@host:port/database. The environment variable keeps the "
+        f"password out of the list of processes. Without either, Airflow's connection {DATABASE_CONNECTION} is used.",
+    ),
+]
+
+
+def database_url(given: str | None) -> str:
+    """Return what the option or the environment says, and else what Airflow's connection says.
+
+    Raises:
+        ConfigurationError: none of them says it.
+    """
+    if given:
+        return given
+    if not airflow_is_configured():
+        raise ConfigurationError(
+            f"Nothing says where the database is; set {DATABASE_URL_VARIABLE} to "
+            f"postgresql://user:password@host:port/database, or run this where Airflow has a connection "
+            f"{DATABASE_CONNECTION} (with `make up`, type `. build/stack/environment.sh` first)."
+        )
+    from workorders.airflow.connections import database_url as of_airflow  # noqa: PLC0415 - Airflow is an extra, and slow
+
+    return _from_airflow(of_airflow, DATABASE_CONNECTION, f"set {DATABASE_URL_VARIABLE}")
+
+
+def connect(given: str | None) -> Connection:
+    """Open a connection that cannot write, for everything but an upgrade only looks.
+
+    Raises:
+        ConfigurationError: nothing says where the database is.
+        psycopg.OperationalError: the database cannot be reached.
+    """
+    connection = database.connect(database_url(given), application_name="workorders cli")
+    connection.read_only = True
+    return connection
+
+
+def kafka_settings(connection_id: str) -> Mapping[str, Any]:
+    """Return librdkafka settings: those of the environment, and else those of the Airflow connection of that id.
+
+    Raises:
+        ConfigurationError: neither is there, or the variable is no JSON object.
+    """
+    text = os.environ.get(KAFKA_VARIABLE)
+    if text:
+        return _json_object(text)
+    if not airflow_is_configured():
+        raise ConfigurationError(
+            f"Kafka was not asked, for nothing says where it is; set {KAFKA_VARIABLE} to a JSON object of librdkafka "
+            f'settings such as {{"bootstrap.servers": "host:9092"}}, or run this where Airflow has a connection '
+            f"{connection_id}."
+        )
+    from workorders.kafka.airflow.connection import kafka_settings as of_airflow  # noqa: PLC0415 - as above
+
+    return _from_airflow(of_airflow, connection_id, f"set {KAFKA_VARIABLE}")
+
+
+def airflow_is_configured() -> bool:
+    """Tell whether Airflow is installed and set up here; without importing it, which would write a configuration."""
+    if importlib.util.find_spec("airflow") is None:
+        return False
+    home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
+    by_environment = any(name.startswith(("AIRFLOW__", "AIRFLOW_CONN_")) for name in os.environ)
+    return by_environment or (home / "airflow.cfg").exists()
+
+
+def _json_object(text: str) -> Mapping[str, Any]:
+    try:
+        settings = json.loads(text)
+    except json.JSONDecodeError:
+        settings = None
+    if not isinstance(settings, dict):
+        # The text is not repeated, for it may hold a password.
+        raise ConfigurationError(f"The environment variable {KAFKA_VARIABLE} is not a JSON object.")
+    return settings
+
+
+def _from_airflow(ask: Callable[[str], T], connection_id: str, otherwise: str) -> T:
+    from airflow.sdk.exceptions import AirflowException  # noqa: PLC0415 - as above
+
+    # Outside of its own processes Airflow looks into its metadata database only if told so, as `airflow connections` does.
+    os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+    try:
+        return ask(connection_id)
+    except AirflowException as error:
+        raise ConfigurationError(
+            f"Airflow has no connection {connection_id} that can be read here ({error}); add it, or {otherwise}."
+        ) from error

@@ -1,0 +1,44 @@
+"""`workorders db`: the version of the tables."""
+
+import typer
+from sqlalchemy.exc import DBAPIError
+
+from workorders import schema
+from workorders.cli.connections import Database, database_url
+
+app = typer.Typer(no_args_is_help=True, help="Bring the database's tables to this package's version, or compare them.")
+
+
+@app.command()
+def upgrade(database: Database = None) -> None:
+    """Bring the tables to the version that this package needs.
+
+    Run it after every upgrade of the package, before its DAGs run. It is one transaction, may be run again at any time,
+    and by several at once. The first run makes the schema `workorders`, for which the user needs CREATE on the database.
+
+    \b
+    Example:
+      workorders db upgrade
+    """
+    url = database_url(database)
+    try:
+        before, after = schema.current(url), schema.upgrade(url)
+    except DBAPIError as error:
+        raise error.orig or error from error
+    print(f"The tables are at version {after} already." if before == after else f"The tables are at version {after} now.")
+
+
+@app.command()
+def version(database: Database = None) -> None:
+    """Print the version of the tables; end with 1 when this package needs another one.
+
+    \b
+    Example:
+      workorders db version
+    """
+    url = database_url(database)
+    try:
+        schema.require_newest(url)
+    except DBAPIError as error:
+        raise error.orig or error from error
+    print(schema.newest())

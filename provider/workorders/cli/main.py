@@ -1,0 +1,86 @@
+"""The `workorders` command: its groups, and how it ends when something is wrong."""
+
+import sys
+from typing import Annotated, NoReturn
+
+import psycopg
+import typer
+
+import workorders
+from workorders.cli import batches, db, status, triggers, work_orders
+from workorders.cli.output import safe
+from workorders.core.exceptions import WorkOrdersError
+
+# Plain help, without boxes: it can be searched, and keeps the examples' lines.
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings={"max_content_width": 100}
+)
+app.add_typer(db.app, name="db")
+app.add_typer(triggers.app, name="triggers")
+app.command("status", no_args_is_help=False)(status.status)
+app.add_typer(work_orders.app, name="work-orders")
+app.add_typer(batches.app, name="batches")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"workorders {workorders.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Look at work orders, and at the triggers that create them.
+
+    \b
+    Where does everything stand?         workorders status
+    Is my trigger file right?            workorders triggers check include/triggers
+    What was rejected today, and why?    workorders work-orders list --state rejected --since 24h
+    Show me one of them:                 workorders work-orders show ID
+    What did a batch do?                 workorders batches show 17
+
+    The database is the one of --database, or of WORKORDERS_DATABASE_URL, or of Airflow's connection workorders_db.
+    Kafka is the one of WORKORDERS_KAFKA (a JSON object of librdkafka settings), or of the trigger's Airflow connection.
+
+    Every command that shows something prints JSON with --json. It ends with 0 when all is well, 1 when something is
+    wrong, and 2 when it was called in a wrong way.
+    """
+
+
+def main() -> None:
+    """Run the command line; what people can expect to go wrong becomes one sentence on standard error."""
+    try:
+        app(prog_name="workorders")
+    except WorkOrdersError as error:
+        _end(str(error))
+    except psycopg.Error as error:
+        sentence = _sentence(error)
+        if sentence is None:
+            raise
+        _end(sentence)
+
+
+def _sentence(error: psycopg.Error) -> str | None:
+    """Return what to say of a database error; None for one that only a mistake in this package can cause."""
+    reason = " ".join(str(error).split())
+    missing = psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn | psycopg.errors.InvalidSchemaName
+    if isinstance(error, missing):
+        return f"The database lacks tables of this version ({reason}); nothing was changed; run `workorders db upgrade`."
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        return f"The database user lacks a permission ({reason}); nothing was changed."
+    if isinstance(error, psycopg.OperationalError):
+        return f"The database did not answer ({reason}); nothing was changed; check that it runs, and its address."
+    return None
+
+
+def _end(sentence: str) -> NoReturn:
+    print(safe(sentence), file=sys.stderr)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

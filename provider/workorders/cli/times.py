@@ -1,0 +1,47 @@
+"""Points in time as people type and read them."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import click
+
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_AGO: Final = re.compile(r"(?P<count>[0-9]{1,6}) ?(?P<unit>[smhdw])")
+_FORM: Final = "a time such as 2026-03-01, 2026-03-01T14:30 (UTC), 2026-03-01T14:30+01:00, or how long ago: 15m, 2h, 7d"
+_FIRST_YEAR: Final = 1970
+_LAST_YEAR: Final = 9998
+
+
+class Time(click.ParamType):
+    """A parameter that takes a time of ISO 8601, or how long ago it was."""
+
+    name = "time"
+
+    def convert(self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Return the time, in UTC where the text does not say otherwise."""
+        if isinstance(value, datetime):
+            return value
+        time = parse(value, now=datetime.now(UTC))
+        if time is None:
+            self.fail(f"expected {_FORM}, got {value!r}.", param, ctx)
+        return time
+
+
+def parse(text: str, *, now: datetime) -> datetime | None:
+    """Return the time that the text means, or None when it means none."""
+    ago = _AGO.fullmatch(text.strip())
+    if ago:
+        return now - timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    if not _FIRST_YEAR <= time.year <= _LAST_YEAR:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def show(time: datetime | None) -> str:
+    """Return the time to the second in UTC, in a form that `parse` takes; nothing for None."""
+    return "" if time is None else time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

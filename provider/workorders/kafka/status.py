@@ -1,0 +1,307 @@
+"""Where every partition of a trigger stands: the ledger, held against what Kafka says now."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from workorders.core import history, triggers
+from workorders.core.database import Connection
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.core.history import RegisteredTrigger
+from workorders.kafka import ledger
+from workorders.kafka.fields import REGEX_MARK
+from workorders.kafka.ledger import PartitionStatus
+from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.settings import client_settings
+
+if TYPE_CHECKING:
+    from workorders.kafka.cluster import Cluster
+
+TRIGGER_TYPE = "kafka"
+TIMEOUT_SECONDS = 5.0
+"""A person waits for the answer, so a cluster that is away is given up sooner than a task would."""
+
+_SILENT = {"log_level": "0"}
+"""librdkafka would print each failed connection; the answer has one sentence for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAnswer:
+    """What Kafka said of one trigger's topics."""
+
+    logs: Sequence[PartitionOffsets] | None = None
+    """The partitions that exist; None when Kafka did not say."""
+    committed: Mapping[Partition, int | None] = field(default_factory=dict)
+    """The group's offsets; without an entry where Kafka did not say, None where the group has none."""
+    problem: str | None = None
+    """One sentence on what is not known, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """One partition. An offset is None where it is not known, or is not there yet."""
+
+    topic: str
+    partition: int
+    topic_id: str
+    next_offset: int | None
+    """First offset without a work order, as the ledger says; None for a partition that was never planned."""
+    group_offset: int | None
+    last_stable: int | None
+    high_watermark: int | None
+    lag: int | None
+    """Offsets up to the last stable one that have no work order; at most so many messages, for some are invisible."""
+    group_lag: int | None
+    """The same for the group's committed offset, which follows the ledger after each batch."""
+    status: str
+    """`up to date`, `behind`, `in batch 7`, `stalled`, or what else keeps the partition where it is."""
+    since: datetime | None
+    """Since when it is stalled; None when it is not."""
+    attempts: int
+    """Attempts at the batch that holds the partition."""
+    next_attempt_at: datetime | None
+    last_error: str | None
+    """The sentence of the last failed attempt."""
+    batch_id: int | None
+    """The unfinished batch that holds the partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerStatus:
+    """A trigger with its partitions, sorted by topic and partition."""
+
+    name: str
+    workflow: str
+    group: str
+    kafka_connection: str
+    problem: str | None
+    """One sentence on what Kafka did not say; None when all is known."""
+    partitions: tuple[PartitionRow, ...]
+
+
+def collect(
+    connection: Connection, settings_of: Callable[[str], Mapping[str, Any]], trigger: str | None = None
+) -> list[TriggerStatus]:
+    """Return the status of every Kafka trigger in the database, or of one.
+
+    Kafka may be away: what the database knows is returned all the same.
+
+    Args:
+        connection: where the ledger is.
+        settings_of: librdkafka settings by the id of a Kafka connection; may raise ConfigurationError.
+        trigger: name of the only trigger to look at.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        ConfigurationError: the trigger of that name does not read Kafka.
+        psycopg.Error: the database failed.
+    """
+    known = [found for found in history.registered_triggers(connection) if found.type == TRIGGER_TYPE]
+    if trigger is not None:
+        row = triggers.find(connection, trigger)
+        if row.type != TRIGGER_TYPE:
+            raise ConfigurationError(f"Trigger {trigger} is of type {row.type} and reads no partitions.")
+        known = [found for found in known if found.name == trigger]
+    rows = ledger.status(connection, trigger)
+    # Kafka is asked outside of any transaction, which must not wait for a network.
+    connection.rollback()
+    rows_of = {found.name: [row for row in rows if row.trigger == found.name] for found in known}
+    answers = _ask_all(known, rows_of, settings_of)
+    return [_status(found, rows_of[found.name], answers[found.name]) for found in known]
+
+
+def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[PartitionRow]:
+    """Hold the ledger of one trigger against what Kafka said; pure.
+
+    A partition that only one of the two knows has a row as well.
+    """
+    logs = {(log.partition.topic, log.partition.partition): log for log in answer.logs or ()}
+    merged = []
+    for row in rows:
+        log = logs.pop((row.topic, row.partition), None)
+        merged.append(_known(row, log, answer))
+    merged += [_new(log, answer) for log in logs.values()]
+    return sorted(merged, key=lambda row: (row.topic, row.partition))
+
+
+def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnswer) -> PartitionRow:
+    stalled = row.status == "stalled"
+    # Offsets of a topic that was made again count other messages: comparing them would be wrong.
+    same = log is not None and log.partition.topic_id == row.topic_id
+    group_offset = None if log is None else answer.committed.get(log.partition)
+    return PartitionRow(
+        topic=row.topic,
+        partition=row.partition,
+        topic_id=row.topic_id,
+        next_offset=row.next_offset,
+        group_offset=group_offset,
+        last_stable=log.last_stable if log else None,
+        high_watermark=log.high_watermark if log else None,
+        lag=_lag(log, row.next_offset) if same else None,
+        group_lag=_lag(log, group_offset) if same else None,
+        status=_word(row, log, kafka_answered=answer.logs is not None),
+        since=row.status_since if stalled else None,
+        attempts=row.attempts,
+        next_attempt_at=row.next_attempt_at if stalled else None,
+        last_error=row.last_error,
+        batch_id=row.batch_id,
+    )
+
+
+def _new(log: PartitionOffsets, answer: KafkaAnswer) -> PartitionRow:
+    group_offset = answer.committed.get(log.partition)
+    return PartitionRow(
+        topic=log.partition.topic,
+        partition=log.partition.partition,
+        topic_id=log.partition.topic_id,
+        next_offset=None,
+        group_offset=group_offset,
+        last_stable=log.last_stable,
+        high_watermark=log.high_watermark,
+        lag=None,
+        group_lag=_lag(log, group_offset),
+        status="not planned yet",
+        since=None,
+        attempts=0,
+        next_attempt_at=None,
+        last_error=None,
+        batch_id=None,
+    )
+
+
+def _lag(log: PartitionOffsets | None, offset: int | None) -> int | None:
+    return None if log is None or offset is None else max(log.last_stable - offset, 0)
+
+
+def _word(row: PartitionStatus, log: PartitionOffsets | None, *, kafka_answered: bool) -> str:
+    if row.status == "stalled":
+        return "stalled"
+    if row.batch_id is not None:
+        return f"in batch {row.batch_id}"
+    if log is None:
+        return "not in Kafka" if kafka_answered else "?"
+    return _contradiction(row, log) or _progress(row, log)
+
+
+def _contradiction(row: PartitionStatus, log: PartitionOffsets) -> str | None:
+    """Return how log and ledger disagree; the next batch stalls with the full sentence."""
+    if log.partition.topic_id != row.topic_id:
+        return "topic made again"
+    if log.log_start > row.next_offset:
+        return "unread messages deleted"
+    if log.high_watermark < row.next_offset:
+        return "log cut short"
+    return None
+
+
+def _progress(row: PartitionStatus, log: PartitionOffsets) -> str:
+    if log.last_stable > row.next_offset:
+        return "behind"
+    if log.last_stable < log.high_watermark:
+        return "waiting for an open transaction"
+    return "up to date"
+
+
+def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer: KafkaAnswer) -> TriggerStatus:
+    return TriggerStatus(
+        name=trigger.name,
+        workflow=trigger.workflow,
+        group=trigger.definition["group"],
+        kafka_connection=trigger.definition["kafka_connection"],
+        problem=answer.problem,
+        partitions=tuple(merge(rows, answer)),
+    )
+
+
+def _ask_all(
+    known: Sequence[RegisteredTrigger],
+    rows_of: Mapping[str, Sequence[PartitionStatus]],
+    settings_of: Callable[[str], Mapping[str, Any]],
+) -> dict[str, KafkaAnswer]:
+    clusters: dict[str, Cluster | ConfigurationError] = {}
+    for trigger in known:
+        connection_id = trigger.definition["kafka_connection"]
+        if connection_id not in clusters:
+            clusters[connection_id] = _cluster(connection_id, settings_of)
+
+    async def ask_all() -> list[KafkaAnswer]:
+        return await asyncio.gather(
+            *(
+                _ask(clusters[trigger.definition["kafka_connection"]], trigger.definition, rows_of[trigger.name])
+                for trigger in known
+            )
+        )
+
+    return dict(zip((trigger.name for trigger in known), asyncio.run(ask_all()), strict=True))
+
+
+def _cluster(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) -> "Cluster | ConfigurationError":
+    try:
+        settings = client_settings(settings_of(connection_id))
+    except ConfigurationError as error:
+        return error
+    try:
+        # The client is an extra: the ledger is shown without it as well.
+        from confluent_kafka import KafkaException  # noqa: PLC0415
+
+        from workorders.kafka.cluster import Cluster  # noqa: PLC0415
+    except ImportError:
+        return ConfigurationError(
+            "Kafka was not asked, for the package confluent-kafka is not installed; "
+            "install airflow-provider-workorders[kafka]."
+        )
+    try:
+        return Cluster({**settings, **_SILENT}, timeout_seconds=TIMEOUT_SECONDS)
+    except KafkaException as error:
+        reason = error.args[0].str()
+        return ConfigurationError(
+            f"Kafka was not asked, for its client refuses the settings of {connection_id}: {reason}."
+        )
+
+
+async def _ask(
+    cluster: "Cluster | ConfigurationError", definition: Mapping[str, Any], rows: Sequence[PartitionStatus]
+) -> KafkaAnswer:
+    if isinstance(cluster, ConfigurationError):
+        return KafkaAnswer(problem=str(cluster))
+    try:
+        logs = await _settled(cluster, await cluster.offsets(await _partitions(cluster, definition, rows)))
+    except WorkOrdersError as error:
+        return KafkaAnswer(problem=str(error))
+    try:
+        committed = await cluster.committed(definition["group"], [log.partition for log in logs])
+    except WorkOrdersError as error:
+        return KafkaAnswer(logs, problem=str(error))
+    missing = _missing(definition["topics"], logs)
+    problem = f"Kafka does not have the topic {', '.join(missing)}." if missing else None
+    return KafkaAnswer(logs, committed, problem)
+
+
+async def _settled(cluster: "Cluster", logs: Sequence[PartitionOffsets]) -> list[PartitionOffsets]:
+    """Ask once more where the log ends behind its last stable offset.
+
+    Both were asked at the same time, so a message that came in between looks like an open transaction. The last stable
+    offset of now reaches the high watermark of then, unless a transaction is open indeed.
+    """
+    doubtful = [log.partition for log in logs if log.last_stable < log.high_watermark]
+    stable = await cluster.last_stable_offsets(doubtful)
+    return [
+        replace(log, last_stable=min(stable.get(log.partition, log.last_stable), log.high_watermark)) for log in logs
+    ]
+
+
+async def _partitions(
+    cluster: "Cluster", definition: Mapping[str, Any], rows: Sequence[PartitionStatus]
+) -> list[Partition]:
+    """Return the partitions of every topic that the definition or the ledger names, as far as they exist."""
+    patterns = [topic for topic in definition["topics"] if topic.startswith(REGEX_MARK)]
+    named = {topic for topic in definition["topics"] if not topic.startswith(REGEX_MARK)} | {row.topic for row in rows}
+    matching = await cluster.partitions(patterns)
+    return list(dict.fromkeys([*matching, *await cluster.existing_partitions(named)]))
+
+
+def _missing(topics: Iterable[str], logs: Iterable[PartitionOffsets]) -> list[str]:
+    there = {log.partition.topic for log in logs}
+    return [topic for topic in topics if not topic.startswith(REGEX_MARK) and topic not in there]

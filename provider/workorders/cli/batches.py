@@ -9,12 +9,12 @@ from workorders.cli import times
 from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, count, print_fields, print_json, print_table, safe
 from workorders.core import triggers
-from workorders.kafka import ledger
 from workorders.kafka import batches as store
-from workorders.kafka.batches import Batch, BatchSummary
+from workorders.kafka import ledger
+from workorders.kafka.batches import Batch, BatchRange, BatchSummary
 from workorders.kafka.ledger import PartitionStatus
 
-app = typer.Typer(no_args_is_help=True, help="Batches: immutable lists of offset ranges, and what became of them.")
+app = typer.Typer(no_args_is_help=True, help="List batches, and show one with its ranges.")
 
 _COLUMNS = (
     Column("batch", number=True),
@@ -39,8 +39,8 @@ _RANGE_COLUMNS = (
 
 @app.command("list")
 def list_(
-    trigger: Annotated[str | None, typer.Option(help="Only batches of this trigger.", show_default=False)] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many to show.")] = 20,
+    trigger: Annotated[str | None, typer.Option(metavar="NAME", help="Only batches of this trigger.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 20,
     before: Annotated[
         int | None, typer.Option(metavar="BATCH", help="Go on behind this batch.", show_default=False)
     ] = None,
@@ -56,7 +56,7 @@ def list_(
     Examples:
       workorders batches list
       workorders batches list --trigger orders --limit 100
-    """
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
         if trigger is not None:
             triggers.find(connection, trigger)  # says so when the name is wrong, in place of an empty list
@@ -82,7 +82,7 @@ def show(
     \b
     Example:
       workorders batches show 17
-    """
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
         found = store.load(connection, batch)
         held = {
@@ -120,10 +120,10 @@ def _batch_word(batch: Batch) -> str:
     return _word(finished=all(part.finished for part in batch.ranges), handed_over=batch.handed_over_at is not None)
 
 
-def _range_word(held: PartitionStatus | None) -> str:
-    if held is None:
+def _range_word(part: BatchRange, held: PartitionStatus | None) -> str:
+    if part.finished:
         return "finished"
-    return "stalled" if held.status == "stalled" else "waiting"
+    return "stalled" if held is not None and held.status == "stalled" else "waiting"
 
 
 def _print(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> None:
@@ -145,7 +145,7 @@ def _print(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> None:
             (
                 f"{partition.topic} {partition.partition}",
                 f"[{part.range.start}, {part.range.end})",
-                _range_word(held.get((partition.topic, partition.partition))),
+                _range_word(part, held.get((partition.topic, partition.partition))),
                 times.show(part.finished_at),
                 count(part.created, unknown=""),
                 count(part.rejected, unknown=""),
@@ -154,12 +154,14 @@ def _print(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> None:
     print_table(_RANGE_COLUMNS, rows)
     for row in held.values():
         if row.status == "stalled":
-            print(
-                safe(
-                    f"{row.topic} {row.partition} is stalled since {times.show(row.status_since)}, attempt {row.attempts}, "
-                    f"next try {times.show(row.next_attempt_at)}: {' '.join((row.last_error or '').split())}"
-                )
-            )
+            print(safe(_stall(row)))
+
+
+def _stall(row: PartitionStatus) -> str:
+    reason = " ".join((row.last_error or "no reason given").split())
+    since, next_try = times.show(row.status_since), times.show(row.next_attempt_at)
+    place = f"{row.topic} {row.partition}"
+    return f"{place} is stalled since {since}, attempt {row.attempts}, next try {next_try}: {reason}"
 
 
 def _summary_json(batch: BatchSummary) -> dict[str, Any]:
@@ -188,7 +190,7 @@ def _json(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> dict[st
                 "topic_id": partition.topic_id,
                 "start": part.range.start,
                 "end": part.range.end,
-                "status": _range_word(row),
+                "status": _range_word(part, row),
                 "finished_at": part.finished_at,
                 "created": part.created,
                 "rejected": part.rejected,

@@ -106,7 +106,7 @@ def _json_object(text: str) -> Mapping[str, Any]:
 def _from_airflow(ask: Callable[[str], T], connection_id: str, otherwise: str) -> T:
     from airflow.sdk.exceptions import AirflowException  # noqa: PLC0415 - as above
 
-    # Outside of its own processes Airflow looks into its metadata database only if told so, as `airflow connections` does.
+    # Outside of its own processes Airflow looks into its metadata database only if told to, as its own CLI does it.
     os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
     try:
         return ask(connection_id)

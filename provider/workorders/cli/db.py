@@ -6,26 +6,28 @@ from sqlalchemy.exc import DBAPIError
 from workorders import schema
 from workorders.cli.connections import Database, database_url
 
-app = typer.Typer(no_args_is_help=True, help="Bring the database's tables to this package's version, or compare them.")
+app = typer.Typer(no_args_is_help=True, help="Upgrade the database's tables, and tell their version.")
 
 
 @app.command()
 def upgrade(database: Database = None) -> None:
     """Bring the tables to the version that this package needs.
 
-    Run it after every upgrade of the package, before its DAGs run. It is one transaction, may be run again at any time,
-    and by several at once. The first run makes the schema `workorders`, for which the user needs CREATE on the database.
+    Run it after every upgrade of the package, before its DAGs run. It is one transaction, and may be run again at any
+    time, by several at once. The first run makes the schema `workorders`; the user needs CREATE on the database.
 
     \b
     Example:
       workorders db upgrade
-    """
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
     url = database_url(database)
     try:
         before, after = schema.current(url), schema.upgrade(url)
     except DBAPIError as error:
         raise error.orig or error from error
-    print(f"The tables are at version {after} already." if before == after else f"The tables are at version {after} now.")
+    print(
+        f"The tables are at version {after} already." if before == after else f"The tables are at version {after} now."
+    )
 
 
 @app.command()
@@ -35,7 +37,7 @@ def version(database: Database = None) -> None:
     \b
     Example:
       workorders db version
-    """
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
     url = database_url(database)
     try:
         schema.require_newest(url)

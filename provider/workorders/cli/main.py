@@ -13,11 +13,14 @@ from workorders.core.exceptions import WorkOrdersError
 
 # Plain help, without boxes: it can be searched, and keeps the examples' lines.
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings={"max_content_width": 100}
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 100},
 )
 app.add_typer(db.app, name="db")
-app.add_typer(triggers.app, name="triggers")
-app.command("status", no_args_is_help=False)(status.status)
+app.add_typer(triggers.app, name="triggers", short_help="Show triggers, check their files, print their schema.")
+app.command("status")(status.status)
 app.add_typer(work_orders.app, name="work-orders")
 app.add_typer(batches.app, name="batches")
 
@@ -48,7 +51,7 @@ def about(
 
     Every command that shows something prints JSON with --json. It ends with 0 when all is well, 1 when something is
     wrong, and 2 when it was called in a wrong way.
-    """
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
 
 
 def main() -> None:
@@ -69,7 +72,9 @@ def _sentence(error: psycopg.Error) -> str | None:
     reason = " ".join(str(error).split())
     missing = psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn | psycopg.errors.InvalidSchemaName
     if isinstance(error, missing):
-        return f"The database lacks tables of this version ({reason}); nothing was changed; run `workorders db upgrade`."
+        return (
+            f"The database lacks tables of this version ({reason}); nothing was changed; run `workorders db upgrade`."
+        )
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return f"The database user lacks a permission ({reason}); nothing was changed."
     if isinstance(error, psycopg.OperationalError):

@@ -26,9 +26,7 @@ _COLUMNS = (
 
 
 def status(
-    trigger: Annotated[
-        str | None, typer.Argument(help="Name of the only trigger to show.", show_default=False)
-    ] = None,
+    trigger: Annotated[str | None, typer.Argument(metavar="TRIGGER", help="Name of the only trigger to show.", show_default=False)] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -61,7 +59,7 @@ def status(
       workorders status orders
       watch -n 2 workorders status orders
       workorders status --json | jq '.[].partitions[] | select(.status == "stalled")'
-    """
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
         triggers = collect(connection, kafka_settings, trigger)
     if as_json:
@@ -83,7 +81,11 @@ def _print(trigger: TriggerStatus) -> None:
         print("No partition was planned yet.")
     for row in trigger.partitions:
         if row.status == "stalled":
-            print(safe(f"{row.topic} {row.partition} is stalled: {' '.join((row.last_error or 'no reason given').split())}"))
+            print(
+                safe(
+                    f"{row.topic} {row.partition} is stalled: {' '.join((row.last_error or 'no reason given').split())}"
+                )
+            )
     if trigger.problem:
         note(trigger.problem)
 

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-import click
+import typer
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _AGO: Final = re.compile(r"(?P<count>[0-9]{1,6}) ?(?P<unit>[smhdw])")
@@ -13,19 +13,18 @@ _FIRST_YEAR: Final = 1970
 _LAST_YEAR: Final = 9998
 
 
-class Time(click.ParamType):
-    """A parameter that takes a time of ISO 8601, or how long ago it was."""
+def option(name: str, text: str | None) -> datetime | None:
+    """Return the time that an option was given; None when it was not given.
 
-    name = "time"
-
-    def convert(self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Return the time, in UTC where the text does not say otherwise."""
-        if isinstance(value, datetime):
-            return value
-        time = parse(value, now=datetime.now(UTC))
-        if time is None:
-            self.fail(f"expected {_FORM}, got {value!r}.", param, ctx)
-        return time
+    Raises:
+        typer.BadParameter: the text means no time; the command line ends with the right form.
+    """
+    if text is None:
+        return None
+    time = parse(text, now=datetime.now(UTC))
+    if time is None:
+        raise typer.BadParameter(f"expected {_FORM}; got {text!r}.", param_hint=name)
+    return time
 
 
 def parse(text: str, *, now: datetime) -> datetime | None:

@@ -17,7 +17,7 @@ from workorders.core.items import Item, Rejection
 from workorders.kafka.body import ODD_PATTERN, is_odd, judge
 
 if TYPE_CHECKING:
-    import pyarrow  # type: ignore[import-untyped]
+    import pyarrow
 
     from workorders.kafka.definition import KafkaTriggerDefinition
 

@@ -40,6 +40,25 @@ class KafkaAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """What is needed of a trigger's stored definition, which an older version of this package may have written."""
+
+    topics: tuple[str, ...]
+    group: str
+    kafka_connection: str
+
+    @classmethod
+    def of(cls, trigger: RegisteredTrigger) -> "Source":
+        """Read the definition, with the defaults of `KafkaTriggerDefinition` for what is not in it."""
+        stored = trigger.definition
+        return cls(
+            tuple(stored.get("topics", ())),
+            stored.get("group") or f"workorders-{trigger.name}",
+            stored.get("kafka_connection", "kafka_default"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionRow:
     """One partition. An offset is None where it is not known, or is not there yet."""
 
@@ -205,11 +224,12 @@ def _progress(row: PartitionStatus, log: PartitionOffsets) -> str:
 
 
 def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer: KafkaAnswer) -> TriggerStatus:
+    source = Source.of(trigger)
     return TriggerStatus(
         name=trigger.name,
         workflow=trigger.workflow,
-        group=trigger.definition["group"],
-        kafka_connection=trigger.definition["kafka_connection"],
+        group=source.group,
+        kafka_connection=source.kafka_connection,
         problem=answer.problem,
         partitions=tuple(merge(rows, answer)),
     )
@@ -220,21 +240,18 @@ def _ask_all(
     rows_of: Mapping[str, Sequence[PartitionStatus]],
     settings_of: Callable[[str], Mapping[str, Any]],
 ) -> dict[str, KafkaAnswer]:
-    clusters: dict[str, Cluster | ConfigurationError] = {}
-    for trigger in known:
-        connection_id = trigger.definition["kafka_connection"]
-        if connection_id not in clusters:
-            clusters[connection_id] = _cluster(connection_id, settings_of)
+    sources = {trigger.name: Source.of(trigger) for trigger in known}
+    clusters = {
+        connection_id: _cluster(connection_id, settings_of)
+        for connection_id in {source.kafka_connection for source in sources.values()}
+    }
 
     async def ask_all() -> list[KafkaAnswer]:
         return await asyncio.gather(
-            *(
-                _ask(clusters[trigger.definition["kafka_connection"]], trigger.definition, rows_of[trigger.name])
-                for trigger in known
-            )
+            *(_ask(clusters[source.kafka_connection], source, rows_of[name]) for name, source in sources.items())
         )
 
-    return dict(zip((trigger.name for trigger in known), asyncio.run(ask_all()), strict=True))
+    return dict(zip(sources, asyncio.run(ask_all()), strict=True))
 
 
 def _cluster(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) -> "Cluster | ConfigurationError":
@@ -262,19 +279,19 @@ def _cluster(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]
 
 
 async def _ask(
-    cluster: "Cluster | ConfigurationError", definition: Mapping[str, Any], rows: Sequence[PartitionStatus]
+    cluster: "Cluster | ConfigurationError", source: Source, rows: Sequence[PartitionStatus]
 ) -> KafkaAnswer:
     if isinstance(cluster, ConfigurationError):
         return KafkaAnswer(problem=str(cluster))
     try:
-        logs = await _settled(cluster, await cluster.offsets(await _partitions(cluster, definition, rows)))
+        logs = await _settled(cluster, await cluster.offsets(await _partitions(cluster, source, rows)))
     except WorkOrdersError as error:
         return KafkaAnswer(problem=str(error))
     try:
-        committed = await cluster.committed(definition["group"], [log.partition for log in logs])
+        committed = await cluster.committed(source.group, [log.partition for log in logs])
     except WorkOrdersError as error:
         return KafkaAnswer(logs, problem=str(error))
-    missing = _missing(definition["topics"], logs)
+    missing = _missing(source.topics, logs)
     problem = f"Kafka does not have the topic {', '.join(missing)}." if missing else None
     return KafkaAnswer(logs, committed, problem)
 
@@ -293,11 +310,11 @@ async def _settled(cluster: "Cluster", logs: Sequence[PartitionOffsets]) -> list
 
 
 async def _partitions(
-    cluster: "Cluster", definition: Mapping[str, Any], rows: Sequence[PartitionStatus]
+    cluster: "Cluster", source: Source, rows: Sequence[PartitionStatus]
 ) -> list[Partition]:
     """Return the partitions of every topic that the definition or the ledger names, as far as they exist."""
-    patterns = [topic for topic in definition["topics"] if topic.startswith(REGEX_MARK)]
-    named = {topic for topic in definition["topics"] if not topic.startswith(REGEX_MARK)} | {row.topic for row in rows}
+    patterns = [topic for topic in source.topics if topic.startswith(REGEX_MARK)]
+    named = {topic for topic in source.topics if not topic.startswith(REGEX_MARK)} | {row.topic for row in rows}
     matching = await cluster.partitions(patterns)
     return list(dict.fromkeys([*matching, *await cluster.existing_partitions(named)]))
 

@@ -1,0 +1,40 @@
+import pytest
+from psycopg import conninfo
+
+from workorders.core.database import connection_string
+from workorders.core.exceptions import ConfigurationError
+
+URL = "postgresql://someone:hunter2@db.example:5433/orders"
+
+
+def parsed(url: str) -> dict[str, object]:
+    return dict(conninfo.conninfo_to_dict(connection_string(url, "workorders test")))
+
+
+def test_a_dead_client_or_server_is_noticed() -> None:
+    settings = parsed(URL)
+    assert int(str(settings["connect_timeout"])) <= 10
+    assert settings["keepalives"] == "1"
+    assert int(str(settings["tcp_user_timeout"])) <= 60_000
+    for name in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
+        assert f"-c {name}=" in str(settings["options"])
+
+
+def test_the_connection_says_who_it_is_and_keeps_the_urls_own_parts() -> None:
+    settings = parsed(URL)
+    assert settings["application_name"] == "workorders test"
+    assert (settings["host"], settings["port"], settings["dbname"]) == ("db.example", "5433", "orders")
+    assert (settings["user"], settings["password"]) == ("someone", "hunter2")
+
+
+def test_what_the_url_says_itself_wins() -> None:
+    settings = parsed(f"{URL}?connect_timeout=3&application_name=mine&options=-c%20lock_timeout%3D1s")
+    assert (settings["connect_timeout"], settings["application_name"]) == ("3", "mine")
+    assert str(settings["options"]).endswith("-c lock_timeout=1s")
+
+
+@pytest.mark.parametrize("url", ["mysql://someone:hunter2@db/orders", "postgresql://someone:hunter2%@db/orders", "hunter2"])
+def test_a_url_of_a_wrong_form_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"the form is postgresql://user:password@host:port/database") as raised:
+        connection_string(url, "workorders test")
+    assert "hunter2" not in str(raised.value)

@@ -1,0 +1,14 @@
+from workorders.kafka.partitions import OffsetRange, Partition
+
+
+def test_a_range_is_written_the_same_way_everywhere() -> None:
+    assert str(OffsetRange(Partition("orders", 0, "id"), 100, 2100)) == "orders 0 [100, 2100)"
+
+
+def test_partitions_sort_by_topic_and_then_by_number() -> None:
+    parts = [Partition("b", 2, "x"), Partition("b", 10, "a"), Partition("a", 11, "z")]
+    assert sorted(parts) == [parts[2], parts[0], parts[1]]
+
+
+def test_a_partition_of_a_topic_made_again_is_another_one() -> None:
+    assert Partition("orders", 0, "old") != Partition("orders", 0, "new")

@@ -192,9 +192,11 @@ class Cluster:
     async def _all(self, futures: Iterable["concurrent.futures.Future[Any]"]) -> list[Any]:
         waiting: list[Awaitable[Any]] = [asyncio.wrap_future(future) for future in futures]
         try:
-            return list(await asyncio.gather(*waiting))
+            answers = list(await asyncio.gather(*waiting))
         except KafkaException as error:
             raise self._explain(error) from error
+        self._refusal = None
+        return answers
 
     def _explain(self, exception: KafkaException) -> Exception:
         self._client.poll(0)  # serves the callback that remembers why connections fail

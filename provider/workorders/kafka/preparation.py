@@ -26,6 +26,9 @@ class Preparation:
 def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
     """Hold the batch against what Kafka has now.
 
+    An attempt takes the ranges that are not ingested yet: a try after a partial failure reads nothing twice. When all
+    are ingested, it is a replay and takes them all.
+
     Args:
         kafka: librdkafka settings.
         batch: the batch.
@@ -35,8 +38,8 @@ def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused us.
     """
-    logs = run(_logs(Cluster(client_settings(kafka)), batch))
-    begins, errors = examine(batch.ranges, logs)
+    parts = [part for part in batch.ranges if not part.finished] or batch.ranges
+    begins, errors = examine(parts, run(_logs(Cluster(client_settings(kafka)), batch)))
     attempts = tuple(
         Attempt(
             batch_id=batch.id,
@@ -46,10 +49,10 @@ def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
             read_from=begins[part.range.partition],
             replayed=(part.created or 0) + (part.rejected or 0) if part.finished else None,
         )
-        for part in batch.ranges
+        for part in parts
         if part.range.partition in begins
     )
-    refusals = {part.range: errors[part.range.partition] for part in batch.ranges if part.range.partition in errors}
+    refusals = {part.range: errors[part.range.partition] for part in parts if part.range.partition in errors}
     return Preparation(attempts, refusals)
 
 

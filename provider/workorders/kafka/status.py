@@ -278,9 +278,7 @@ def _cluster(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]
         )
 
 
-async def _ask(
-    cluster: "Cluster | ConfigurationError", source: Source, rows: Sequence[PartitionStatus]
-) -> KafkaAnswer:
+async def _ask(cluster: "Cluster | ConfigurationError", source: Source, rows: Sequence[PartitionStatus]) -> KafkaAnswer:
     if isinstance(cluster, ConfigurationError):
         return KafkaAnswer(problem=str(cluster))
     try:
@@ -309,9 +307,7 @@ async def _settled(cluster: "Cluster", logs: Sequence[PartitionOffsets]) -> list
     ]
 
 
-async def _partitions(
-    cluster: "Cluster", source: Source, rows: Sequence[PartitionStatus]
-) -> list[Partition]:
+async def _partitions(cluster: "Cluster", source: Source, rows: Sequence[PartitionStatus]) -> list[Partition]:
     """Return the partitions of every topic that the definition or the ledger names, as far as they exist."""
     patterns = [topic for topic in source.topics if topic.startswith(REGEX_MARK)]
     named = {topic for topic in source.topics if not topic.startswith(REGEX_MARK)} | {row.topic for row in rows}

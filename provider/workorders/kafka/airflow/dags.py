@@ -19,9 +19,8 @@ from workorders.kafka.definition import KafkaTriggerDefinition
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 """Any time in the past: the listener's runs follow one another and belong to no interval."""
 
-# A cold application's time is the JVM's start. Compiling with C1 alone and collecting with one thread took it from 13
-# to 11 s on two cores; a batch is too short for the other compiler to pay.
-_DRIVER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN"
+_RUNS_WITHOUT_LIMIT = 1_000_000
+"""More than a trigger can have partitions, of which each is in one unfinished batch at most."""
 
 
 def make_dags(definition: KafkaTriggerDefinition) -> list[DAG]:
@@ -60,7 +59,9 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
         description=f"Creates the work orders of the batches of {definition.name}",
         schedule=None,
         start_date=_START,
-        max_active_runs=definition.active_batches,
+        # A stalled batch keeps its run active while it waits for its next try. Limited here, a few stalled partitions
+        # would hold up all others; the limit is on the tasks that are at work, where waiting ones do not count.
+        max_active_runs=_RUNS_WITHOUT_LIMIT,
         default_args=_default_args(definition),
         params={"batch_id": Param(type="integer", minimum=1, title="Batch", description=_BATCH_PARAM)},
         tags=_tags(definition, "ingest"),
@@ -73,11 +74,12 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
             database_connection=definition.database_connection,
             conn_id=definition.spark_connection,
             name=f"workorders {definition.name}",
-            conf={"spark.driver.extraJavaOptions": _DRIVER_OPTIONS, **definition.spark.conf},
+            conf=dict(definition.spark.conf),
             driver_memory=definition.spark.driver_memory,
             executor_memory=definition.spark.executor_memory,
             executor_cores=definition.spark.executor_cores,
             num_executors=definition.spark.num_executors,
+            max_active_tis_per_dag=definition.active_batches,
             **_pool(definition),
             **_endless(),
         )

@@ -39,7 +39,9 @@ _RANGE_COLUMNS = (
 
 @app.command("list")
 def list_(
-    trigger: Annotated[str | None, typer.Option(metavar="NAME", help="Only batches of this trigger.", show_default=False)] = None,
+    trigger: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only batches of this trigger.", show_default=False)
+    ] = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 20,
     before: Annotated[
         int | None, typer.Option(metavar="BATCH", help="Go on behind this batch.", show_default=False)

@@ -26,7 +26,9 @@ _COLUMNS = (
 
 
 def status(
-    trigger: Annotated[str | None, typer.Argument(metavar="TRIGGER", help="Name of the only trigger to show.", show_default=False)] = None,
+    trigger: Annotated[
+        str | None, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the only trigger to show.")
+    ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:

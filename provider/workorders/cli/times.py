@@ -29,12 +29,13 @@ def option(name: str, text: str | None) -> datetime | None:
 
 def parse(text: str, *, now: datetime) -> datetime | None:
     """Return the time that the text means, or None when it means none."""
-    ago = _AGO.fullmatch(text.strip())
-    if ago:
-        return now - timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
     try:
-        time = datetime.fromisoformat(text.strip())
-    except ValueError:
+        ago = _AGO.fullmatch(text.strip())
+        if ago:
+            time = now - timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
+        else:
+            time = datetime.fromisoformat(text.strip())
+    except (ValueError, OverflowError):
         return None
     if not _FIRST_YEAR <= time.year <= _LAST_YEAR:
         return None

@@ -46,9 +46,12 @@ _Since = Annotated[
 @app.command("list")
 def list_(  # noqa: PLR0917 - the filters of one query, all named where people type them
     trigger: _Trigger = None,
-    workflow: Annotated[str | None, typer.Option(metavar="NAME", help="Only for this workflow.", show_default=False)] = None,
+    workflow: Annotated[
+        str | None, typer.Option(metavar="NAME", show_default=False, help="Only for this workflow.")
+    ] = None,
     state: Annotated[
-        str | None, typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(WORK_ORDER_STATES)}.")
+        str | None,
+        typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(WORK_ORDER_STATES)}."),
     ] = None,
     reason: Annotated[
         str | None,

@@ -1,10 +1,10 @@
 """Submits to Spark with secrets in the process's environment alone."""
 
-import os
 from collections.abc import Mapping
-from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+from workorders.core.exceptions import ConfigurationError
 
 
 class SecretEnvironmentHook(SparkSubmitHook):
@@ -24,9 +24,19 @@ class SecretEnvironmentHook(SparkSubmitHook):
         made._secrets = dict(secrets)
         return made
 
-    def submit(self, application: str = "", **kwargs: Any) -> str | None:
-        """Submit with the secrets added to the environment that the hook would use."""
-        environment = {**os.environ, **(self._env or {}), **self._secrets}
-        # The hook would replace what is passed here by an environment of its own if that were set.
-        self._env = None
-        return super().submit(application, env=environment, **kwargs)
+    def _build_spark_submit_command(self, application: str) -> list[str]:
+        """Build the command, and add the secrets to the environment of the process that runs it.
+
+        Raises:
+            ConfigurationError: the driver would run elsewhere, where this environment does not reach.
+        """
+        if self._connection["deploy_mode"] == "cluster":
+            raise ConfigurationError(
+                f"The Spark connection {self._conn_id} has the deploy mode cluster, where a driver gets its secrets "
+                f"from stored arguments only; use the deploy mode client, whose executors may be anywhere."
+            )
+        command: list[str] = super()._build_spark_submit_command(application)
+        # Only now: while the hook builds the command it sets its environment anew, and for some masters it turns that
+        # into arguments.
+        self._env = {**(self._env or {}), **self._secrets}
+        return command

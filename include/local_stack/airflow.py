@@ -13,7 +13,7 @@ from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from local_stack.processes import ManagedProcess, Processes
 
 _MIGRATE_SECONDS = 180.0
-_START_SECONDS = 180.0
+_START_SECONDS = 300.0
 _STOP_SECONDS = 30.0
 _PROBE_SECONDS = 5.0
 
@@ -41,6 +41,8 @@ _SETTINGS = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "5",
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
+    # The api-server's first answer to a task has taken 15 seconds on a busy machine; a task gives up after 5.
+    "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
@@ -140,8 +142,12 @@ class Airflow:
         Raises:
             StackError: One of them did not start.
         """
-        for component in self.components:
+        # The scheduler comes last: a task that it starts while the api-server is still starting fails.
+        early = [component for component in self.components if component is not self.scheduler]
+        for component in early:
             component.process.start()
+        self.api_server.wait()
+        self.scheduler.process.start()
         for component in self.components:
             component.wait()
 

@@ -88,8 +88,9 @@ class Kafka:
         """
         (self._home / "tmp").mkdir(parents=True)
         self._configuration.write_text(_properties(self._settings()), encoding="utf-8")
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        arguments = ("format", "--cluster-id", cluster_id, "--config", str(self._configuration))
+        cluster_id = cluster_id_of(uuid.uuid4())
+        # In one word with its option: one id in 64 begins with a hyphen and would be taken for an option itself.
+        arguments = ("format", f"--cluster-id={cluster_id}", "--config", str(self._configuration))
         self._managed("kafka-format", "kafka.tools.StorageTool", *arguments).finish(
             seconds=_START_SECONDS, what="Formatting the Kafka broker's storage"
         )
@@ -136,6 +137,11 @@ class Kafka:
             return bool(client.list_topics(timeout=_PROBE_SECONDS).brokers)
         except KafkaException:
             return False
+
+
+def cluster_id_of(number: uuid.UUID) -> str:
+    """Return a cluster id in the form that Kafka gives them: 22 characters of URL-safe base64."""
+    return urlsafe_b64encode(number.bytes).decode().rstrip("=")
 
 
 def _properties(settings: Mapping[str, str]) -> str:

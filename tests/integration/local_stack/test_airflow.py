@@ -14,7 +14,7 @@ from local_stack.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
-DAG_SECONDS = 90
+DAG_SECONDS = 120
 GONE_SECONDS = 60
 
 # The task's program runs in a session of its own, as one that wants to escape would.

@@ -1,10 +1,12 @@
 """The local stack itself: its speed, its isolation and what it leaves behind."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +17,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from local_stack.broker import cluster_id_of
 from local_stack.errors import StackError
 from local_stack.stack import LocalStack
-from local_stack.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -27,7 +29,7 @@ HOLD_A_STACK = """
 import time
 from local_stack.stack import LocalStack
 with LocalStack() as stack:
-    print(stack.home, stack.supervisor_pid, stack.logs, flush=True)
+    print(stack.home, stack.supervisor_pid, flush=True)
     time.sleep(600)
 """
 
@@ -51,15 +53,28 @@ def family(pid: int) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
-def shared_memory() -> set[str]:
-    """The kernel's shared memory segments that outlive their processes: System V's by id, POSIX' by name."""
-    segments = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-    return {line.split()[1] for line in segments} | {file.name for file in Path("/dev/shm").iterdir()}
+def shared_memory_of(processes: list[psutil.Process]) -> set[str]:
+    """What these processes have mapped that would outlive them: System V segments by id, POSIX ones by file."""
+    found = set()
+    for process in processes:
+        # address, permissions, offset, device, inode (a System V segment's id), path
+        for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines():
+            inode, path = [*line.split(maxsplit=5), ""][4:6]
+            if path.startswith("/SYSV"):
+                found.add(inode)
+            if path.startswith("/dev/shm/"):
+                found.add(path)
+    return found
+
+
+def still_there(segments: set[str]) -> set[str]:
+    ids = {line.split()[1] for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
+    return {segment for segment in segments if segment in ids or Path(segment).exists()}
 
 
 @pytest.fixture
 def holder() -> Iterator[subprocess.Popen[str]]:
-    """A program that has started a stack; what it printed last is home, supervisor and log folder."""
+    """A program that has started a stack; what it printed last is home and supervisor."""
     program = subprocess.Popen(
         [sys.executable, "-c", HOLD_A_STACK], stdout=subprocess.PIPE, text=True, env=environment()
     )
@@ -72,11 +87,11 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
-def read_what_it_holds(holder: subprocess.Popen[str]) -> tuple[Path, int, Path]:
+def read_what_it_holds(holder: subprocess.Popen[str]) -> tuple[Path, int]:
     assert holder.stdout is not None
     line = next(line for line in holder.stdout if line.startswith("/"))
-    home, supervisor, logs = line.split()
-    return Path(home), int(supervisor), Path(logs)
+    home, supervisor = line.split()
+    return Path(home), int(supervisor)
 
 
 def test_starts_within_seconds_and_stops_within_seconds() -> None:
@@ -161,8 +176,15 @@ def test_parts_come_back_with_their_data_on_the_same_address(end: str) -> None:
         assert "kept" in topics(stack)
 
 
+def test_kafka_starts_with_a_cluster_id_that_looks_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlucky = uuid.UUID(bytes=b"\xf8" + bytes(15))
+    assert cluster_id_of(unlucky).startswith("-")
+    monkeypatch.setattr("local_stack.broker.uuid.uuid4", lambda: unlucky)
+    with LocalStack(name=f"unlucky-{os.getpid()}") as stack:
+        assert AdminClient(stack.kafka_settings).list_topics(timeout=10).cluster_id == cluster_id_of(unlucky)
+
+
 def test_a_part_that_cannot_start_is_named_with_its_log_and_nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = shared_memory()
     monkeypatch.setattr("local_stack.broker._JVM_OPTIONS", ("-XX:NoSuchOption",))
     stack = LocalStack(name=f"broken-{os.getpid()}")
     with pytest.raises(
@@ -171,7 +193,9 @@ def test_a_part_that_cannot_start_is_named_with_its_log_and_nothing_stays(monkey
         stack.__enter__()
     assert not stack.home.exists()
     assert (stack.logs / "kafka-format.log").exists(), "the log is kept"
-    assert shared_memory() <= before
+    shutil.rmtree(stack.logs)
+    with pytest.raises(psycopg.OperationalError, match="refused"):
+        psycopg.connect(stack.database_url)
 
 
 def test_an_exception_keeps_the_logs_and_nothing_else() -> None:
@@ -180,25 +204,27 @@ def test_an_exception_keeps_the_logs_and_nothing_else() -> None:
         raise ZeroDivisionError
     assert not stack.home.exists()
     assert (stack.logs / "postgres.log").exists()
+    shutil.rmtree(stack.logs)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_nothing_is_left_when_its_owner_is_ended_by(number: signal.Signals, holder: subprocess.Popen[str]) -> None:
-    before = shared_memory()
-    home, supervisor, _ = read_what_it_holds(holder)
+    home, supervisor = read_what_it_holds(holder)
     processes = family(supervisor)
+    segments = shared_memory_of(processes)
+    assert segments, "Postgres always has one"
     names = {process.name() for process in processes}
     assert {"postgres", "java"} <= names
     holder.send_signal(number)
     _, alive = psutil.wait_procs(processes, timeout=ALIVE_SECONDS)
     assert alive == []
-    assert wait_until(lambda: not home.exists(), seconds=ALIVE_SECONDS)
-    assert shared_memory() <= before
+    assert not home.exists()
+    assert still_there(segments) == set()
 
 
 def test_no_shared_memory_is_left_when_postgres_was_killed_and_never_came_back() -> None:
-    before = shared_memory()
     with LocalStack(name=f"killed-{os.getpid()}") as stack:
+        segments = shared_memory_of(family(stack.supervisor_pid))
         stack.postgres.kill()
-        stack.kafka.kill()
-    assert shared_memory() <= before
+        assert still_there(segments) == segments, "a killed Postgres leaves them"
+    assert still_there(segments) == set()

@@ -107,6 +107,8 @@ def main() -> None:
     start = commands.add_parser("up", help="start Postgres, Kafka and Airflow and keep them until Ctrl-C")
     start.add_argument("--detach", action="store_true", help="return when all is ready and leave it running")
     commands.add_parser("down", help="stop what `up` started from this checkout")
+    fetch = commands.add_parser("fetch-jars", help="fill the cache with a group of jars and print their paths")
+    fetch.add_argument("group", choices=("kafka", "spark"))
     commands.add_parser("lock-jars", help="resolve the jars anew and write their checksums")
     arguments = parser.parse_args()
     try:
@@ -117,6 +119,8 @@ def main() -> None:
                 up()
             case "down":
                 down()
+            case "fetch-jars":
+                say(",".join(map(str, jars.fetch(arguments.group))))
             case _:
                 lock_jars()
     except StackError as error:

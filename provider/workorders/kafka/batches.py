@@ -27,6 +27,8 @@ class BatchRange:
     """Work orders with an input that the first ingest made; None while unfinished."""
     rejected: int | None
     """Rejected work orders that the first ingest made; None while unfinished."""
+    last_error: str | None = None
+    """Why the newest attempt at it failed, one plain sentence; None when it did not."""
 
     @property
     def finished(self) -> bool:
@@ -103,8 +105,8 @@ def load(connection: Connection, batch_id: int) -> Batch:
         raise UnknownBatchError(f"There is no batch {batch_id} in this database; see `workorders batches list`.")
     id_, planned_at, handed_over_at, trigger_id, name, type_, workflow_id, workflow, definition = row
     ranges = tuple(
-        BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), finished_at, created, rejected)
-        for topic, partition, topic_id, start, end, finished_at, created, rejected in connection.execute(
+        BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results)
+        for topic, partition, topic_id, start, end, *results in connection.execute(
             _QUERIES["ranges"], {"batch_id": batch_id}
         )
     )
@@ -131,6 +133,24 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
     ).rowcount
     if finished != 1:
         raise FencedError(f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here.")
+
+
+def forget_errors(connection: Connection, batch_id: int) -> None:
+    """Begin a new attempt with no error on any range: what stands there afterwards is this attempt's."""
+    connection.execute(_QUERIES["forget_errors"], {"batch_id": batch_id})
+
+
+def write_error(connection: Connection, batch_id: int, range_: OffsetRange, error: str) -> None:
+    """Write down why a range failed."""
+    connection.execute(
+        _QUERIES["write_error"],
+        {
+            "batch_id": batch_id,
+            "topic": range_.partition.topic,
+            "partition": range_.partition.partition,
+            "error": error,
+        },
+    )
 
 
 def not_handed_over(connection: Connection, trigger: Trigger) -> list[int]:

@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.fields import REGEX_MARK
+from workorders.kafka.group_offsets import group_offsets
 from workorders.kafka.partitions import Partition, PartitionOffsets
 
 T = TypeVar("T")
@@ -58,6 +59,7 @@ class Cluster:
             timeout_seconds: limit of one request.
         """
         self._servers = settings.get("bootstrap.servers", "")
+        self._settings = settings
         self._timeout = timeout_seconds
         self._refusal: KafkaError | None = None
         configuration: dict[str, Any] = {**settings, "error_cb": self._remember}
@@ -153,17 +155,12 @@ class Cluster:
         return {wanted[key]: result.offset for key, result in zip(futures, results, strict=True)}
 
     async def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int | None]:
-        """Return the group's committed offsets; None where it has none."""
-        wanted = {(part.topic, part.partition): part for part in partitions}
-        if not wanted:
-            return {}
-        request = ConsumerGroupTopicPartitions(group, [TopicPartition(*key) for key in wanted])
-        futures = self._client.list_consumer_group_offsets([request], request_timeout=self._timeout)
-        (answer,) = await self._all(futures.values())
-        return {
-            wanted[found.topic, found.partition]: found.offset if found.offset >= 0 else None
-            for found in answer.topic_partitions
-        }
+        """Return the group's committed offsets; None where it has none.
+
+        Raises:
+            KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
+        """
+        return await group_offsets(self._settings, group, partitions, timeout_seconds=self._timeout)
 
     async def commit(self, group: str, positions: Mapping[Partition, int]) -> None:
         """Write the group's offsets, without joining it.

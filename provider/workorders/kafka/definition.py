@@ -84,8 +84,6 @@ class KafkaTriggerDefinition(TriggerDefinition):
     """How many batches may be ingested at once, replays included."""
     pool: Annotated[str, text("the name of an Airflow pool")] | None = None
     """Airflow pool of the ingest tasks; the default pool if not given."""
-    alert_after: Annotated[float, seconds(1), SECONDS_SCHEMA] = 3600.0
-    """Time (seconds) of a stall after which an alert is raised, once; the batch is still tried again, for ever."""
     spark: SparkSettings = Field(default_factory=SparkSettings)
     """Settings of the Spark application."""
 

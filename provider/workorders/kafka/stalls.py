@@ -10,13 +10,14 @@ from workorders.kafka.partitions import OffsetRange
 
 
 def write_down(connection: Connection, batch: Batch, epoch: int, errors: Mapping[OffsetRange, str]) -> None:
-    """Mark the partitions of these ranges as stalled, with the reason and the time of the next try.
+    """Keep the reason with each range, and mark its partition as stalled, with the time of the next try.
 
     A range that was ingested before and fails in a replay stalls nothing: its partition is read on behind it.
     """
     attempts = {(row.topic, row.partition): row.attempts for row in ledger.status(connection, batch.trigger.name)}
     finished = {part.range for part in batch.ranges if part.finished}
     for range_, error in errors.items():
+        batches.write_error(connection, batch.id, range_, error)
         if range_ not in finished:
             partition = range_.partition
             failures = attempts.get((partition.topic, partition.partition), 1)
@@ -31,12 +32,12 @@ def write_down(connection: Connection, batch: Batch, epoch: int, errors: Mapping
 
 
 def sentences(connection: Connection, batch_id: int) -> list[str]:
-    """Return the reason of each range of a batch that is not ingested; a range without a reason is named."""
-    batch = batches.load(connection, batch_id)
-    errors = {(row.topic, row.partition): row.last_error for row in ledger.status(connection, batch.trigger.name)}
+    """Return why the newest attempt at a batch failed, a sentence a range.
+
+    An unfinished range without a reason is named as well: the attempt died before it could give one.
+    """
     return [
-        errors.get((part.range.partition.topic, part.range.partition.partition))
-        or f"{part.range}: the attempt ended before it said why; nothing was committed there."
-        for part in batch.ranges
-        if not part.finished
+        part.last_error or f"{part.range}: the attempt ended before it said why; nothing was committed there."
+        for part in batches.load(connection, batch_id).ranges
+        if part.last_error or not part.finished
     ]

@@ -65,6 +65,7 @@ kafka_ranges = Table(
     Column("finished_at", DateTime(timezone=True)),
     Column("created", BigInteger),
     Column("rejected", BigInteger),
+    Column("last_error", Text),
     CheckConstraint("start_offset >= 0 AND start_offset < end_offset", name="offsets"),
     CheckConstraint(
         "(finished_at IS NULL) = (created IS NULL) AND (finished_at IS NULL) = (rejected IS NULL)", name="finished"

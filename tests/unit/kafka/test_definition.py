@@ -60,7 +60,6 @@ def test_five_lines_are_enough() -> None:
         "tombstones": "reject",
         "active_batches": 4,
         "pool": None,
-        "alert_after": 3600.0,
         "spark": {
             "conf": {},
             "driver_memory": None,
@@ -83,8 +82,8 @@ def test_five_lines_are_enough() -> None:
         ("poll_interval: 0.1", "poll_interval", 0.1),
         ("max_wait: 2 s", "max_wait", 2.0),
         ("max_wait: 1 m", "max_wait", 60.0),
-        ("alert_after: 2 h", "alert_after", 7200.0),
-        ("alert_after: 1d", "alert_after", 86_400.0),
+        ("max_wait: 2 h", "max_wait", 7200.0),
+        ("max_wait: 1d", "max_wait", 86_400.0),
         ("rate_limit_per_second: 0.5", "rate_limit_per_second", 0.5),
         ("rate_limit_per_second: null", "rate_limit_per_second", None),
         ("headers: none", "headers", "none"),

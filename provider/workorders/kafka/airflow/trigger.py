@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from workorders.airflow.connections import async_database_url
-from workorders.core.backoff import delay_seconds
+from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.queries import load_queries
 from workorders.kafka.airflow.connection import async_kafka_settings
@@ -27,6 +27,8 @@ _BATCHES = load_queries("workorders.kafka", "sql/batches.sql")
 
 REFRESH_SECONDS = 10.0
 """How often topics, their partitions and left batches are looked for while nothing else happens."""
+MISSING_TOPIC_SECONDS = 10
+"""Longest wait between two looks for a topic that does not exist."""
 LEFT_BEHIND_SECONDS = 30.0
 """A planned batch that nobody handed over for so long was left by a listener run that died."""
 
@@ -114,7 +116,9 @@ class NewMessagesTrigger(BaseTrigger):
                 return
             except (KafkaUnavailableError, UnknownTopicError, psycopg.Error) as error:
                 failures += 1
-                delay = delay_seconds(failures)
+                # A topic that is not there yet is soon made by somebody who then looks at the listener.
+                longest = MISSING_TOPIC_SECONDS if isinstance(error, UnknownTopicError) else LONGEST_SECONDS
+                delay = min(delay_seconds(failures), longest)
                 # Connections are looked up anew then, for somebody may have put them right.
                 watch = None
                 self.log.warning("%s Nothing was lost; looking again in %s s.", " ".join(str(error).split()), delay)

@@ -53,7 +53,7 @@ JOIN workorders.workflows ON workflows.id = triggers.workflow_id
 WHERE batches.id = %(batch_id)s;
 
 -- name: ranges
-SELECT topic, partition, topic_id, start_offset, end_offset, finished_at, created, rejected
+SELECT topic, partition, topic_id, start_offset, end_offset, finished_at, created, rejected, last_error
 FROM workorders.kafka_ranges
 WHERE batch_id = %(batch_id)s
 ORDER BY topic, partition;
@@ -62,11 +62,22 @@ ORDER BY topic, partition;
 UPDATE workorders.kafka_ranges
 SET finished_at = now(),
     created = %(created)s,
-    rejected = %(rejected)s
+    rejected = %(rejected)s,
+    last_error = NULL
 WHERE batch_id = %(batch_id)s
     AND topic = %(topic)s
     AND partition = %(partition)s
     AND finished_at IS NULL;
+
+-- name: forget_errors
+UPDATE workorders.kafka_ranges
+SET last_error = NULL
+WHERE batch_id = %(batch_id)s AND last_error IS NOT NULL;
+
+-- name: write_error
+UPDATE workorders.kafka_ranges
+SET last_error = %(error)s
+WHERE batch_id = %(batch_id)s AND topic = %(topic)s AND partition = %(partition)s;
 
 -- name: batches
 SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.handed_over_at,

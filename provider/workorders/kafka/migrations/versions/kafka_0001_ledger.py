@@ -51,6 +51,7 @@ def upgrade() -> None:
             finished_at timestamptz,
             created bigint,
             rejected bigint,
+            last_error text,
             PRIMARY KEY (batch_id, topic, partition),
             CONSTRAINT kafka_ranges_offsets_check CHECK (start_offset >= 0 AND start_offset < end_offset),
             CONSTRAINT kafka_ranges_finished_check CHECK (

@@ -1,0 +1,58 @@
+"""Two DAGs of your own around the public sensor and operators, with a task of your own after each batch."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from workorders.airflow.hook import WorkOrdersHook
+from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
+from workorders.kafka.airflow.operators import (
+    CommitOffsetsOperator,
+    CreateWorkOrdersOperator,
+    HandOverOperator,
+    PlanBatchOperator,
+)
+from workorders.kafka.airflow.sensor import WaitForMessagesSensor
+from workorders.kafka.definition import KafkaTriggerDefinition
+
+TRIGGER = KafkaTriggerDefinition(name="shop", workflow="ship", topics=("shop.orders",), max_messages=50_000)
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+# Airflow's own back-off adds a random part and goes on where it was after a clear; this policy waits 1, 2, 4 ... 60 s
+# and begins anew.
+FOR_EVER: dict[str, Any] = {
+    "retries": ENDLESS_RETRIES,
+    "retry_policy": EndlessRetries(),
+    "retry_delay": timedelta(seconds=1),
+}
+
+
+@task
+def count_rejected(**context: Any) -> int:
+    """Return how many messages of the batch could not be an input."""
+    query = "SELECT coalesce(sum(rejected), 0) FROM workorders.kafka_ranges WHERE batch_id = %s"
+    with WorkOrdersHook().get_conn() as connection:
+        row = connection.execute(query, (context["params"]["batch_id"],)).fetchone()
+    return int(row[0]) if row else 0
+
+
+with DAG("shop_listener", schedule="@continuous", start_date=START, max_active_runs=1) as listener:
+    wait = WaitForMessagesSensor(task_id="wait_for_messages", definition=TRIGGER, **FOR_EVER)
+    plan = PlanBatchOperator(task_id="plan_batch", definition=TRIGGER, ingest_dag_id="shop_ingest", **FOR_EVER)
+    hand_over = HandOverOperator.partial(task_id="hand_over", trigger_dag_id="shop_ingest", **FOR_EVER)
+    wait >> plan >> hand_over.expand_kwargs(plan.output)
+
+BATCH = Param(type="integer", minimum=1)
+
+# A stalled batch is a run that stays active: what is limited is how many work at once, not how many there are.
+with DAG("shop_ingest", schedule=None, max_active_runs=1000, params={"batch_id": BATCH}) as ingest:
+    create = CreateWorkOrdersOperator(
+        task_id="create_work_orders",
+        trigger_name=TRIGGER.name,
+        max_active_tis_per_dag=4,
+        conf={"spark.driver.extraJavaOptions": "-Dlog4j2.level=WARN"},
+        **FOR_EVER,
+    )
+    commit = CommitOffsetsOperator(task_id="commit_offsets", definition=TRIGGER, **FOR_EVER)
+    create >> [commit, count_rejected()]

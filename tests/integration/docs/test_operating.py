@@ -1,0 +1,88 @@
+"""The roles that docs/operating.md sets up can do what the package does, and no more."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from local_stack.postgres import SUPERUSER
+from local_stack.stack import CHECKOUT, LocalStack
+from support.ingesting import attempt, no_proof, partition_of, plan
+from support.work_orders import accepted_range
+from workorders import schema
+from workorders.core import history, triggers
+from workorders.core.database import Connection, connect
+from workorders.kafka import batches, ledger
+from workorders.kafka.ingest import ingest
+from workorders.kafka.ledger import stream_name
+from workorders.kafka.partitions import OffsetRange
+
+pytestmark = pytest.mark.integration
+
+ROLES = ("workorders_writer", "workorders_reader")
+_PASSWORD = "of-a-test"
+
+
+@pytest.fixture(scope="module")
+def granted(stack: LocalStack) -> Iterator[None]:
+    """The roles of the document, with its grants."""
+    document = (CHECKOUT / "docs" / "operating.md").read_text(encoding="utf-8")
+    (grants,) = re.findall(r"```sql\n(.*?)```", document, re.DOTALL)
+    with psycopg.connect(stack.postgres.url(SUPERUSER), autocommit=True) as server:
+        for role in ROLES:
+            server.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{_PASSWORD}'")
+        with connect(stack.database_url) as owner:
+            owner.execute(grants)
+        yield
+    with psycopg.connect(make_conninfo(stack.postgres.url(SUPERUSER), dbname="workorders"), autocommit=True) as server:
+        for role in ROLES:
+            server.execute(f"DROP OWNED BY {role}")
+            server.execute(f"DROP ROLE {role}")
+
+
+def url_of(stack: LocalStack, role: str) -> str:
+    """Return the work orders' database as this role reaches it."""
+    return make_conninfo(stack.database_url, user=role, password=_PASSWORD)
+
+
+@pytest.fixture
+def writer(stack: LocalStack, granted: None) -> Iterator[Connection]:
+    """A connection of the writer."""
+    with connect(url_of(stack, "workorders_writer")) as connection:
+        yield connection
+        connection.rollback()
+
+
+def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, writer: Connection, name: str) -> None:
+    trigger = triggers.register(writer, name=name, type_="kafka", workflow="admit", definition={})
+    ledger.lock_trigger(writer, trigger)
+    range_ = OffsetRange(partition_of(name), 0, 5)
+    stream = stream_name(range_.partition)
+    batch_id = plan(writer, trigger, range_)
+    batches.mark_handed_over(writer, [batch_id])
+    first = attempt(writer, batch_id)
+    ledger.stall(writer, trigger, range_.partition, epoch=first.epoch, error="away", delay_seconds=1)
+    writer.commit()
+    assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof).created == 5
+    again = replace(attempt(writer, batch_id), replayed=5)
+    assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof).already_there == 5
+    ledger.lock_commits(writer, trigger.id)
+    assert ledger.positions_of_batch(writer, batch_id) == {range_.partition: 5}
+    schema.require_newest(url_of(stack, "workorders_writer"))
+
+
+@pytest.mark.parametrize("table", ["work_orders", "dataclips", "rejections", "kafka_ledger", "kafka_ranges"])
+def test_the_writer_may_delete_nothing(writer: Connection, table: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        writer.execute(f"DELETE FROM workorders.{table}")
+
+
+def test_the_reader_may_look_and_change_nothing(stack: LocalStack, granted: None) -> None:
+    with connect(url_of(stack, "workorders_reader"), autocommit=True) as reader:
+        assert isinstance(history.registered_triggers(reader), list)
+        assert isinstance(ledger.status(reader), list)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            reader.execute("UPDATE workorders.kafka_ledger SET next_offset = next_offset")

@@ -1,0 +1,144 @@
+"""Holds the documents to the code: trigger files, commands, targets, links and test names in them must be right."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from local_stack.stack import CHECKOUT
+from workorders.cli.main import app
+from workorders.core.definitions import load_definition
+
+DOCUMENTS = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
+COMMANDS = typer.main.get_command(app)
+
+documents = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    """Return the fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def prose(document: Path) -> str:
+    """Return a document without its fenced blocks."""
+    return re.sub(r"^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def lines_to_type(document: Path) -> Iterator[str]:
+    """Give every command of a shell block, and every piece of code in a line of prose that may be one."""
+    for language in ("sh", "bash", "console"):
+        for block in blocks(document, language):
+            joined = block.replace("\\\n", " ")
+            yield from (line.split(" #")[0].removeprefix("$ ").strip() for line in joined.splitlines())
+    yield from (" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose(document)))
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor that a heading gets: small letters, hyphens for spaces, no punctuation."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
+def anchors(document: Path) -> set[str]:
+    """Return the anchors of a document's headings."""
+    return {anchor(heading) for heading in re.findall(r"^#+ +(.*)$", prose(document), re.MULTILINE)}
+
+
+@documents
+def test_every_trigger_file_in_a_document_is_right(document: Path, tmp_path: Path) -> None:
+    for number, block in enumerate(blocks(document, "yaml")):
+        content = yaml.safe_load(block)
+        if isinstance(content, dict) and "workflow" in content:
+            file = tmp_path / f"{number}.yaml"
+            file.write_text(block, encoding="utf-8")
+            assert load_definition(file).name == content["name"]
+
+
+def test_the_readme_shows_a_trigger_of_five_lines() -> None:
+    (trigger,) = blocks(CHECKOUT / "README.md", "yaml")
+    assert len(trigger.splitlines()) == 5
+
+
+@documents
+def test_every_target_of_make_exists(document: Path) -> None:
+    makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    named = {line.split()[1] for line in lines_to_type(document) if re.match(r"make [a-z]", line)}
+    assert named - targets == set()
+
+
+@documents
+def test_every_workorders_command_exists_with_its_options(document: Path) -> None:
+    for line in lines_to_type(document):
+        if re.match(r"workorders( [a-z-]+)+", line):
+            assert_is_a_command(line)
+
+
+def assert_is_a_command(line: str) -> None:
+    """Follow the words of a line through groups and commands, and look its options up."""
+    # Any: typer brings its own copy of click, or uses the installed one, as its version goes.
+    command: Any = COMMANDS
+    words = re.split(r"[|>;&]", line)[0].split()[1:]
+    while words and hasattr(command, "commands") and words[0] in command.commands:
+        command = command.commands[words.pop(0)]
+    group_called_alone = not words or words[0].startswith("-") or not getattr(command, "commands", {})
+    assert group_called_alone, f"{line!r}: there is no command {words[0]!r}"
+    options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
+    given = {word.split("=")[0] for word in words if word.startswith("--")}
+    assert given - options == set(), line
+
+
+@documents
+def test_every_link_leads_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(document)):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, fragment = target.partition("#")
+        file = (document.parent / path).resolve() if path else document
+        assert file.exists(), target
+        if fragment:
+            assert fragment in anchors(file), target
+
+
+@documents
+def test_every_test_that_is_named_exists(document: Path) -> None:
+    there = "\n".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "tests").rglob("test_*.py"))
+    named = re.findall(r"`(test_\w+)`", document.read_text(encoding="utf-8"))
+    assert [name for name in named if f"def {name}(" not in there] == []
+
+
+@documents
+def test_no_document_names_a_path_of_somebodys_machine(document: Path) -> None:
+    assert re.findall(r"(?<![\w.])/(?:home|root|work|Users|tmp)/\S*", document.read_text(encoding="utf-8")) == []
+
+
+def test_every_promise_names_a_test_or_the_contracts() -> None:
+    concepts = (CHECKOUT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    promises = re.split(r"^### \d+\. ", concepts, flags=re.MULTILINE)[1:]
+    assert len(promises) == 10
+    assert [text.splitlines()[0] for text in promises if "`test_" not in text and "make contracts" not in text] == []
+
+
+def test_the_sentences_that_operating_explains_are_said_somewhere() -> None:
+    operating = (CHECKOUT / "docs" / "operating.md").read_text(encoding="utf-8")
+    table = operating.split("## What each sentence means")[1].split("\n## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    source = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "provider").rglob("*.py"))
+    # A sentence may be spread over lines of the source, with the ends of texts between its words.
+    said = re.sub(r'"\s*\n\s*f?"', "", source)
+    unsaid = [
+        part
+        for cell in cells
+        for sentence in re.findall(r"`([^`]+)`", cell)
+        for part in (piece.strip(" ,;") for piece in re.split(r"\.\.\.|<\w+>", sentence))
+        if part and part not in said and sentence not in OF_OTHERS
+    ]
+    assert unsaid == []
+
+
+OF_OTHERS = {"connection failed", "the database system is shutting down"}
+"""What Postgres says, and libpq."""

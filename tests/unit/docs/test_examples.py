@@ -1,0 +1,70 @@
+"""The programs that the documents show."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from local_stack.stack import CHECKOUT
+from workorders.airflow.retries import ENDLESS_RETRIES
+
+EXAMPLES = CHECKOUT / "docs" / "examples"
+
+
+def load(name: str) -> ModuleType:
+    """Import an example by its file's name."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def dags() -> ModuleType:
+    """The DAGs of the document on DAGs of one's own."""
+    return load("orders_dags")
+
+
+def test_the_example_is_the_one_that_the_document_shows() -> None:
+    document = (CHECKOUT / "docs" / "writing-dags.md").read_text(encoding="utf-8")
+    assert f"```python\n{(EXAMPLES / 'orders_dags.py').read_text(encoding='utf-8')}```" in document
+
+
+def test_the_listener_waits_plans_and_hands_over(dags: ModuleType) -> None:
+    assert dags.listener.dag_id == "shop_listener"
+    tasks = {task.task_id: task.downstream_task_ids for task in dags.listener.tasks}
+    assert tasks == {"wait_for_messages": {"plan_batch"}, "plan_batch": {"hand_over"}, "hand_over": set()}
+
+
+def test_the_ingest_creates_and_then_commits_and_counts(dags: ModuleType) -> None:
+    assert dags.ingest.dag_id == dags.plan.ingest_dag_id == "shop_ingest"
+    tasks = {task.task_id: task.downstream_task_ids for task in dags.ingest.tasks}
+    assert tasks == {
+        "create_work_orders": {"commit_offsets", "count_rejected"},
+        "commit_offsets": set(),
+        "count_rejected": set(),
+    }
+    assert "batch_id" in dags.ingest.params
+
+
+def test_our_tasks_are_tried_again_for_ever(dags: ModuleType) -> None:
+    tasks = [task for dag in (dags.listener, dags.ingest) for task in dag.tasks if task.task_id != "count_rejected"]
+    assert {task.retries for task in tasks} == {ENDLESS_RETRIES}
+
+
+def test_the_producer_sends_ten_orders_and_one_that_is_cut_short() -> None:
+    *orders, short = load("send_orders").values()
+    assert len(orders) == 10
+    assert all(isinstance(json.loads(order), dict) for order in orders)
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(short)
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_every_example_is_named_in_a_document(example: Path) -> None:
+    documents = [CHECKOUT / "README.md", *(CHECKOUT / "docs").glob("*.md")]
+    assert any(f"examples/{example.name}" in path.read_text(encoding="utf-8") for path in documents)

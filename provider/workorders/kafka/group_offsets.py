@@ -51,7 +51,8 @@ def _ask(
                 raise KafkaException(answer.error)
     except KafkaException as error:
         raise KafkaUnavailableError(
-            f"Kafka did not tell the offsets of consumer group {group}: {error.args[0].str()}."
+            f"Kafka at {settings.get('bootstrap.servers', '')} did not answer: the offsets of consumer group {group} "
+            f"are not known: {error.args[0].str()}."
         ) from error
     finally:
         consumer.close()

@@ -1,10 +1,9 @@
 """Where every partition of a trigger stands: the ledger, held against what Kafka says now."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workorders.core import history, triggers
@@ -99,14 +98,6 @@ class TriggerStatus:
     problem: str | None
     """One sentence on what Kafka did not say; None when all is known."""
     partitions: tuple[PartitionRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Kafka:
-    """One Kafka cluster, and how to ask it for a group's offsets."""
-
-    cluster: "Cluster"
-    group_offsets: Callable[[str, Iterable[Partition]], Awaitable[Mapping[Partition, int | None]]]
 
 
 def collect(
@@ -263,7 +254,7 @@ def _ask_all(
     return dict(zip(sources, asyncio.run(ask_all()), strict=True))
 
 
-def _kafka(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) -> "_Kafka | ConfigurationError":
+def _kafka(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) -> "Cluster | ConfigurationError":
     try:
         settings = {**client_settings(settings_of(connection_id)), **_SILENT}
     except ConfigurationError as error:
@@ -273,32 +264,29 @@ def _kafka(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) 
         from confluent_kafka import KafkaException  # noqa: PLC0415
 
         from workorders.kafka.cluster import Cluster  # noqa: PLC0415
-        from workorders.kafka.group_offsets import group_offsets  # noqa: PLC0415
     except ImportError:
         return ConfigurationError(
             "Kafka was not asked, for the package confluent-kafka is not installed; "
             "install airflow-provider-workorders[kafka]."
         )
     try:
-        cluster = Cluster(settings, timeout_seconds=TIMEOUT_SECONDS)
+        return Cluster(settings, timeout_seconds=TIMEOUT_SECONDS)
     except KafkaException as error:
         reason = error.args[0].str()
         return ConfigurationError(
             f"Kafka was not asked, for its client refuses the settings of {connection_id}: {reason}."
         )
-    return _Kafka(cluster, partial(group_offsets, settings, timeout_seconds=TIMEOUT_SECONDS))
 
 
-async def _ask(kafka: "_Kafka | ConfigurationError", source: Source, rows: Sequence[PartitionStatus]) -> KafkaAnswer:
-    if isinstance(kafka, ConfigurationError):
-        return KafkaAnswer(problem=str(kafka))
-    cluster = kafka.cluster
+async def _ask(cluster: "Cluster | ConfigurationError", source: Source, rows: Sequence[PartitionStatus]) -> KafkaAnswer:
+    if isinstance(cluster, ConfigurationError):
+        return KafkaAnswer(problem=str(cluster))
     try:
         logs = await _settled(cluster, await cluster.offsets(await _partitions(cluster, source, rows)))
     except WorkOrdersError as error:
         return KafkaAnswer(problem=str(error))
     try:
-        committed = await kafka.group_offsets(source.group, [log.partition for log in logs])
+        committed = await cluster.committed(source.group, [log.partition for log in logs])
     except WorkOrdersError as error:
         return KafkaAnswer(logs, problem=str(error))
     missing = _missing(source.topics, logs)

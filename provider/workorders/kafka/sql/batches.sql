@@ -80,6 +80,7 @@ SET last_error = %(error)s
 WHERE batch_id = %(batch_id)s AND topic = %(topic)s AND partition = %(partition)s;
 
 -- name: batches
+-- The page is cut first, on the index, and only its batches are summed up.
 SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.handed_over_at,
     max(ranges.finished_at) FILTER (WHERE NOT EXISTS (
         SELECT FROM workorders.kafka_ranges AS unfinished
@@ -88,14 +89,18 @@ SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.handed_
     count(*) AS partitions,
     coalesce(sum(ranges.created), 0)::bigint AS created,
     coalesce(sum(ranges.rejected), 0)::bigint AS rejected
-FROM workorders.kafka_batches AS batches
+FROM (
+    SELECT id, trigger_id, planned_at, handed_over_at
+    FROM workorders.kafka_batches
+    WHERE (%(trigger)s::text IS NULL OR trigger_id = (SELECT id FROM workorders.triggers WHERE name = %(trigger)s))
+        AND (%(before)s::bigint IS NULL OR id < %(before)s)
+    ORDER BY id DESC
+    LIMIT %(limit)s
+) AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
-WHERE (%(trigger)s::text IS NULL OR triggers.name = %(trigger)s)
-    AND (%(before)s::bigint IS NULL OR batches.id < %(before)s)
-GROUP BY batches.id, triggers.name
-ORDER BY batches.id DESC
-LIMIT %(limit)s;
+GROUP BY batches.id, batches.planned_at, batches.handed_over_at, triggers.name
+ORDER BY batches.id DESC;
 
 -- name: count_in_range
 SELECT count(*)

@@ -1,0 +1,324 @@
+"""Every command against real data: what it prints, and how it ends."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from local_stack.ports import free_port
+from local_stack.stack import LocalStack
+from support.command import Command
+from support.topics import Topics
+from support.work_orders import accepted, accepted_range, rejected
+from workorders import schema
+from workorders.core.database import Connection
+from workorders.core.items import Item, Rejection
+from workorders.core.triggers import Trigger
+from workorders.core.work_orders import Created, create_for
+from workorders.kafka import batches, ledger
+from workorders.kafka.partitions import OffsetRange, Partition
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def batch(connection: Connection, trigger: Trigger) -> int:
+    """An unfinished batch of two partitions."""
+    ranges = [OffsetRange(Partition("orders", number, "id-1"), 0, 10) for number in range(2)]
+    for range_ in ranges:
+        ledger.insert(connection, trigger, range_.partition, 0)
+    batch_id = batches.create(connection, trigger, ranges)
+    connection.commit()
+    return batch_id
+
+
+def create(connection: Connection, trigger: Trigger, *items: Item) -> None:
+    create_for(connection, trigger, items)
+    connection.commit()
+
+
+def only_id(workorders: Command, trigger: Trigger) -> str:
+    (found,) = workorders("work-orders", "list", "--trigger", trigger.name, "--json").json()
+    return str(found["id"])
+
+
+def test_the_list_ends_with_the_line_to_type_for_the_next_page(
+    workorders: Command, connection: Connection, trigger: Trigger
+) -> None:
+    create(connection, trigger, *accepted_range("s", 0, 5))
+    arguments = ["work-orders", "list", "--trigger", trigger.name, "--since", "2h", "--limit", "2"]
+    seen: list[str] = []
+    for _ in range(3):
+        ended = workorders(*arguments)
+        assert ended.code == 0
+        seen += [line.split()[-1] for line in ended.out.splitlines() if line.startswith("0")]
+        *_, last = ended.out.splitlines()
+        arguments = last.removeprefix("Next page: workorders ").split()
+    assert seen == ["4", "3", "2", "1", "0"]
+    assert "Next page" not in ended.out
+
+
+def test_work_orders_have_stable_keys(workorders: Command, connection: Connection, trigger: Trigger) -> None:
+    create(connection, trigger, rejected("s", 3))
+    (row,) = workorders("work-orders", "list", "--reason", "not-json", "--trigger", trigger.name, "--json").json()
+    assert list(row) == ["id", "trigger", "workflow", "state", "created_at", "stream", "position", "reason"]
+    assert (row["state"], row["stream"], row["position"], row["reason"]) == ("rejected", "s", 3, "not-json")
+
+
+def test_an_input_is_shown_with_every_digit(workorders: Command, connection: Connection, trigger: Trigger) -> None:
+    create(connection, trigger, accepted("s", 3, b'{"a":0.1000000000000000000000000001,"b":"x"}'))
+    id_ = only_id(workorders, trigger)
+    text = workorders("work-orders", "show", id_).out
+    assert f"work order  {id_}" in text
+    assert '    "a": 0.1000000000000000000000000001,\n' in text
+    shown = workorders("work-orders", "show", id_, "--json")
+    assert "0.1000000000000000000000000001" in shown.out
+    assert shown.json()["body"]["b"] == "x"
+    assert shown.json()["rejection"] is None
+    assert shown.json()["runs"] == []
+
+
+def test_a_message_cannot_command_the_terminal(
+    workorders: Command, connection: Connection, trigger: Trigger, tmp_path: Path
+) -> None:
+    raw = b"\x1b]0;owned\x07\xff\0"
+    item = Item("s\x1b[2J", 0, '{"k":"\u009b2J"}'.encode(), None, Rejection("not-json", "bad \u202e text"), raw)
+    create(connection, trigger, item)
+    id_ = only_id(workorders, trigger)
+    listed = workorders("work-orders", "list", "--trigger", trigger.name).out
+    shown = workorders("work-orders", "show", id_, "--raw", str(tmp_path / "raw"))
+    for text in (listed, shown.out):
+        assert not {"\x1b", "\x07", "\u009b", "\u202e"} & set(text)
+    assert "00000000  1b 5d 30 3b 6f 77 6e 65 64 07 ff 00" in shown.out
+    assert (tmp_path / "raw").read_bytes() == raw
+
+
+def test_a_raw_value_overwrites_no_file(
+    workorders: Command, connection: Connection, trigger: Trigger, tmp_path: Path
+) -> None:
+    create(connection, trigger, rejected("s", 0))
+    (tmp_path / "raw").write_bytes(b"precious")
+    ended = workorders("work-orders", "show", only_id(workorders, trigger), "--raw", str(tmp_path / "raw"))
+    assert (ended.code, ended.out) == (1, "")
+    assert "File exists" in ended.err
+    assert (tmp_path / "raw").read_bytes() == b"precious"
+
+
+def test_states_are_counted(workorders: Command, connection: Connection, trigger: Trigger) -> None:
+    create(connection, trigger, accepted("s", 0), accepted("s", 1), rejected("s", 2))
+    counts = workorders("work-orders", "count", "--trigger", trigger.name, "--json").json()
+    assert (counts["pending"], counts["rejected"], counts["success"]) == (2, 1, 0)
+    *_, total = workorders("work-orders", "count", "--trigger", trigger.name).out.splitlines()
+    assert total.split() == ["total", "3"]
+
+
+def test_a_batch_is_shown_from_planned_to_finished(
+    workorders: Command, connection: Connection, trigger: Trigger, batch: int
+) -> None:
+    def listed() -> dict[str, object]:
+        (row,) = workorders("batches", "list", "--trigger", trigger.name, "--json").json()
+        assert isinstance(row, dict)
+        return row
+
+    assert (listed()["batch"], listed()["status"], listed()["partitions"]) == (batch, "planned", 2)
+    batches.mark_handed_over(connection, [batch])
+    first, second = (part.range for part in batches.load(connection, batch).ranges)
+    batches.finish(connection, batch, first, Created(9, 1, 0))
+    connection.commit()
+    assert (listed()["status"], listed()["created"], listed()["rejected"]) == ("handed over", 9, 1)
+    epoch = ledger.take_epoch(connection, batch)
+    ledger.stall(connection, trigger, second.partition, epoch=epoch, error="The disk is full.", delay_seconds=9)
+    connection.commit()
+    text = workorders("batches", "show", str(batch)).out
+    assert "orders 1 is stalled since" in text
+    assert "The disk is full." in text
+    ranges = workorders("batches", "show", str(batch), "--json").json()["ranges"]
+    assert [part["status"] for part in ranges] == ["finished", "stalled"]
+    batches.finish(connection, batch, second, Created(10, 0, 0))
+    connection.commit()
+    assert (listed()["status"], listed()["created"]) == ("finished", 19)
+
+
+def test_batches_go_on_behind_a_page(workorders: Command, connection: Connection, trigger: Trigger, batch: int) -> None:
+    older = workorders("batches", "list", "--trigger", trigger.name, "--before", str(batch), "--json").json()
+    assert older == []
+    text = workorders("batches", "list", "--trigger", trigger.name, "--limit", "1").out
+    assert text.endswith(f"Next page: workorders batches list --trigger {trigger.name} --limit 1 --before {batch}\n")
+
+
+def test_the_status_shows_the_reason_of_a_stall_below_the_table(
+    workorders: Command, connection: Connection, trigger: Trigger, batch: int, topics: Topics
+) -> None:
+    epoch = ledger.take_epoch(connection, batch)
+    partition = Partition("orders", 1, "id-1")
+    ledger.stall(connection, trigger, partition, epoch=epoch, error="The disk\nis full.", delay_seconds=60)
+    connection.commit()
+    ended = workorders("status", trigger.name)
+    assert ended.code == 0
+    assert ended.out.splitlines()[-1] == "orders 1 is stalled: The disk is full."
+    (found,) = workorders("status", trigger.name, "--json").json()
+    assert list(found) == ["trigger", "workflow", "group", "kafka_connection", "problem", "partitions"]
+    waiting, stalled = found["partitions"]
+    assert (waiting["status"], waiting["batch"], waiting["next_try"]) == (f"in batch {batch}", batch, None)
+    assert (stalled["status"], stalled["attempts"], stalled["last_error"]) == ("stalled", 1, "The disk\nis full.")
+
+
+def test_the_status_shows_the_ledger_when_kafka_is_away(
+    workorders: Command, trigger: Trigger, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKORDERS_KAFKA", json.dumps({"bootstrap.servers": f"127.0.0.1:{free_port()}"}))
+    ended = workorders("status", trigger.name)
+    assert ended.code == 0
+    assert "did not answer" in ended.err
+    assert len(ended.err.splitlines()) == 1
+    first = ended.out.splitlines()[2].split()
+    assert first == ["orders", "0", "0", "?", "?", "?", "?", "?", "in", "batch", str(batch)]
+
+
+TRIGGER_FILE = "name: {name}\ntype: kafka\nworkflow: admit\ntopics: [orders]\n"
+
+
+def test_triggers_come_from_files_and_from_the_database(
+    workorders: Command, trigger: Trigger, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "known.yaml").write_text(TRIGGER_FILE.format(name=name))
+    (tmp_path / "new.yaml").write_text(TRIGGER_FILE.format(name=f"{name}-new"))
+    found = workorders("triggers", "--folder", str(tmp_path), "--json").json()
+    rows = {row["name"]: row for row in found["triggers"]}
+    assert (rows[name]["file"], rows[name]["database"]) == ("known.yaml", "older")
+    assert (rows[f"{name}-new"]["file"], rows[f"{name}-new"]["database"]) == ("new.yaml", "no")
+    assert rows[name]["topics"] == ["orders"]
+    (tmp_path / "known.yaml").unlink()
+    found = workorders("triggers", "--folder", str(tmp_path), "--json").json()
+    assert {row["name"]: row["file"] for row in found["triggers"]}[name] is None
+
+
+def test_a_wrong_trigger_file_does_not_hide_the_others(workorders: Command, name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(TRIGGER_FILE.format(name=name) + "topicz: []\n")
+    (tmp_path / "b.yaml").write_text(TRIGGER_FILE.format(name=name))
+    ended = workorders("triggers", "--folder", str(tmp_path))
+    assert ended.code == 1
+    assert ended.err == "a.yaml: topicz: there is no such field; did you mean topics?\n"
+    assert f"{name}  kafka" in ended.out
+
+
+def test_files_are_listed_when_the_database_is_away(workorders: Command, name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(TRIGGER_FILE.format(name=name))
+    away = f"postgresql://a:secret@127.0.0.1:{free_port()}/a"
+    ended = workorders("triggers", "--folder", str(tmp_path), "--database", away)
+    assert ended.code == 0
+    assert "The database was not asked" in ended.err
+    assert "secret" not in ended.err
+    assert ended.out.splitlines()[1].split() == [name, "kafka", "admit", "orders", "a.yaml", "?"]
+
+
+def test_the_tables_are_made_and_their_version_is_told(workorders: Command, stack: LocalStack, name: str) -> None:
+    database = name.replace("-", "_")
+    stack.postgres.create_database(database)
+    where = ("--database", stack.postgres.url(database))
+    before = workorders("db", "version", *where)
+    assert before.code == 1
+    assert "run `workorders db upgrade`" in before.err
+    without = workorders("work-orders", "list", *where)
+    assert without.code == 1
+    assert "run `workorders db upgrade`" in without.err
+    assert workorders("db", "upgrade", *where).out == f"The tables are at version {schema.newest()} now.\n"
+    assert workorders("db", "upgrade", *where).out == f"The tables are at version {schema.newest()} already.\n"
+    assert workorders("db", "version", *where).out == f"{schema.newest()}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("status",),
+        ("work-orders", "list"),
+        ("work-orders", "count"),
+        ("work-orders", "show", "01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f"),
+        ("batches", "list"),
+        ("batches", "show", "1"),
+        ("db", "version"),
+        ("db", "upgrade"),
+    ],
+)
+def test_a_database_that_is_away_is_one_sentence(workorders: Command, arguments: tuple[str, ...]) -> None:
+    away = f"postgresql://a:secret@127.0.0.1:{free_port()}/a"
+    ended = workorders(*arguments, "--database", away)
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("The database did not answer (")
+    assert len(ended.err.splitlines()) == 1
+    assert "secret" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("status", "nobody"), "No trigger nobody "),
+        (("work-orders", "list", "--trigger", "nobody"), "No trigger nobody "),
+        (("work-orders", "list", "--workflow", "nobody"), "No work order was ever created for a workflow nobody"),
+        (("work-orders", "show", "01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f"), "There is no work order 01997a3e"),
+        (("batches", "list", "--trigger", "nobody"), "No trigger nobody "),
+        (("batches", "show", "999999999"), "There is no batch 999999999 "),
+    ],
+)
+def test_what_is_not_there_is_one_sentence(workorders: Command, arguments: tuple[str, ...], sentence: str) -> None:
+    ended = workorders(*arguments)
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith(sentence)
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_the_installed_command_works_in_a_process_of_its_own(
+    stack: LocalStack, connection: Connection, trigger: Trigger
+) -> None:
+    create(connection, trigger, accepted("s", 0))
+    ended = subprocess.run(
+        [sys.executable, "-m", "workorders.cli.main", "work-orders", "list", "--trigger", trigger.name, "--json"],
+        env={**stack.environment(), "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        check=True,
+    )
+    assert [row["position"] for row in orjson.loads(ended.stdout)] == [0]
+
+
+def test_without_settings_of_its_own_the_command_uses_airflows_connections(
+    stack: LocalStack, connection: Connection, trigger: Trigger, batch: int, tmp_path: Path
+) -> None:
+    environment = {name: value for name, value in stack.environment().items() if not name.startswith("WORKORDERS_")}
+    ended = subprocess.run(
+        [sys.executable, "-m", "workorders.cli.main", "status", trigger.name, "--json"],
+        env={
+            **environment,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "AIRFLOW_HOME": str(tmp_path),
+            "AIRFLOW_CONN_WORKORDERS_DB": stack.database_url,
+            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": stack.kafka_settings}),
+        },
+        capture_output=True,
+        check=True,
+    )
+    (found,) = orjson.loads(ended.stdout)
+    assert found["problem"] is None
+    assert [row["batch"] for row in found["partitions"]] == [batch, batch]
+
+
+def test_a_connection_that_airflow_does_not_have_is_one_sentence(stack: LocalStack, tmp_path: Path) -> None:
+    environment = {name: value for name, value in stack.environment().items() if not name.startswith("WORKORDERS_")}
+    ended = subprocess.run(
+        [sys.executable, "-m", "workorders.cli.main", "status"],
+        env={
+            **environment,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "AIRFLOW_HOME": str(tmp_path),
+            "AIRFLOW_CONN_ANOTHER": "postgresql://a@b/c",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "Airflow has no connection workorders_db" in ended.stderr.splitlines()[-1]
+    assert "Traceback" not in ended.stderr

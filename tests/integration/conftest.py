@@ -1,0 +1,89 @@
+"""A name, a topic and a trigger of its own for every test, so that tests share one stack and nothing else."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from local_stack.stack import CHECKOUT, LocalStack
+from support.topics import Topics
+from support.work_orders import ORPHANS
+from workorders.core import triggers
+from workorders.core.database import Connection, connect
+from workorders.core.triggers import Trigger
+from workorders.kafka.cluster import Cluster
+from workorders.kafka.settings import client_settings
+
+Submit = Callable[..., "subprocess.CompletedProcess[str]"]
+
+# Some 10 s on an idle machine; much more where many share it.
+_SUBMIT_SECONDS = 400
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no other test has, for a trigger, its topic and its group."""
+    return f"test-{uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="module")
+def whole_work_orders(stack: LocalStack) -> Iterator[None]:
+    """Whatever the tests of a module did: no work order is without dataclip or rejection, and none of these alone."""
+    yield
+    with psycopg.connect(stack.database_url) as connection:
+        assert connection.execute(f"{ORPHANS} LIMIT 5").fetchall() == []
+
+
+@pytest.fixture
+def connection(stack: LocalStack, whole_work_orders: None) -> Iterator[Connection]:
+    """A connection as the package makes it."""
+    with connect(stack.database_url, application_name="test") as connection:
+        yield connection
+        connection.rollback()
+
+
+@pytest.fixture
+def trigger(connection: Connection, name: str) -> Trigger:
+    """A registered trigger."""
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow="admit", definition={})
+    connection.commit()
+    return trigger
+
+
+@pytest.fixture(scope="session")
+def topics(stack: LocalStack) -> Topics:
+    """Makes and fills topics."""
+    return Topics(stack.kafka_settings)
+
+
+@pytest.fixture
+def cluster(stack: LocalStack) -> Cluster:
+    """Questions to the stack's broker."""
+    return Cluster(client_settings(stack.kafka_settings))
+
+
+@pytest.fixture
+def submit(stack: LocalStack) -> Submit:
+    """Runs a batch through `spark-submit`, as the ingest DAG does."""
+
+    def run(
+        batch_id: int, *arguments: str, application: Path = CHECKOUT / "spark_apps" / "create_work_orders.py"
+    ) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [
+                "spark-submit",
+                *("--master", "local[2]", "--jars", ",".join(map(str, stack.spark_jars))),
+                *("--conf", "spark.driver.bindAddress=127.0.0.1", "--conf", "spark.driver.host=127.0.0.1"),
+                *(str(application), "--batch", str(batch_id), *arguments),
+            ],
+            env=stack.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SUBMIT_SECONDS,
+        )
+
+    return run

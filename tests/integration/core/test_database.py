@@ -1,0 +1,49 @@
+import time
+
+import psycopg
+import pytest
+
+from local_stack.ports import free_port
+from local_stack.stack import LocalStack
+from workorders.core.database import Connection, connect
+
+pytestmark = pytest.mark.integration
+
+
+def shown(connection: Connection, setting: str) -> str:
+    row = connection.execute("SELECT current_setting(%s)", (setting,)).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def test_a_session_has_limits_that_end_a_dead_client_and_speaks_utc(stack: LocalStack) -> None:
+    with connect(stack.database_url, application_name="workorders test") as connection:
+        assert shown(connection, "lock_timeout") == "30s"
+        assert shown(connection, "statement_timeout") == "5min"
+        assert shown(connection, "idle_in_transaction_session_timeout") == "5min"
+        assert shown(connection, "timezone").upper() == "UTC"
+        assert shown(connection, "client_encoding") == "UTF8"
+        assert shown(connection, "application_name") == "workorders test"
+
+
+def test_what_the_url_says_wins_in_the_session_too(stack: LocalStack) -> None:
+    with connect(f"{stack.database_url}?options=-c%20lock_timeout%3D50ms") as connection:
+        assert shown(connection, "lock_timeout") == "50ms"
+        assert shown(connection, "statement_timeout") == "5min"
+
+
+def test_a_lock_is_not_waited_for_without_end(stack: LocalStack, connection: Connection) -> None:
+    connection.execute("SELECT pg_advisory_xact_lock(4711)")
+    with (
+        connect(f"{stack.database_url}?options=-c%20lock_timeout%3D50ms") as own,
+        pytest.raises(psycopg.errors.LockNotAvailable),
+    ):
+        own.execute("SELECT pg_advisory_xact_lock(4711)")
+
+
+def test_a_server_that_is_away_is_said_at_once_and_without_the_password() -> None:
+    begin = time.monotonic()
+    with pytest.raises(psycopg.OperationalError) as raised:
+        connect(f"postgresql://someone:hunter2@127.0.0.1:{free_port()}/nowhere")
+    assert time.monotonic() - begin < 10
+    assert "hunter2" not in str(raised.value)

@@ -1,0 +1,87 @@
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from local_stack.stack import LocalStack
+from workorders.core.database import Connection, connect
+from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
+from workorders.core.triggers import Trigger, find, register, stream_id
+
+pytestmark = pytest.mark.integration
+
+
+def stored(connection: Connection, name: str) -> tuple[object, ...] | None:
+    return connection.execute(
+        "SELECT definition, updated_at FROM workorders.triggers WHERE name = %s", (name,)
+    ).fetchone()
+
+
+def test_a_registered_trigger_is_found_by_its_name(connection: Connection, name: str) -> None:
+    trigger = register(connection, name=name, type_="kafka", workflow="admit", definition={"topics": ["orders"]})
+    assert find(connection, name) == trigger
+    assert (trigger.name, trigger.type, trigger.workflow) == (name, "kafka", "admit")
+
+
+def test_registering_again_changes_the_definition_and_the_workflow_but_not_the_row(
+    connection: Connection, name: str
+) -> None:
+    first = register(connection, name=name, type_="kafka", workflow="admit", definition={"a": 1})
+    second = register(connection, name=name, type_="kafka", workflow=f"discharge-{name}", definition={"a": 2})
+    assert second.id == first.id
+    assert (second.workflow, second.workflow_id == first.workflow_id) == (f"discharge-{name}", False)
+    row = stored(connection, name)
+    assert row is not None
+    assert row[0] == {"a": 2}
+
+
+def test_registering_the_same_again_writes_nothing(connection: Connection, name: str) -> None:
+    register(connection, name=name, type_="kafka", workflow="admit", definition={"a": 1})
+    connection.commit()
+    before = stored(connection, name)
+    register(connection, name=name, type_="kafka", workflow="admit", definition={"a": 1})
+    connection.commit()
+    assert stored(connection, name) == before
+
+
+def test_a_name_cannot_change_its_type(connection: Connection, name: str) -> None:
+    register(connection, name=name, type_="kafka", workflow="admit", definition={})
+    with pytest.raises(
+        ConfigurationError, match=f"^Trigger {name} is already there with type kafka and cannot become cron"
+    ):
+        register(connection, name=name, type_="cron", workflow="admit", definition={})
+
+
+def test_a_trigger_that_nobody_registered_is_unknown(connection: Connection, name: str) -> None:
+    with pytest.raises(UnknownTriggerError, match=f"^No trigger {name} has created work orders here yet; see "):
+        find(connection, name)
+
+
+def test_two_processes_may_register_the_same_trigger_at_once(stack: LocalStack, name: str) -> None:
+    barrier = Barrier(4)
+
+    def registered(_: int) -> Trigger:
+        with connect(stack.database_url) as own:
+            barrier.wait(30)
+            trigger = register(own, name=name, type_="kafka", workflow=f"workflow-of-{name}", definition={})
+            own.commit()
+            return trigger
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(registered, range(4)))) == 1
+
+
+def test_a_stream_keeps_its_number(connection: Connection, trigger: Trigger) -> None:
+    number = stream_id(connection, trigger, "orders/0@id")
+    assert stream_id(connection, trigger, "orders/0@id") == number
+    assert stream_id(connection, trigger, "orders/0@other") != number
+
+
+def test_two_writers_that_meet_a_new_stream_agree_on_its_number(
+    stack: LocalStack, connection: Connection, trigger: Trigger
+) -> None:
+    number = stream_id(connection, trigger, "orders/0@id")
+    with ThreadPoolExecutor(1) as pool, connect(stack.database_url) as own:
+        second = pool.submit(stream_id, own, trigger, "orders/0@id")
+        connection.commit()
+        assert second.result(60) == number

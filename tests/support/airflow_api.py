@@ -1,0 +1,156 @@
+"""Airflow's REST API, as a person uses it through the pages: looks, clears, pauses. Nothing goes past it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+TIMEOUT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A DAG run."""
+
+    dag_id: str
+    id: str
+    state: str
+    note: str | None
+    conf: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task instance: one task of one run, and its index when it is mapped."""
+
+    run: Run
+    id: str
+    map_index: int
+    state: str | None
+    try_number: int
+    hostname: str
+    pid: int | None
+    start_date: str | None
+    end_date: str | None
+    rendered_fields: dict[str, Any]
+
+
+class AirflowApi:
+    """A client of one Airflow, without a login."""
+
+    def __init__(self, url: str) -> None:
+        self._client = httpx.Client(base_url=f"{url}/api/v2", timeout=TIMEOUT_SECONDS, trust_env=False)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def get(self, path: str, **parameters: Any) -> dict[str, Any]:
+        """Return the answer to a GET.
+
+        Raises:
+            httpx.HTTPStatusError: Airflow answered with an error.
+        """
+        return self._answer(self._client.get(path, params=parameters))
+
+    def dags(self) -> dict[str, dict[str, Any]]:
+        """Return every DAG by its id, with its details."""
+        ids = [dag["dag_id"] for dag in self.get("/dags", limit=100, exclude_stale=True)["dags"]]
+        return {dag_id: self.get(f"/dags/{dag_id}/details") for dag_id in ids}
+
+    def import_errors(self) -> list[dict[str, Any]]:
+        """Return the DAG files that could not be read."""
+        errors: list[dict[str, Any]] = self.get("/importErrors")["import_errors"]
+        return errors
+
+    def set_paused(self, dag_id: str, paused: bool) -> None:
+        """Pause or unpause a DAG."""
+        self._answer(self._client.patch(f"/dags/{dag_id}", json={"is_paused": paused}))
+
+    def runs(self, dag_id: str) -> list[Run]:
+        """Return the runs of a DAG, oldest first; none for a DAG that Airflow has not read yet."""
+        answer = self._client.get(f"/dags/{dag_id}/dagRuns", params={"order_by": "run_after", "limit": 100})
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return []
+        return [
+            Run(dag_id, run["dag_run_id"], run["state"], run.get("note"), run.get("conf") or {})
+            for run in self._answer(answer)["dag_runs"]
+        ]
+
+    def tasks(self, run: Run) -> list[Task]:
+        """Return the task instances of a run."""
+        found = self.get(f"{_path(run)}/taskInstances")["task_instances"]
+        return [
+            Task(
+                run,
+                item["task_id"],
+                item["map_index"],
+                item["state"],
+                item["try_number"],
+                item["hostname"] or "",
+                item["pid"],
+                item["start_date"],
+                item["end_date"],
+                item["rendered_fields"],
+            )
+            for item in found
+        ]
+
+    def task(self, run: Run, task_id: str) -> Task:
+        """Return one task instance of a run; of a mapped task the first."""
+        return next(task for task in self.tasks(run) if task.id == task_id)
+
+    def log(self, task: Task, try_number: int | None = None) -> list[dict[str, Any]]:
+        """Return the lines of a task's log, of its last try unless another is named."""
+        path = f"{_path(task.run)}/taskInstances/{task.id}/logs/{try_number or task.try_number}"
+        answer = self.get(path, map_index=task.map_index, full_content=True)
+        lines: list[dict[str, Any]] = [line for line in answer["content"] if isinstance(line, dict)]
+        return lines
+
+    def log_text(self, task: Task, try_number: int | None = None) -> str:
+        """Return a task's log as text: time, level and message a line."""
+        return "\n".join(
+            f"{line.get('timestamp', '')} {line.get('level', '')} {line.get('event', '')}"
+            for line in self.log(task, try_number)
+        )
+
+    def error(self, task: Task, try_number: int | None = None) -> str:
+        """Return what the last error in a task's log says; empty when there is none."""
+        details = [line["error_detail"] for line in self.log(task, try_number) if line.get("error_detail")]
+        return str(details[-1][-1]["exc_value"]) if details else ""
+
+    def clear_task(self, run: Run, *task_ids: str) -> None:
+        """Clear tasks of a run, and nothing else, as the button does."""
+        self._clear_tasks(run, task_ids)
+
+    def clear_run(self, run: Run) -> None:
+        """Clear every task of a run."""
+        body = {"dry_run": False, "only_failed": False}
+        self._answer(self._client.post(f"{_path(run)}/clear", json=body))
+
+    def _clear_tasks(self, run: Run, task_ids: Sequence[str]) -> None:
+        body = {
+            "dry_run": False,
+            "dag_run_id": run.id,
+            "task_ids": list(task_ids),
+            "only_failed": False,
+            "reset_dag_runs": True,
+        }
+        self._answer(self._client.post(f"/dags/{run.dag_id}/clearTaskInstances", json=body))
+
+    @staticmethod
+    def _answer(response: httpx.Response) -> dict[str, Any]:
+        if response.is_error:
+            raise httpx.HTTPStatusError(
+                f"{response.request.method} {response.request.url}: {response.status_code} {response.text}",
+                request=response.request,
+                response=response,
+            )
+        answer: dict[str, Any] = response.json() if response.content else {}
+        return answer
+
+
+def _path(run: Run) -> str:
+    return f"/dags/{run.dag_id}/dagRuns/{quote(run.id, safe='')}"

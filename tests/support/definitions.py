@@ -1,0 +1,10 @@
+"""Trigger definitions with nothing but what a test cares about."""
+
+from typing import Any
+
+from workorders.kafka.definition import KafkaTriggerDefinition
+
+
+def define(name: str, **fields: Any) -> KafkaTriggerDefinition:
+    """Return a definition that reads the topic of the trigger's own name unless told otherwise."""
+    return KafkaTriggerDefinition.model_validate({"name": name, "workflow": "admit", "topics": [name], **fields})

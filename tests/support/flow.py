@@ -1,0 +1,101 @@
+"""A trigger's whole way through Airflow: its two DAGs, and what they have done in Postgres and Kafka."""
+
+from collections.abc import Iterable
+
+from support.airflow_api import AirflowApi, Run, Task
+from support.eventually import eventually
+from support.observed_trigger import ObservedTrigger, Place
+
+# A run takes some 20 s on an idle machine and several times that on a busy one.
+SECONDS = 420.0
+
+
+class Flow:
+    """A trigger and its DAGs.
+
+    Args:
+        api: Airflow.
+        trigger: the trigger.
+        wait_task: task of the listener that waits for messages.
+        create_task: task of the ingest that creates the work orders.
+    """
+
+    def __init__(
+        self,
+        api: AirflowApi,
+        trigger: ObservedTrigger,
+        *,
+        wait_task: str = "wait_for_messages",
+        create_task: str = "create_work_orders",
+    ) -> None:
+        self.api = api
+        self.trigger = trigger
+        self.wait_task = wait_task
+        self.create_task = create_task
+        self.listener = f"{trigger.name}_listener"
+        self.ingest = f"{trigger.name}_ingest"
+
+    def until_ingested(self, places: Iterable[Place]) -> None:
+        """Wait until exactly these messages have work orders, each once, and every commit has followed.
+
+        Raises:
+            AssertionError: that did not come true in time.
+        """
+        wanted = list(places)
+        name = self.trigger.name
+        eventually(
+            lambda: self.trigger.count() >= len(wanted), seconds=SECONDS, what=f"{name}: {len(wanted)} work orders"
+        )
+        assert self.trigger.has_all(wanted)
+        self.until_settled()
+
+    def until_settled(self) -> None:
+        """Wait until every ingest run has ended well, and the group's offsets are the ledger's and the log's end.
+
+        Raises:
+            AssertionError: that did not come true in time.
+        """
+        eventually(
+            lambda: not self.unfinished(), seconds=SECONDS, what=f"{self.trigger.name}: the end of all ingest runs"
+        )
+        assert self.trigger.group_offsets() == self.trigger.next_offsets() == self.trigger.last_stable_offsets()
+
+    def unfinished(self) -> list[Run]:
+        """Return the ingest runs that have not ended well."""
+        return [run for run in self.api.runs(self.ingest) if run.state != "success"]
+
+    def ingest_runs(self) -> list[Run]:
+        """Return the ingest runs, oldest first."""
+        return self.api.runs(self.ingest)
+
+    def finished_listener_runs(self) -> list[Run]:
+        """Return the listener runs that have ended, oldest first."""
+        return [run for run in self.api.runs(self.listener) if run.state in {"success", "failed"}]
+
+    def waiting(self) -> Task | None:
+        """Return the task that waits for messages in the triggerer, if there is one."""
+        for run in self.api.runs(self.listener):
+            if run.state == "running":
+                task = self.api.task(run, self.wait_task)
+                if task.state == "deferred":
+                    return task
+        return None
+
+    def until_waiting(self) -> Task:
+        """Wait until the listener waits, and return its task.
+
+        Raises:
+            AssertionError: it did not in time.
+        """
+
+        def waits() -> Task | None:
+            task = self.waiting()
+            return task if task and "Waiting for messages" in self.api.log_text(task) else None
+
+        task = eventually(waits, seconds=SECONDS, what=f"{self.trigger.name}: a listener that waits")
+        assert task is not None
+        return task
+
+    def create(self, run: Run) -> Task:
+        """Return the task of an ingest run that creates the work orders."""
+        return self.api.task(run, self.create_task)

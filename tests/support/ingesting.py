@@ -1,0 +1,93 @@
+"""Batches and attempts without Kafka, and what the tables say of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from workorders.core.database import Connection
+from workorders.core.triggers import Trigger
+from workorders.kafka import batches, ledger
+from workorders.kafka.attempt import Attempt
+from workorders.kafka.ledger import PartitionStatus
+from workorders.kafka.partitions import OffsetRange, Partition
+
+
+def partition_of(topic: str, number: int = 0) -> Partition:
+    """Return a partition of a topic that no broker knows."""
+    return Partition(topic, number, "topic-id")
+
+
+def plan(connection: Connection, trigger: Trigger, *ranges: OffsetRange) -> int:
+    """Record a batch, with a ledger that stands at the start of each range, and commit."""
+    known = ledger.positions(connection, trigger.name)
+    for range_ in ranges:
+        if range_.partition not in known:
+            ledger.insert(connection, trigger, range_.partition, range_.start)
+    batch_id = batches.create(connection, trigger, ranges)
+    connection.commit()
+    return batch_id
+
+
+def attempt(connection: Connection, batch_id: int, number: int = 0, **changes: Any) -> Attempt:
+    """Begin a new attempt at one range of a batch, as the driver does, and commit."""
+    epoch = ledger.take_epoch(connection, batch_id)
+    batch = batches.load(connection, batch_id)
+    connection.commit()
+    part = batch.ranges[number]
+    begun = Attempt(
+        batch_id=batch_id,
+        trigger=batch.trigger,
+        range=part.range,
+        epoch=epoch,
+        read_from=part.range.start,
+        replayed=(part.created or 0) + (part.rejected or 0) if part.finished else None,
+    )
+    return replace(begun, **changes)
+
+
+@dataclass
+class Proof:
+    """Stands for the look behind the last message; remembers where it was asked to look."""
+
+    failure: Exception | None = None
+    asked: tuple[int, ...] = ()
+
+    def __call__(self, from_offset: int) -> None:
+        """Find nothing, or fail."""
+        self.asked += (from_offset,)
+        if self.failure is not None:
+            raise self.failure
+
+
+def no_proof(from_offset: int) -> NoReturn:
+    """Stand for a proof that nobody may ask for."""
+    raise AssertionError(f"a proof was asked for at {from_offset}")
+
+
+ProveEnd = Callable[[int], None]
+
+
+def row(connection: Connection, trigger: Trigger, number: int = 0) -> PartitionStatus:
+    """Return the ledger row of a partition."""
+    (found,) = (row for row in ledger.status(connection, trigger.name) if row.partition == number)
+    return found
+
+
+def everything(connection: Connection, trigger: Trigger) -> dict[str, list[tuple[Any, ...]]]:
+    """Return all that the database holds of a trigger, to show that nothing changed."""
+    tables = {
+        "kafka_ledger": "trigger_id",
+        "kafka_batches": "trigger_id",
+        "kafka_ranges": "trigger_id",
+        "work_orders": "trigger_id",
+        "source_streams": "trigger_id",
+    }
+    found = {
+        table: connection.execute(
+            f"SELECT * FROM workorders.{table} AS t WHERE {column} = %s ORDER BY t::text",
+            (trigger.id,),
+        ).fetchall()
+        for table, column in tables.items()
+    }
+    connection.rollback()
+    return found

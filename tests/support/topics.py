@@ -1,0 +1,93 @@
+"""Topics of a real broker, and producers that know nothing of work orders."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from local_stack.waiting import wait_until
+
+SECONDS = 30.0
+
+
+class Topics:
+    """Makes, fills, cuts and deletes topics."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.settings = dict(settings)
+        self._admin = AdminClient(self.settings)
+        self._producer = Producer({**self.settings, "linger.ms": 5})
+
+    def create(self, name: str, partitions: int = 1) -> str:
+        """Make a topic, wait until it can be asked about, and return its name."""
+        self._admin.create_topics([NewTopic(name, partitions)])[name].result(SECONDS)
+        assert wait_until(lambda: len(self._partitions(name)) == partitions, seconds=SECONDS)
+        return name
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Add partitions."""
+        self._admin.create_partitions([NewPartitions(name, partitions)])[name].result(SECONDS)
+        assert wait_until(lambda: len(self._partitions(name)) == partitions, seconds=SECONDS)
+
+    def delete(self, name: str) -> None:
+        """Delete a topic and wait until it is gone."""
+        self._admin.delete_topics([name])[name].result(SECONDS)
+        assert wait_until(lambda: name not in self._admin.list_topics(timeout=SECONDS).topics, seconds=SECONDS)
+
+    def delete_before(self, name: str, offset: int, partition: int = 0) -> None:
+        """Move the log's start, as retention does."""
+        for future in self._admin.delete_records([TopicPartition(name, partition, offset)]).values():
+            future.result(SECONDS)
+
+    def produce(
+        self, name: str, values: Iterable[bytes | None], partition: int = 0, *, timestamp_ms: int = 0, **record: Any
+    ) -> None:
+        """Write messages and wait until the broker has them."""
+        for value in values:
+            self._send(self._producer, name, value, partition, timestamp=timestamp_ms, **record)
+        assert self._producer.flush(SECONDS) == 0
+
+    def produce_committed(self, name: str, values: Iterable[bytes | None], partition: int = 0) -> None:
+        """Write a transaction, whose commit takes an offset behind its messages."""
+        self._begin(name, values, partition).commit_transaction(SECONDS)
+
+    def produce_aborted(self, name: str, values: Iterable[bytes | None], partition: int = 0) -> None:
+        """Write a transaction and abort it; its messages and the marker keep their offsets."""
+        self._begin(name, values, partition).abort_transaction(SECONDS)
+
+    @contextmanager
+    def open_transaction(self, name: str, values: Iterable[bytes | None], partition: int = 0) -> Iterator[None]:
+        """Hold a transaction open with some messages in it, and abort it at the end."""
+        producer = self._begin(name, values, partition)
+        try:
+            yield
+        finally:
+            producer.abort_transaction(SECONDS)
+
+    def _begin(self, name: str, values: Iterable[bytes | None], partition: int) -> Producer:
+        producer = Producer({**self.settings, "transactional.id": uuid4().hex, "linger.ms": 0})
+        producer.init_transactions(SECONDS)
+        producer.begin_transaction()
+        for value in values:
+            self._send(producer, name, value, partition)
+        assert producer.flush(SECONDS) == 0
+        return producer
+
+    def _partitions(self, name: str) -> Mapping[int, Any]:
+        found = self._admin.list_topics(name, timeout=SECONDS).topics[name].partitions
+        return {number: partition for number, partition in found.items() if partition.leader >= 0}
+
+    @staticmethod
+    def _send(producer: Producer, name: str, value: bytes | None, partition: int, **record: Any) -> None:
+        while True:
+            try:
+                producer.produce(name, value, partition=partition, **record)
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                producer.poll(0)
+                return

@@ -1,0 +1,51 @@
+import json
+
+import pytest
+
+from workorders.cli.output import Column, hexdump, plain, print_table, safe
+
+COLUMNS = (Column("name"), Column("count", number=True), Column("note"))
+
+
+def test_numbers_stand_at_the_right_and_no_line_ends_with_spaces() -> None:
+    assert plain(COLUMNS, [("a", "1,000", "x"), ("long", "2", "")]) == "\n".join(
+        ["name  count  note", "a     1,000  x", "long      2"]
+    )
+
+
+def test_a_column_without_a_value_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(COLUMNS, [("a", "1", ""), ("b", "2", "")])
+    assert capsys.readouterr().out == "name  count\na         1\nb         2\n"
+
+
+def test_an_empty_table_has_its_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(COLUMNS, [])
+    assert capsys.readouterr().out == "name  count  note\n"
+
+
+def test_a_terminal_sees_brackets_as_they_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    long = "x" * 300
+    print_table(COLUMNS, [("[bold]a[/bold]", "1", f"[0, 10) {long}")])
+    out = capsys.readouterr().out
+    assert "[bold]a[/bold]" in out
+    assert f"[0, 10) {long}" in out
+
+
+@pytest.mark.parametrize("char", ["\x1b", "\x07", "\r", "\t", "\x7f", "\u009b", "\u202e", "\u200b", "\U000e0041"])
+def test_what_a_terminal_obeys_is_escaped_as_in_json(char: str) -> None:
+    shown = safe(f"a{char}b")
+    assert char not in shown
+    assert json.loads(f'"{shown}"') == f"a{char}b"
+
+
+def test_other_text_stays_as_it_is() -> None:
+    assert safe("Zoë\n日本 😀 [x]") == "Zoë\n日本 😀 [x]"
+
+
+def test_a_hexdump_shows_bytes_and_what_is_printable() -> None:
+    assert hexdump(b"ab\0\xff", most=512).split() == ["00000000", "61", "62", "00", "ff", "ab.."]
+    assert len(hexdump(bytes(1000), most=32).splitlines()) == 2
+    assert hexdump(bytes(33), most=33).splitlines()[2].startswith("00000020  00 ")

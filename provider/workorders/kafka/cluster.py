@@ -62,7 +62,9 @@ class Cluster:
         self._settings = settings
         self._timeout = timeout_seconds
         self._refusal: KafkaError | None = None
-        configuration: dict[str, Any] = {**settings, "error_cb": self._remember}
+        # Critical messages alone: while a broker is away the client would print 18 lines a second, and what matters of
+        # it stands in our own sentences.
+        configuration: dict[str, Any] = {"log_level": 2, **settings, "error_cb": self._remember}
         self._client = AdminClient(configuration)
 
     def _remember(self, error: KafkaError) -> None:

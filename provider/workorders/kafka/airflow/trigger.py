@@ -192,7 +192,8 @@ class _Watch:
         ):
             return None
         if waiting.new:
-            return f"{len(waiting.new)} partitions are new; where to begin is written down now."
+            places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.new)
+            return f"New: {places}; where reading begins there is written down now."
         if waiting.contradictions:
             places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.contradictions)
             return f"Kafka and the ledger contradict each other on {places}; a batch will say how."

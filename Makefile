@@ -33,7 +33,7 @@ $(INSTALLED): requirements.lock setup.cfg pyproject.toml | check-python
 	touch $@
 
 demo: $(INSTALLED) check-java ## show the whole path from a topic to work orders, with a summary
-	$(BIN)/python -m demo
+	$(BIN)/python -m demo $(if $(KEEP),--keep)
 
 up: $(INSTALLED) check-java ## start Postgres, Kafka and Airflow and leave them running
 	$(BIN)/python -m local_stack up --detach

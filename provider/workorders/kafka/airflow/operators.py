@@ -169,7 +169,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             batches.forget_errors(database, batch_id)
             batches.mark_handed_over(database, [batch_id])
             batch = batches.load(database, batch_id)
-            self.log.info("Attempt %s at batch %s of trigger %s: %s", epoch, batch_id, batch.trigger.name, batch.label)
+            self.log.info("Batch %s of trigger %s (epoch %s): %s", batch_id, batch.trigger.name, epoch, batch.label)
             prepared = prepare(connections.kafka, batch, epoch)
             if not prepared.attempts:
                 refusals = {range_: str(error) for range_, error in prepared.refusals.items()}

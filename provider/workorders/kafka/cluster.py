@@ -39,6 +39,8 @@ _REFUSALS = frozenset(
         KafkaError.UNSUPPORTED_SASL_MECHANISM,
     }
 )
+_NO_SUCH_MESSAGE = -1
+"""What a broker answers when no message is as young as a timestamp; every other negative number is no answer."""
 _MEMBERS = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
 _UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
@@ -153,8 +155,14 @@ class Cluster:
         futures = self._client.list_offsets(
             dict.fromkeys(wanted, spec), isolation_level=isolation, request_timeout=self._timeout
         )
-        results = await self._all(futures.values())
-        return {wanted[key]: result.offset for key, result in zip(futures, results, strict=True)}
+        found = {
+            wanted[key]: result.offset for key, result in zip(futures, await self._all(futures.values()), strict=True)
+        }
+        # A connection that breaks while the request is under way ends it without an error and without an offset (seen
+        # with librdkafka 2.16): taken for an offset, that would look like a log that was cut short.
+        if any(offset < _NO_SUCH_MESSAGE for offset in found.values()):
+            raise KafkaUnavailableError(f"Kafka at {self._servers} did not answer: the connection was lost.")
+        return found
 
     async def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int | None]:
         """Return the group's committed offsets; None where it has none.

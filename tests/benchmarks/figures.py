@@ -61,7 +61,7 @@ def show(console: Console, benchmark: str, figures: Sequence[Figure]) -> None:
     """Print the figures of one benchmark as a table."""
     table = Table(title=benchmark, title_justify="left", title_style="bold")
     for heading in ("figure", "value", "unit", "ratio", "to", "bar", "", "note"):
-        table.add_column(heading, justify="right" if heading in {"value", "ratio"} else "left")
+        table.add_column(heading, justify="right" if heading in {"value", "ratio"} else "left", no_wrap=True)
     for figure in figures:
         table.add_row(
             figure.name,

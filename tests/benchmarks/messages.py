@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-import pyarrow  # type: ignore[import-untyped]
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+import pyarrow
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
+from local_stack.waiting import wait_until
 from workorders.core.items import Item
 from workorders.kafka.record import RecordMapping
 
 TIMESTAMP_MS = 1_750_000_000_000
-HEADERS = [("content-type", b"application/fhir+json")]
+HEADERS: list[tuple[str, str | bytes | None]] = [("content-type", b"application/fhir+json")]
+_LEADER_SECONDS = 30.0
 ARROW_BATCH = 10_000
 """Messages of one Arrow batch: what Spark hands to Python at once."""
 
@@ -91,15 +93,29 @@ def items(topic: str, partition: int, count: int, stream: str) -> Iterator[Item]
         yield from mapping.items(batch, stream)
 
 
-def create_topic(bootstrap_servers: str, topic: str, partitions: int) -> None:
-    """Create a topic and wait until it is there."""
+def create_topics(bootstrap_servers: str, topics: Sequence[str], partitions: int) -> None:
+    """Create topics and wait until each partition has a leader that answers.
+
+    Raises:
+        RuntimeError: some have none after half a minute.
+    """
     client = AdminClient({"bootstrap.servers": bootstrap_servers})
-    for future in client.create_topics([NewTopic(topic, partitions, 1)]).values():
+    for future in client.create_topics([NewTopic(topic, partitions, 1) for topic in topics]).values():
         future.result()
+    places = [TopicPartition(topic, partition) for topic in topics for partition in range(partitions)]
+    if not wait_until(lambda: _answer(client, places), seconds=_LEADER_SECONDS):
+        raise RuntimeError(f"The partitions of {topics[0]} had no leader after {_LEADER_SECONDS:g} s.")
+
+
+def _answer(client: AdminClient, places: Sequence[TopicPartition]) -> bool:
+    futures = client.list_offsets(dict.fromkeys(places, OffsetSpec.latest()))
+    return all(future.exception() is None for future in futures.values())
 
 
 def produce(bootstrap_servers: str, topic: str, partitions: int, count: int) -> None:
     """Produce `count` messages, spread evenly over the partitions, and wait until the broker has them.
+
+    They carry the time of now: retention would remove older ones while they are read.
 
     Raises:
         RuntimeError: the broker did not take all of them.
@@ -122,7 +138,6 @@ def produce(bootstrap_servers: str, topic: str, partitions: int, count: int) -> 
                     key(number),
                     partition=number % partitions,
                     headers=HEADERS,
-                    timestamp=TIMESTAMP_MS,
                     on_delivery=delivered,
                 )
                 break

@@ -74,7 +74,8 @@ def rows_per_second(url: str, way: str, count: int, connections: int = 1) -> flo
     if any(process.exitcode for process in processes):
         raise RuntimeError(f"Copying into {TABLE} failed; see above.")
     spans = [times.get() for _ in processes]
-    return sum(load.count for load in loads) / (max(end for _, end in spans) - min(begin for begin, _ in spans))
+    seconds: float = max(end for _, end in spans) - min(begin for begin, _ in spans)
+    return sum(load.count for load in loads) / seconds
 
 
 def _run(load: _Load, start: Barrier, times: "multiprocessing.SimpleQueue[tuple[float, float]]") -> None:

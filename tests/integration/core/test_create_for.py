@@ -182,6 +182,19 @@ def test_a_key_that_stands_twice_in_one_call_is_created_once(
     assert positions(connection, trigger, "s") == [0, 1, 2]
 
 
+def test_of_a_key_that_stands_twice_in_one_call_the_first_input_is_kept(
+    connection: Connection, trigger: Trigger
+) -> None:
+    items = [accepted("s", place // 2, b'{"place":%d}' % place) for place in range(40)]
+    assert create_for(connection, trigger, items) == Created(20, 0, 20)
+    places = connection.execute(
+        "SELECT (body ->> 'place')::integer FROM workorders.dataclips JOIN workorders.work_orders USING (id) "
+        "WHERE trigger_id = %s ORDER BY id",
+        (trigger.id,),
+    ).fetchall()
+    assert [place for (place,) in places] == list(range(0, 40, 2))
+
+
 def test_the_same_position_in_another_stream_or_of_another_trigger_is_another_event(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:

@@ -2,7 +2,7 @@
 
 import struct
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workorders.core import rows
@@ -50,6 +50,8 @@ def test_a_rejection_row_keeps_the_raw_bytes_and_tells_null_from_empty(raw: byte
 
 
 @given(st.text(st.characters(exclude_categories=[])))
+@example("\0")
+@example("\ud800")
 def test_no_detail_breaks_a_row(detail: str) -> None:
     written = fields(rows.rejection(ID, "code", detail, b"{}", None))[2]
     assert written is not None

@@ -14,9 +14,7 @@ from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.record import RecordMapping
 
 ORDERS = OffsetRange(Partition("orders", 3, "id"), 100, 200)
-ATTEMPT = Attempt(
-    batch_id=7, trigger=Trigger(1, "orders", "kafka", 1, "admit"), range=ORDERS, epoch=1, read_from=100
-)
+ATTEMPT = Attempt(batch_id=7, trigger=Trigger(1, "orders", "kafka", 1, "admit"), range=ORDERS, epoch=1, read_from=100)
 # Port 1 of the loopback interface: nobody listens there.
 UNREACHABLE = "postgresql://someone:hunter2@127.0.0.1:1/nowhere"
 INGEST = PartitionIngest(UNREACHABLE, {"sasl.password": "hunter3"}, RecordMapping(), [ATTEMPT])
@@ -90,7 +88,15 @@ def test_what_travels_to_the_executors_shows_no_secret() -> None:
 
 def test_an_answer_becomes_the_outcome_of_its_own_range() -> None:
     other = replace(ATTEMPT, range=OffsetRange(Partition("orders", 4, "id"), 0, 9))
-    row = {"topic": "orders", "partition": 4, "created": 1, "rejected": 2, "already_there": 3, "seconds": 0.5, "error": None}
+    row = {
+        "topic": "orders",
+        "partition": 4,
+        "created": 1,
+        "rejected": 2,
+        "already_there": 3,
+        "seconds": 0.5,
+        "error": None,
+    }
     assert outcomes([row], [ATTEMPT, other]) == [Outcome(other.range, Created(1, 2, 3), 0.5, None)]
 
 
@@ -100,7 +106,9 @@ def test_our_own_failures_are_said_as_they_are() -> None:
     )
 
 
-@pytest.mark.parametrize("failure", [psycopg.OperationalError("server closed\n\tunexpectedly"), ValueError("no\n  way")])
+@pytest.mark.parametrize(
+    "failure", [psycopg.OperationalError("server closed\n\tunexpectedly"), ValueError("no\n  way")]
+)
 def test_any_other_failure_is_one_line_with_its_place(failure: Exception) -> None:
     text = sentence(ORDERS, failure)
     assert text.startswith(f"orders 3 [100, 200): {type(failure).__name__}: ")

@@ -155,7 +155,9 @@ def test_planning_again_and_again_takes_every_offset_exactly_once(situation: Sit
         growth = growths.pop() if growths else 0
         logs = {
             part: replace(
-                log, last_stable=log.last_stable + growth, high_watermark=max(log.high_watermark, log.last_stable + growth)
+                log,
+                last_stable=log.last_stable + growth,
+                high_watermark=max(log.high_watermark, log.last_stable + growth),
             )
             for part, log in logs.items()
         }

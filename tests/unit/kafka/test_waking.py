@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workorders.kafka.partitions import Partition
-from workorders.kafka.planning import Position
+from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.planning import Limits, Position, plan
 from workorders.kafka.waking import Appetite, Backlog, backlog, wakes
 
 ORDERS, PATIENTS = Partition("orders", 0, "id"), Partition("patients", 3, "id")
@@ -76,9 +76,7 @@ def test_a_batch_is_wanted_with_enough_messages_or_after_the_longest_wait(
     assert awake(Backlog(offsets, (), ()), PATIENT, waited) is wanted
 
 
-@pytest.mark.parametrize(
-    ("since_last", "wanted"), [(None, True), (0.0, False), (1.9, False), (2.0, True), (1e9, True)]
-)
+@pytest.mark.parametrize(("since_last", "wanted"), [(None, True), (0.0, False), (1.9, False), (2.0, True), (1e9, True)])
 def test_a_rate_limit_is_slept_out(since_last: float | None, wanted: bool) -> None:
     slow = replace(AT_ONCE, rate_limit_per_second=0.5)
     assert awake(Backlog(1000, (), ()), slow, since_last=since_last) is wanted
@@ -93,3 +91,15 @@ def test_a_new_partition_does_not_wait_for_the_rate_limit() -> None:
 def test_every_free_offset_is_counted_once(ends: dict[Partition, int]) -> None:
     ledger = {part: Position(part, 0, busy=part.partition % 2 == 0) for part in ends}
     assert backlog(ends, ledger).offsets == sum(end for part, end in ends.items() if part.partition % 2)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="waking takes a ledger behind the last stable offset for a cut log, planning does not"
+)
+def test_a_ledger_inside_an_open_transaction_is_waited_for_as_planning_does() -> None:
+    """The policy `group` may begin there, if the group was a reader of uncommitted messages."""
+    position = Position(ORDERS, 9, busy=False)
+    log = PartitionOffsets(ORDERS, log_start=0, last_stable=7, high_watermark=12)
+    planned = plan([log], {ORDERS: position}, Limits(100, 1 << 20))
+    waiting = backlog({ORDERS: log.last_stable}, {ORDERS: position})
+    assert awake(waiting, AT_ONCE) is bool(planned)

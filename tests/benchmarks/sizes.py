@@ -1,0 +1,42 @@
+"""How much is measured: in full, or just enough to see that every benchmark works."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Numbers of messages, of rounds, and of seconds."""
+
+    rows: int = 200_000
+    """Rows of one raw COPY, and work orders of one `create_for`."""
+    rounds: int = 5
+    """How often the things that are compared take turns."""
+    backlog: int = 1_000_000
+    """Messages of the batch that the whole Spark application ingests, in 4 partitions."""
+    backlog_rounds: int = 1
+    consumed_singly: int = 20_000
+    """Messages for Airflow's operator with an INSERT a message."""
+    consumed_in_batches: int = 100_000
+    """Messages for Airflow's operator with an `executemany` a batch."""
+    submissions: int = 5
+    """Spark sessions of each kind that take turns with a small batch."""
+    memory: tuple[int, ...] = (10_000, 100_000, 500_000)
+    """Messages of one partition, while the memory of the Python worker is watched."""
+    idle_triggers: int = 100
+    idle_seconds: float = 30.0
+    latency_messages: int = 20
+
+
+FULL = Sizes()
+QUICK = Sizes(
+    rows=2_000,
+    rounds=1,
+    backlog=4_000,
+    consumed_singly=200,
+    consumed_in_batches=1_000,
+    submissions=1,
+    memory=(1_000, 4_000),
+    idle_triggers=5,
+    idle_seconds=3.0,
+    latency_messages=1,
+)

@@ -1,0 +1,182 @@
+"""The benchmarks by name: each takes the stack and sizes, and returns its figures."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count, pairwise
+from statistics import median
+
+from benchmarks import airflow_consume, backlog, create_for, idle, latency, plain_copy, small_batch, worker_memory
+from benchmarks.figures import Bar, Figure, middle
+from benchmarks.sizes import Sizes
+from benchmarks.spark_submit import CORES
+from local_stack.stack import LocalStack
+
+BASE_WAYS = ("text blocks", "binary blocks")
+"""Ways of raw COPY that compete to be the base: rendering in Python is never the fastest."""
+
+
+@dataclass(slots=True)
+class Bench:
+    """What the benchmarks of one run share."""
+
+    stack: LocalStack
+    sizes: Sizes
+    say: Callable[[str], None]
+    backlog_per_second: float | None = None
+    """Speed of the whole Spark application, once it is known."""
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def topic(self, word: str) -> str:
+        """Return the name of a topic that was not used yet."""
+        return f"bench-{word}-{next(self._numbers)}"
+
+    def base(self, connections: int) -> float:
+        """Return raw COPY's speed now, in the fastest way."""
+        return max(
+            plain_copy.rows_per_second(self.stack.database_url, way, self.sizes.rows, connections) for way in BASE_WAYS
+        )
+
+
+def against(
+    name: str, runs: list[float], bases: list[float], base: str, bar: Bar | None = None, *, unit: str = "messages/s"
+) -> Figure:
+    """Return a median as a figure, with the median of the ratios of pairs that were measured in turns."""
+    ratio = median(run / other for run, other in zip(runs, bases, strict=True))
+    return Figure(name, median(runs), unit, tuple(runs), ratio, base, bar)
+
+
+def copy(bench: Bench) -> list[Figure]:
+    """Raw COPY on one and on as many connections as Spark has cores, in every way of giving the values."""
+    runs: dict[tuple[str, int], list[float]] = {}
+    for number in range(bench.sizes.rounds):
+        bench.say(f"raw COPY, round {number + 1} of {bench.sizes.rounds}")
+        for way in plain_copy.WAYS:
+            for connections in (1, CORES):
+                speed = plain_copy.rows_per_second(bench.stack.database_url, way, bench.sizes.rows, connections)
+                runs.setdefault((way, connections), []).append(speed)
+    return [
+        middle(f"raw COPY, {way}, {connections} connection{'s' if connections > 1 else ''}", speeds, "rows/s")
+        for (way, connections), speeds in runs.items()
+    ]
+
+
+def create_work_orders(bench: Bench) -> list[Figure]:
+    """Our `create_for` on one connection, in turns with raw COPY."""
+    bases: list[float] = []
+    runs: dict[str, list[float]] = {way: [] for way in create_for.WAYS}
+    for number in range(bench.sizes.rounds):
+        bench.say(f"create_for, round {number + 1} of {bench.sizes.rounds}")
+        bases.append(bench.base(1))
+        for way, speeds in runs.items():
+            speeds.append(create_for.rows_per_second(bench.stack.database_url, way, bench.sizes.rows))
+    return [
+        middle("raw COPY, 1 connection", bases, "rows/s", note="the fastest way, in turns"),
+        against("create_for, ready items", runs["ready items"], bases, "raw COPY, 1 connection", Bar(0.7)),
+        against("create_for, mapped from Arrow", runs["mapped from Arrow"], bases, "raw COPY, 1 connection"),
+    ]
+
+
+def spark(bench: Bench) -> list[Figure]:
+    """The whole Spark application on a large backlog, between runs of raw COPY on as many connections as cores."""
+    bases = [bench.base(CORES)]
+    runs: list[backlog.Ingested] = []
+    for number in range(bench.sizes.backlog_rounds):
+        bench.say(f"Spark application, {bench.sizes.backlog:,} messages, round {number + 1}")
+        runs.append(backlog.ingest(bench.stack, bench.topic("backlog"), bench.sizes.backlog))
+        bases.append(bench.base(CORES))
+    working = [run.messages / run.working_seconds for run in runs]
+    total = [run.messages / run.total_seconds for run in runs]
+    bench.backlog_per_second = median(working)
+    base = f"raw COPY, {CORES} connections"
+    around = [(before + after) / 2 for before, after in pairwise(bases)]
+    return [
+        middle(base, bases, "rows/s", note="the fastest way, before and after"),
+        against("Spark application, start-up apart", working, around, base, Bar(0.4)),
+        middle("Spark application, start-up included", total, "messages/s"),
+        middle("start-up and end", [run.total_seconds - run.working_seconds for run in runs], "s"),
+    ]
+
+
+def airflow_operator(bench: Bench) -> list[Figure]:
+    """Airflow's own operator on the same messages."""
+    counts = {"single": bench.sizes.consumed_singly, "batch": bench.sizes.consumed_in_batches}
+    speeds = {}
+    for way, messages in counts.items():
+        bench.say(f"ConsumeFromTopicOperator, {way}, {messages:,} messages")
+        topic = bench.topic(f"airflow-{way}")
+        speeds[way] = airflow_consume.rows_per_second(bench.stack, topic, way, messages)
+    figures = [
+        middle("ConsumeFromTopicOperator, INSERT a message", [speeds["single"]], "messages/s"),
+        middle("ConsumeFromTopicOperator, executemany a batch", [speeds["batch"]], "messages/s"),
+    ]
+    if bench.backlog_per_second is None:
+        bench.say("the Spark application was not measured in this run, so nothing to compare with")
+        return figures
+    ours = [bench.backlog_per_second]
+    return [
+        *figures,
+        against("Spark application", ours, [speeds["single"]], figures[0].name, Bar(15)),
+        against("Spark application", ours, [speeds["batch"]], figures[1].name, Bar(2)),
+    ]
+
+
+def small_batches(bench: Bench) -> list[Figure]:
+    """A batch of ten messages, in turns with a bare Spark session that reads the same ten."""
+    bench.say(f"a batch of {small_batch.MESSAGES} messages, {bench.sizes.submissions} times in turns")
+    pairs = small_batch.take_turns(bench.stack, bench.topic("small"), bench.sizes.submissions)
+    ours, bare = [pair.ours_seconds for pair in pairs], [pair.bare_seconds for pair in pairs]
+    base = "bare Spark session that reads them"
+    return [
+        middle(base, bare, "s"),
+        against(f"batch of {small_batch.MESSAGES} messages", ours, bare, base, Bar(1.4, at_most=True), unit="s"),
+    ]
+
+
+def memory(bench: Bench) -> list[Figure]:
+    """Peak memory of the executor's Python worker, for partitions of very different length."""
+    peaks: list[float] = []
+    for size in bench.sizes.memory:
+        bench.say(f"memory of the Python worker, {size:,} messages in a partition")
+        peaks.append(worker_memory.peak_mib(bench.stack, bench.topic("memory"), size))
+    first = f"{bench.sizes.memory[0]:,} messages a partition"
+    figures = [middle(first, peaks[:1], "MiB")]
+    for size, peak in zip(bench.sizes.memory[1:], peaks[1:], strict=True):
+        name = f"{size:,} messages a partition"
+        figures.append(against(name, [peak], peaks[:1], first, Bar(1.25, at_most=True), unit="MiB"))
+    return figures
+
+
+def idle_triggers(bench: Bench) -> list[Figure]:
+    """Many idle triggers in one event loop."""
+    triggers, seconds = bench.sizes.idle_triggers, bench.sizes.idle_seconds
+    bench.say(f"{triggers} idle triggers for {seconds:g} s")
+    cost = idle.measure(bench.stack, bench.topic("idle"), triggers, seconds)
+    return [
+        Figure(f"{triggers} idle triggers", 100 * cost["core_share"], "% of a core", note="a look a second each"),
+        Figure("TCP connections to Kafka", cost["kafka_connections"], ""),
+        Figure("TCP connections to Postgres", cost["postgres_connections"], ""),
+        Figure("threads of the process", cost["threads"], ""),
+        Figure("events", cost["ended"], ""),
+    ]
+
+
+def produce_to_work_order(bench: Bench) -> list[Figure]:
+    """From the delivery of single messages to their work orders, through an idle Airflow."""
+    bench.say(f"{bench.sizes.latency_messages} single messages through Airflow")
+    seconds = latency.seconds_to_work_order(bench.sizes.latency_messages, bench.say)
+    return [
+        middle("message to work order, median", seconds, "s"),
+        Figure("message to work order, worst", max(seconds), "s"),
+    ]
+
+
+BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
+    "copy": copy,
+    "create_for": create_work_orders,
+    "spark": spark,
+    "airflow_consume": airflow_operator,
+    "small_batch": small_batches,
+    "memory": memory,
+    "idle": idle_triggers,
+    "latency": produce_to_work_order,
+}

@@ -1,0 +1,93 @@
+"""One stack with the real Airflow for all tests here, with one trigger a subject, so none disturbs another."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local_stack.stack import CHECKOUT, LocalStack
+from support.airflow_api import AirflowApi
+from support.command_lines import CommandLines
+from support.flow import Flow
+from support.observed_trigger import INVALID, ObservedTrigger, Place, some_events
+
+HERE = Path(__file__).parent
+PARTITIONS = {"orders": 3, "stalls": 2, "outages": 1, "crashes": 2, "own": 1}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs the whole stack."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.e2e)
+            item.add_marker(pytest.mark.timeout(1800))
+
+
+@pytest.fixture(scope="session")
+def dags_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository's DAG files, and the tests' own beside them."""
+    folder = tmp_path_factory.mktemp("dags")
+    for file in [*(CHECKOUT / "dags").glob("*.py"), *(HERE / "dags").glob("*.py")]:
+        shutil.copy(file, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def airflow_stack(request: pytest.FixtureRequest, dags_folder: Path) -> Iterator[LocalStack]:
+    """Postgres, Kafka, and Airflow with the triggers of these tests."""
+    with LocalStack(
+        airflow=True, dags_folder=dags_folder, triggers_folder=HERE / "triggers", name="end-to-end"
+    ) as stack:
+        yield stack
+        stack.keep_logs = request.session.testsfailed > 0
+
+
+@pytest.fixture(scope="session")
+def api(airflow_stack: LocalStack) -> Iterator[AirflowApi]:
+    """Airflow's REST API."""
+    client = AirflowApi(airflow_stack.airflow_url)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def triggers(airflow_stack: LocalStack) -> dict[str, ObservedTrigger]:
+    """Every trigger that has a topic, by name."""
+    found = {
+        name: ObservedTrigger(
+            name,
+            f"e2e.{name}",
+            kafka_settings=airflow_stack.kafka_settings,
+            database_url=airflow_stack.database_url,
+        )
+        for name in PARTITIONS
+    }
+    for name, trigger in found.items():
+        trigger.create_topic(PARTITIONS[name])
+    return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def command_lines(airflow_stack: LocalStack) -> Iterator[CommandLines]:
+    """Every command line of the stack's processes since its start."""
+    with CommandLines(airflow_stack.supervisor_pid) as collected:
+        yield collected
+
+
+@pytest.fixture(scope="session")
+def orders(api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Flow:
+    """The trigger of everything that goes well."""
+    return Flow(api, triggers["orders"])
+
+
+@pytest.fixture(scope="session")
+def ordered(orders: Flow) -> list[Place]:
+    """The messages of the first batches of `orders`: valid and invalid ones, and an aborted transaction among them."""
+    trigger = orders.trigger
+    places = trigger.produce(some_events(300, 3))
+    trigger.produce_and_abort(some_events(30, 3))
+    places += trigger.produce((0, value) for value in INVALID.values())
+    places += trigger.produce(some_events(300, 3, first=300))
+    orders.until_ingested(places)
+    return places

@@ -1,0 +1,27 @@
+"""DAGs written by hand from the public sensor and operators, as people do who want something else beside them."""
+
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG
+
+from workorders.kafka.airflow.operators import (
+    CommitOffsetsOperator,
+    CreateWorkOrdersOperator,
+    HandOverOperator,
+    PlanBatchOperator,
+)
+from workorders.kafka.airflow.sensor import WaitForMessagesSensor
+from workorders.kafka.definition import KafkaTriggerDefinition
+
+own = KafkaTriggerDefinition(name="own", workflow="register_event", topics=("e2e.own",))
+
+with DAG("own_listener", schedule="@continuous", start_date=datetime(2024, 1, 1, tzinfo=UTC), max_active_runs=1):
+    # A worker starts the sensor and hands it over to the triggerer.
+    wait = WaitForMessagesSensor(task_id="wait", definition=own, start_from_trigger=False)
+    plan = PlanBatchOperator(task_id="plan", definition=own, ingest_dag_id="own_ingest")
+    hand_over = HandOverOperator.partial(task_id="hand_over", trigger_dag_id="own_ingest").expand_kwargs(plan.output)
+    wait >> plan >> hand_over
+
+with DAG("own_ingest", schedule=None):
+    create = CreateWorkOrdersOperator(task_id="create", trigger_name=own.name)
+    create >> CommitOffsetsOperator(task_id="commit", definition=own)

@@ -1,0 +1,78 @@
+"""What waits, waits through outages: it says so, and goes on by itself."""
+
+from pathlib import Path
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.airflow_api import AirflowApi, Task
+from support.eventually import eventually
+from support.flow import SECONDS, Flow
+from support.observed_trigger import ObservedTrigger, Place, some_events
+
+
+@pytest.fixture(scope="module")
+def outages(api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Flow:
+    """The trigger that lives through outages."""
+    return Flow(api, triggers["outages"])
+
+
+@pytest.fixture(scope="module")
+def produced() -> list[Place]:
+    """Everything that was produced so far."""
+    return []
+
+
+def log_on_disk(stack: LocalStack, task: Task) -> str:
+    """Return the log that the triggerer writes: it can be read while nothing else answers."""
+    folder = stack.logs / "airflow-tasks" / f"dag_id={task.run.dag_id}" / f"run_id={task.run.id}" / f"task_id={task.id}"
+    return "".join(path.read_text(encoding="utf-8") for path in sorted(Path(folder).glob("*.trigger.*")))
+
+
+def test_kafka_away_while_idle_is_waited_for_and_said(
+    airflow_stack: LocalStack, outages: Flow, produced: list[Place]
+) -> None:
+    task = outages.until_waiting()
+    airflow_stack.kafka.kill()
+    try:
+        eventually(
+            lambda: "did not answer" in log_on_disk(airflow_stack, task), seconds=SECONDS, what="a line about Kafka"
+        )
+        assert "Nothing was lost; looking again in 1 s." in log_on_disk(airflow_stack, task)
+        assert outages.api.task(task.run, task.id).state == "deferred"
+    finally:
+        airflow_stack.kafka.start()
+    produced += outages.trigger.produce(some_events(10, 1))
+    outages.until_ingested(produced)
+
+
+def test_postgres_restarted_while_idle_is_waited_for_and_said(
+    airflow_stack: LocalStack, outages: Flow, produced: list[Place]
+) -> None:
+    task = outages.until_waiting()
+    airflow_stack.postgres.stop()
+    try:
+        # Only when something came is Postgres asked.
+        produced += outages.trigger.produce(some_events(10, 1, first=10))
+        eventually(
+            lambda: "looking again in" in log_on_disk(airflow_stack, task),
+            seconds=SECONDS,
+            what="a line about Postgres",
+        )
+    finally:
+        airflow_stack.postgres.start()
+    # Airflow keeps its own tables there: what of it gave up is started again, as whoever runs it would.
+    for component in airflow_stack.airflow.components:
+        if not component.process.running:
+            component.start()
+    outages.until_ingested(produced)
+
+
+def test_a_triggerer_that_is_killed_and_started_goes_on(
+    airflow_stack: LocalStack, outages: Flow, produced: list[Place]
+) -> None:
+    outages.until_waiting()
+    airflow_stack.airflow.triggerer.kill()
+    produced += outages.trigger.produce(some_events(10, 1, first=20))
+    airflow_stack.airflow.triggerer.start()
+    outages.until_ingested(produced)

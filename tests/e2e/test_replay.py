@@ -1,0 +1,84 @@
+"""Replay is *clear*: through Airflow's API, as a person does it."""
+
+from support.airflow_api import Run
+from support.eventually import eventually
+from support.flow import SECONDS, Flow
+from support.observed_trigger import Place, some_events
+
+
+def until_tried_again(flow: Flow, run: Run, tries_before: int) -> None:
+    """Wait until a cleared run has ended well once more."""
+
+    def again() -> bool:
+        ended = next(found for found in flow.ingest_runs() if found.id == run.id).state == "success"
+        return ended and flow.create(run).try_number > tries_before
+
+    eventually(again, seconds=SECONDS, what=f"the replay of {run.id}")
+
+
+def test_clearing_the_task_restores_what_is_missing_and_doubles_nothing(orders: Flow, ordered: list[Place]) -> None:
+    run = orders.ingest_runs()[0]
+    first = orders.trigger.ranges()[0]
+    gone = range(first["start_offset"], first["start_offset"] + 5)
+    before = orders.trigger.next_offsets()
+    assert orders.trigger.delete_work_orders(first["partition"], gone) == len(gone)
+    assert not orders.trigger.has_all(ordered)
+    tries = orders.create(run).try_number
+    orders.api.clear_task(run, orders.create_task)
+    until_tried_again(orders, run, tries)
+    assert orders.trigger.has_all(ordered)
+    assert orders.trigger.next_offsets() == orders.trigger.group_offsets() == before
+
+
+def test_clearing_the_whole_run_changes_nothing(orders: Flow, ordered: list[Place]) -> None:
+    run = orders.ingest_runs()[0]
+    ranges = orders.trigger.ranges()
+    tries = orders.create(run).try_number
+    orders.api.clear_run(run)
+    until_tried_again(orders, run, tries)
+    assert orders.trigger.has_all(ordered)
+    assert orders.trigger.ranges() == ranges
+    assert orders.trigger.next_offsets() == orders.trigger.group_offsets()
+
+
+def test_clearing_the_listeners_tasks_starts_no_second_run_for_a_batch(orders: Flow, ordered: list[Place]) -> None:
+    handed = orders.finished_listener_runs()[0]
+    tries = {task.id: task.try_number for task in orders.api.tasks(handed)}
+    before = [run.id for run in orders.ingest_runs()]
+    orders.api.clear_task(handed, "plan_batch", "hand_over")
+    # A continuous DAG has one active run: the cleared one waits for the end of the one that waits for messages.
+    ordered += orders.trigger.produce(some_events(3, 3, first=600))
+
+    def again() -> bool:
+        task = orders.api.task(handed, "plan_batch")
+        state = next(run.state for run in orders.api.runs(orders.listener) if run.id == handed.id)
+        return task.try_number > tries["plan_batch"] and state == "success"
+
+    eventually(again, seconds=SECONDS, what=f"the second end of {handed.id}")
+    orders.until_ingested(ordered)
+    batches = {f"batch_{range_['batch_id']}" for range_ in orders.trigger.ranges()}
+    assert {run.id for run in orders.ingest_runs()} == batches
+    assert [run.id for run in orders.ingest_runs()][: len(before)] == before
+
+
+def test_clearing_a_hand_over_finds_the_run_of_its_batch_and_leaves_it_alone(
+    orders: Flow, ordered: list[Place]
+) -> None:
+    handed = [
+        (run, task)
+        for run in orders.finished_listener_runs()
+        for task in orders.api.tasks(run)
+        if task.id == "hand_over" and task.state == "success"
+    ]
+    run, task = handed[-1]
+    ends = {found.id: orders.create(found).end_date for found in orders.ingest_runs()}
+    orders.api.clear_task(run, "hand_over")
+    ordered += orders.trigger.produce(some_events(3, 3, first=603))
+
+    def skipped() -> bool:
+        now = orders.api.task(run, "hand_over")
+        return now.try_number > task.try_number and now.state == "skipped"
+
+    eventually(skipped, seconds=SECONDS, what="the skip of a hand-over that was done before")
+    orders.until_ingested(ordered)
+    assert {name: orders.create(found).end_date for found in orders.ingest_runs() if (name := found.id) in ends} == ends

@@ -1,0 +1,28 @@
+"""Every benchmark runs, in sizes that measure nothing."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.sizes import QUICK
+from benchmarks.suite import BENCHMARKS, Bench
+from local_stack.stack import LocalStack
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    # A stack of its own: the benchmarks empty the tables.
+    with LocalStack(name="benchmarks") as stack:
+        yield Bench(stack, QUICK, print)
+
+
+# Of those that are left out, memory does what spark does, and latency starts an Airflow of its own.
+@pytest.mark.parametrize("name", ["copy", "create_for", "spark", "airflow_consume", "small_batch", "idle"])
+def test_a_benchmark_measures_something(bench: Bench, name: str) -> None:
+    figures = BENCHMARKS[name](bench)
+    assert figures
+    measured = [figure for figure in figures if figure.unit.endswith("/s") or figure.unit == "s"]
+    assert all(figure.value > 0 for figure in measured)
+    assert all(figure.ratio is None or figure.ratio > 0 for figure in figures)

@@ -1,0 +1,199 @@
+"""Batches through a real `spark-submit`: some 10 s each, so every test looks at much."""
+
+import re
+from collections.abc import Callable
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from local_stack.stack import CHECKOUT, LocalStack
+from support.definitions import define
+from support.ingesting import everything, row
+from support.topics import Topics
+from support.work_orders import positions
+from workorders.core.database import Connection, connect
+from workorders.core.triggers import Trigger
+from workorders.kafka import batches, ledger
+from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.ledger import stream_name
+from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.planner import Plan, plan_batch
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+Submit = Callable[..., "CompletedProcess[str]"]
+
+FAILING_READER = CHECKOUT / "tests" / "support" / "spark_apps" / "failing_reader.py"
+# The JVM's failure must come when Python has taken messages already; a small stream would fail before it began.
+MANY = 300_000
+
+
+@pytest.fixture
+def plan(stack: LocalStack, cluster: Cluster, name: str) -> Callable[..., Plan]:
+    def planned(**fields: Any) -> Plan:
+        with connect(stack.database_url) as own:
+            return run(plan_batch(own, cluster, define(name, **fields)))
+
+    return planned
+
+
+def batch_of(planned: Plan) -> int:
+    assert planned.batch_id is not None
+    return planned.batch_id
+
+
+def offsets(connection: Connection, trigger: Trigger, range_: OffsetRange) -> list[int | None]:
+    found = positions(connection, trigger, stream_name(range_.partition))
+    connection.rollback()
+    return found
+
+
+def table_of(done: "CompletedProcess[str]") -> list[list[str]]:
+    """Return the cells of the table that ends the log, without the seconds."""
+    lines = done.stdout.splitlines()
+    begin = next(place for place, line in enumerate(lines) if line.startswith("partition "))
+    cells = [re.split(r"\s{2,}", line) for line in lines[begin + 1 :]]
+    return [[*line[:5], line[6]] for line in cells if len(line) == 7]
+
+
+def rejections(connection: Connection, trigger: Trigger) -> list[tuple[int, int, str, bytes | None]]:
+    found = connection.execute(
+        """
+        SELECT (request ->> 'partition')::integer, position, code, raw
+        FROM workorders.rejections JOIN workorders.work_orders ON work_orders.id = rejections.work_order_id
+        WHERE trigger_id = %s ORDER BY 1, 2
+        """,
+        (trigger.id,),
+    ).fetchall()
+    connection.rollback()
+    return found
+
+
+def test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+) -> None:
+    topics.create(name, partitions=4)
+    topics.produce(name, [b'{"n":%d}' % n for n in range(5)], key=b"patient-1", headers=[("a", b"1"), ("a", b"\xff")])
+    topics.produce(name, [b"{}", b"rubbish", None, b"[1]", b"{}"], partition=1)
+    topics.produce_aborted(name, [b'{"aborted":true}'] * 3, partition=2)
+    topics.produce_committed(name, [b'{"committed":true}'] * 2, partition=2)
+    topics.produce_aborted(name, [b'{"aborted":true}'] * 3, partition=3)
+    planned = plan()
+    done = submit(batch_of(planned))
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert table_of(done) == [
+        [f"{name} 0", "[0, 5)", "5", "0", "0", "done"],
+        [f"{name} 1", "[0, 5)", "2", "3", "0", "done"],
+        [f"{name} 2", "[0, 7)", "2", "0", "0", "done"],
+        [f"{name} 3", "[0, 4)", "0", "0", "0", "done"],
+    ]
+    assert [offsets(connection, planned.trigger, range_) for range_ in planned.ranges] == [
+        [0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [4, 5], []
+    ]  # fmt: skip
+    assert [(place[:2], place[3]) for place in rejections(connection, planned.trigger)] == [
+        ((1, 1), b"rubbish"), ((1, 2), None), ((1, 3), b"[1]")
+    ]  # fmt: skip
+    first: Any = connection.execute(
+        "SELECT body, request FROM workorders.dataclips JOIN workorders.work_orders USING (id) "
+        "WHERE trigger_id = %s AND position = 0 AND request ->> 'partition' = '0'",
+        (planned.trigger.id,),
+    ).fetchone()
+    assert first[0] == {"n": 0}
+    assert first[1] == {
+        "topic": name,
+        "partition": 0,
+        "offset": 0,
+        "key": "patient-1",
+        "timestamp": first[1]["timestamp"],
+        "timestamp_type": "CreateTime",
+        "headers": [["a", "1"], ["a", {"base64": "/w=="}]],
+    }
+    assert [row(connection, planned.trigger, number).next_offset for number in range(4)] == [5, 5, 7, 4]
+    before = everything(connection, planned.trigger)
+
+    replay = submit(batch_of(planned))
+    assert replay.returncode == 0, replay.stderr[-3000:]
+    assert [line[2:] for line in table_of(replay)] == [
+        ["0", "0", "5", "done"],
+        ["0", "0", "5", "done"],
+        ["0", "0", "2", "done"],
+        ["0", "0", "0", "done"],
+    ]
+    assert everything(connection, planned.trigger) == before
+    secrets = [connection.info.password]
+    assert not any(secret in output for secret in secrets for output in (done.stdout, done.stderr, replay.stdout))
+
+
+def test_partitions_that_fail_leave_the_others_committed_and_say_why_in_the_last_lines(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+) -> None:
+    topics.create(name, partitions=3)
+    for partition in range(3):
+        topics.produce(name, [b"{}"] * 5, partition=partition)
+    planned = plan()
+    trigger = planned.trigger
+    connection.execute(
+        "UPDATE workorders.kafka_ledger SET topic_id = 'other' WHERE trigger_id = %s AND partition = 0", (trigger.id,)
+    )
+    connection.execute(
+        "UPDATE workorders.kafka_ledger SET next_offset = 3 WHERE trigger_id = %s AND partition = 2", (trigger.id,)
+    )
+    connection.commit()
+    done = submit(batch_of(planned))
+    assert done.returncode == 1, done.stderr[-3000:]
+    recreated = f"{name}: {name} 0 [0, 5): the ledger follows another topic of that name now; nothing was committed."
+    conflict = f"{name}: {name} 2 [0, 5): the ledger stands at 3 and not at the range's start; nothing was committed."
+    assert set(done.stdout.splitlines()[-2:]) == {recreated, conflict}
+    assert [line[2:] for line in table_of(done)] == [
+        ["-", "-", "-", "stalled"], ["5", "0", "0", "done"], ["-", "-", "-", "stalled"]
+    ]  # fmt: skip
+    assert [offsets(connection, trigger, range_) for range_ in planned.ranges] == [[], [0, 1, 2, 3, 4], []]
+    stood = [row(connection, trigger, number) for number in range(3)]
+    assert [(place.status, place.last_error, place.next_offset) for place in stood] == [
+        ("stalled", recreated, 0), ("active", None, 5), ("stalled", conflict, 3)
+    ]  # fmt: skip
+    assert [place.next_attempt_at is not None for place in stood] == [True, False, True]
+    assert [part.finished for part in batches.load(connection, batch_of(planned)).ranges] == [False, True, False]
+
+
+def test_an_attempt_with_an_older_epoch_changes_nothing(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+) -> None:
+    topics.create(name)
+    topics.produce(name, [b"{}"] * 5)
+    planned = plan()
+    old = ledger.take_epoch(connection, batch_of(planned))
+    new = ledger.take_epoch(connection, batch_of(planned))
+    connection.commit()
+    before = everything(connection, planned.trigger)
+    done = submit(batch_of(planned), "--epoch", str(old))
+    assert done.returncode == 1, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == (
+        f"{name}: {name} 0 [0, 5): this attempt (epoch {old}) was fenced by a newer one (epoch {new}); "
+        f"nothing was committed here."
+    )
+    assert everything(connection, planned.trigger) == before
+
+
+def test_a_stream_that_the_jvm_cuts_off_commits_nothing_of_its_partition_and_all_of_the_others(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+) -> None:
+    """A reader that fails in the JVM looks to Python like one that is done."""
+    topics.create(name, partitions=2)
+    topics.produce(name, [b"{}"] * MANY, partition=0)
+    topics.produce(name, [b"{}"] * 5, partition=1)
+    planned = plan(max_messages=2 * MANY, max_bytes="1 GiB")
+    broken, well = planned.ranges
+    assert broken.end == MANY
+    done = submit(batch_of(planned), application=FAILING_READER)
+    assert "the JVM's reader broke" in done.stderr + done.stdout, done.stderr[-3000:]
+    assert offsets(connection, planned.trigger, broken) == []
+    assert row(connection, planned.trigger, 0).next_offset == 0
+    assert done.returncode == 1
+    assert offsets(connection, planned.trigger, well) == [0, 1, 2, 3, 4]
+    assert [line[2:] for line in table_of(done)] == [["-", "-", "-", "stalled"], ["5", "0", "0", "done"]]
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith(str(broken))
+    assert last.endswith("nothing was committed there.")
+    assert row(connection, planned.trigger, 0).last_error == last

@@ -1,0 +1,76 @@
+"""DAGs from a folder of trigger files."""
+
+from pathlib import Path
+
+import pytest
+
+from workorders.airflow.dags import RefusedOperator, trigger_dags, trigger_folder
+from workorders.core.exceptions import ConfigurationError
+
+GOOD = "name: {name}\ntype: kafka\nworkflow: register_event\ntopics: [{name}]\n"
+
+
+def write(folder: Path, file: str, text: str) -> None:
+    (folder / file).write_text(text, encoding="utf-8")
+
+
+def test_every_file_gives_a_listener_and_an_ingest(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", GOOD.format(name="admissions"))
+    write(tmp_path, "b.yml", GOOD.format(name="births"))
+    write(tmp_path, "notes.txt", "no trigger")
+    assert set(trigger_dags(tmp_path)) == {
+        "admissions_listener",
+        "admissions_ingest",
+        "births_listener",
+        "births_ingest",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "clause"),
+    [
+        (
+            GOOD.format(name="bad") + "max_mesages: 5\n",
+            "max_mesages: there is no such field; did you mean max_messages?",
+        ),
+        ("name: bad\ntype: kafak\nworkflow: w\n", "type: expected one of"),
+        ("name: [", "this is not YAML"),
+        ("- a\n- b\n", "a trigger file is a mapping"),
+        ("name: bad\ntype: kafka\nworkflow: w\n", "topics: this field is required"),
+    ],
+    ids=["unknown-field", "unknown-type", "no-yaml", "no-mapping", "missing-field"],
+)
+def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path: Path, text: str, clause: str) -> None:
+    write(tmp_path, "bad.yaml", text)
+    write(tmp_path, "good.yaml", GOOD.format(name="good"))
+    dags = trigger_dags(tmp_path)
+    assert set(dags) == {"bad_refused", "good_listener", "good_ingest"}
+    (task,) = dags["bad_refused"].tasks
+    assert isinstance(task, RefusedOperator)
+    with pytest.raises(ConfigurationError, match=r"bad\.yaml") as raised:
+        task.execute({})
+    assert clause in str(raised.value)
+    assert clause in (dags["bad_refused"].doc_md or "")
+
+
+def test_of_two_files_with_one_name_the_second_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "first.yaml", GOOD.format(name="same"))
+    write(tmp_path, "second.yaml", GOOD.format(name="same"))
+    dags = trigger_dags(tmp_path)
+    assert set(dags) == {"same_listener", "same_ingest", "second_refused"}
+    (task,) = dags["second_refused"].tasks
+    assert isinstance(task, RefusedOperator)
+    with pytest.raises(ConfigurationError, match=r"second\.yaml: name: trigger same is already defined in first\.yaml"):
+        task.execute({})
+
+
+def test_a_folder_that_does_not_exist_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="does not exist; create it or name another"):
+        trigger_dags(tmp_path / "nowhere")
+
+
+def test_the_environment_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORKORDERS_TRIGGERS", raising=False)
+    assert trigger_folder(tmp_path) == tmp_path
+    monkeypatch.setenv("WORKORDERS_TRIGGERS", "/elsewhere")
+    assert trigger_folder(tmp_path) == Path("/elsewhere")

@@ -1,0 +1,39 @@
+"""How long a failed task waits for its next try."""
+
+import pytest
+from airflow.sdk import RetryAction
+
+from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries, next_try_seconds
+
+LARGEST_INTEGER = 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("try_number", "seconds"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 32), (7, 60), (8, 60), (10_000, 60)]
+)
+def test_the_wait_doubles_up_to_a_minute(try_number: int, seconds: int) -> None:
+    assert next_try_seconds(try_number, ENDLESS_RETRIES) == seconds
+
+
+@pytest.mark.parametrize(("failures_since", "seconds"), [(1, 1), (2, 2), (7, 60)])
+def test_a_clear_counts_anew(failures_since: int, seconds: int) -> None:
+    # When a task is cleared, Airflow sets its max_tries to the tries so far plus its retries.
+    tries_before = 12
+    assert next_try_seconds(tries_before + failures_since, tries_before + ENDLESS_RETRIES) == seconds
+
+
+def test_the_policy_retries_with_that_wait_and_says_it() -> None:
+    decision = EndlessRetries().evaluate(RuntimeError("stalled"), 4, ENDLESS_RETRIES)
+    assert decision.action is RetryAction.RETRY
+    assert decision.retry_delay is not None
+    assert decision.retry_delay.total_seconds() == 8
+    assert decision.reason == "next try in 8 s"
+
+
+def test_the_policy_survives_its_serialization() -> None:
+    assert isinstance(EndlessRetries.deserialize(EndlessRetries().serialize()), EndlessRetries)
+
+
+def test_retries_fit_airflows_column_even_after_a_clear() -> None:
+    assert ENDLESS_RETRIES + 1_000_000 < LARGEST_INTEGER
+    assert 2 * ENDLESS_RETRIES < LARGEST_INTEGER

@@ -1,0 +1,92 @@
+"""The shape of a trigger's two DAGs."""
+
+import json
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.definitions.timetables.simple import NullTimetable
+from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization
+
+from support.definitions import define
+from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
+from workorders.kafka.airflow.dags import make_dags
+from workorders.kafka.airflow.operators import run_id
+from workorders.kafka.airflow.trigger import NewMessagesTrigger
+
+
+def dags(**fields: Any) -> tuple[DAG, DAG]:
+    made = make_dags(define("orders", **fields))
+    return made[0], made[1]
+
+
+def test_the_listener_waits_then_plans_then_hands_over_without_end() -> None:
+    listener, _ = dags()
+    assert listener.dag_id == "orders_listener"
+    assert listener.max_active_runs == 1
+    assert {task_id: task.downstream_task_ids for task_id, task in listener.task_dict.items()} == {
+        "wait_for_messages": {"plan_batch"},
+        "plan_batch": {"hand_over"},
+        "hand_over": set(),
+    }
+
+
+def test_the_ingest_creates_then_commits_and_runs_on_request_only() -> None:
+    _, ingest = dags()
+    assert ingest.dag_id == "orders_ingest"
+    assert isinstance(ingest.timetable, NullTimetable)
+    assert {task_id: task.downstream_task_ids for task_id, task in ingest.task_dict.items()} == {
+        "create_work_orders": {"commit_offsets"},
+        "commit_offsets": set(),
+    }
+
+
+def test_stalled_batches_do_not_use_up_the_runs_of_the_others() -> None:
+    _, ingest = dags(active_batches=2)
+    assert ingest.max_active_runs > 10_000
+    assert ingest.task_dict["create_work_orders"].max_active_tis_per_dag == 2
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_every_task_is_tried_again_for_ever(place: int) -> None:
+    task: Any
+    for task in dags()[place].tasks:
+        assert task.retries == ENDLESS_RETRIES
+        retry_policy = task.partial_kwargs["retry_policy"] if task.is_mapped else task.retry_policy
+        assert isinstance(retry_policy, EndlessRetries)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_dag_has_owner_tags_and_a_document(place: int) -> None:
+    dag = dags(owner="clinic", tags=["night"])[place]
+    assert {"workorders", "kafka", "night"} <= dag.tags
+    assert {task.owner for task in dag.tasks} == {"clinic"}
+    assert "orders" in (dag.doc_md or "")
+
+
+def test_a_trigger_may_name_a_pool_and_settings_of_spark() -> None:
+    _, ingest = dags(pool="spark", spark={"driver_memory": "2g", "conf": {"spark.sql.shuffle.partitions": "1"}})
+    create: Any = ingest.task_dict["create_work_orders"]
+    assert create.pool == "spark"
+    assert create._driver_memory == "2g"
+    assert create.conf["spark.sql.shuffle.partitions"] == "1"
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_dag_survives_its_serialization(place: int) -> None:
+    serialized = json.loads(json.dumps(DagSerialization.to_dict(dags()[place])))
+    again = DagSerialization.from_dict(serialized)
+    assert {task.task_id for task in again.tasks} == set(dags()[place].task_dict)
+
+
+def test_the_scheduler_defers_the_sensor_straight_to_the_triggerer() -> None:
+    listener, _ = dags()
+    # What the scheduler has of a DAG is its serialization.
+    sensor: Any = DagSerialization.from_dict(DagSerialization.to_dict(listener)).task_dict["wait_for_messages"]
+    assert sensor.start_from_trigger is True
+    arguments = BaseSerialization.deserialize(sensor.start_trigger_args.trigger_kwargs)
+    assert NewMessagesTrigger(**arguments).trigger_name == "orders"
+
+
+def test_a_run_is_named_after_its_batch() -> None:
+    assert run_id(17) == "batch_17"

@@ -42,10 +42,11 @@ def connection_string(database_url: str, application_name: str) -> str:
     """
     try:
         given = conninfo.conninfo_to_dict(database_url)
-    except psycopg.ProgrammingError as error:
+    except psycopg.ProgrammingError:
+        # Without its cause: libpq's own sentence quotes the URL, password included.
         raise ConfigurationError(
             "The database URL is not one that libpq reads; the form is postgresql://user:password@host:port/database."
-        ) from error
+        ) from None
     options = " ".join(f"-c {name}={value}" for name, value in _SESSION_SETTINGS.items())
     defaults = {**_KEEPALIVES, "client_encoding": "UTF8", "application_name": application_name}
     merged: dict[str, Any] = {**defaults, **given}

@@ -11,7 +11,7 @@ from workorders.kafka.cluster import Cluster
 from workorders.kafka.definition import KafkaTriggerDefinition
 from workorders.kafka.first_offsets import first_offsets
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
-from workorders.kafka.planning import Limits, allowed_by_rate, plan
+from workorders.kafka.planning import Limits, Position, allowed_by_rate, not_overtaken, plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,17 @@ async def plan_batch(connection: Connection, cluster: Cluster, definition: Kafka
         KafkaRefusedError: the cluster refused us.
         psycopg.Error: the database failed; nothing was recorded.
     """
-    partitions = await cluster.partitions(definition.topics)
-    logs = await cluster.offsets(partitions)
     known = ledger.positions(connection, definition.name)
     connection.commit()
+    partitions = await cluster.partitions(definition.topics)
+    logs = await cluster.offsets(partitions)
     starts = await first_offsets(cluster, definition, logs, known)
     with connection.transaction():
         trigger = register(connection, definition)
         ledger.lock_trigger(connection, trigger)
         _seed(connection, trigger, starts)
-        ranges = _ranges(connection, trigger, definition, logs)
+        now = ledger.positions(connection, trigger.name)
+        ranges = _ranges(connection, trigger, definition, not_overtaken(logs, known, now), now)
         batch_id = batches.create(connection, trigger, ranges) if ranges else None
     return Plan(trigger, batch_id, tuple(ranges))
 
@@ -69,7 +70,11 @@ def _seed(connection: Connection, trigger: Trigger, starts: Mapping[Partition, i
 
 
 def _ranges(
-    connection: Connection, trigger: Trigger, definition: KafkaTriggerDefinition, logs: Sequence[PartitionOffsets]
+    connection: Connection,
+    trigger: Trigger,
+    definition: KafkaTriggerDefinition,
+    logs: Sequence[PartitionOffsets],
+    positions: Mapping[Partition, Position],
 ) -> list[OffsetRange]:
     limits = Limits(definition.max_messages, definition.max_bytes)
     allowed = allowed_by_rate(
@@ -77,4 +82,4 @@ def _ranges(
     )
     if allowed < limits.messages:
         limits = limits.allow(allowed)
-    return plan(logs, ledger.positions(connection, trigger.name), limits)
+    return plan(logs, positions, limits)

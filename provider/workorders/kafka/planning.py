@@ -47,6 +47,22 @@ def allowed_by_rate(rate_per_second: float | None, seconds_since_last_batch: flo
     return min(rate_per_second * max(seconds_since_last_batch, 0.0), burst)
 
 
+def not_overtaken(
+    logs: Sequence[PartitionOffsets], before: Mapping[Partition, Position], now: Mapping[Partition, Position]
+) -> list[PartitionOffsets]:
+    """Leave out what another planner's batch has passed since this one looked at the log.
+
+    There the ledger stands behind the old end of the log, which would look as if the log had been cut short. It was cut
+    indeed only if its end lay behind the ledger of *before* the look.
+    """
+    return [log for log in logs if not _next(before, log.partition) <= log.high_watermark < _next(now, log.partition)]
+
+
+def _next(ledger: Mapping[Partition, Position], partition: Partition) -> int:
+    position = ledger.get(partition)
+    return 0 if position is None else position.next_offset
+
+
 def plan(
     offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition, Position], limits: Limits
 ) -> list[OffsetRange]:

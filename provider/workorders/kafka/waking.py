@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from workorders.kafka.partitions import Partition
 from workorders.kafka.planning import Position, allowed_by_rate
@@ -35,12 +36,30 @@ class Backlog:
         return self.offsets == 0 and not self.new and not self.contradictions
 
 
-def backlog(ends: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> Backlog:
-    """Hold the last stable offsets against the ledger.
+def doubtful(ends: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> list[Partition]:
+    """Return the partitions whose last stable offset lies behind the ledger: their high watermark must be asked.
+
+    That is no contradiction yet: reading may have begun inside a transaction that is still open, or a batch was
+    ingested between the two questions.
+    """
+    return [
+        position.partition
+        for position in ledger.values()
+        if not position.busy and ends.get(position.partition, position.next_offset) < position.next_offset
+    ]
+
+
+def backlog(
+    ends: Mapping[Partition, int],
+    ledger: Mapping[Partition, Position],
+    high_watermarks: Mapping[Partition, int] = MappingProxyType({}),
+) -> Backlog:
+    """Hold the ends of the log against the ledger.
 
     Args:
         ends: last stable offset by partition, with the topic ids of now.
         ledger: positions by partition, with the topic ids that were read.
+        high_watermarks: of the doubtful partitions, asked after the ledger was read.
     """
     known = {(position.partition.topic, position.partition.partition): position for position in ledger.values()}
     offsets = 0
@@ -52,10 +71,13 @@ def backlog(ends: Mapping[Partition, int], ledger: Mapping[Partition, Position])
             new.append(partition)
         elif position.busy:
             continue
-        elif position.partition.topic_id != partition.topic_id or end < position.next_offset:
+        elif (
+            position.partition.topic_id != partition.topic_id
+            or high_watermarks.get(partition, end) < position.next_offset
+        ):
             contradictions.append(partition)
         else:
-            offsets += end - position.next_offset
+            offsets += max(end - position.next_offset, 0)
     return Backlog(offsets, tuple(new), tuple(contradictions))
 
 

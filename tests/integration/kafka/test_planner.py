@@ -320,7 +320,6 @@ def test_an_unknown_topic_plans_nothing(
     assert begins(connection, name) == {}
 
 
-@pytest.mark.xfail(strict=True, reason="an old high watermark behind the ledger is taken for a log that was cut short")
 def test_a_planner_whose_look_at_the_log_is_old_finds_no_contradiction(
     stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
 ) -> None:

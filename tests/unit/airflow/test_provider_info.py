@@ -5,7 +5,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
 
-import jsonschema  # type: ignore[import-untyped] - its stubs are a package of their own
+import jsonschema  # type: ignore[import-untyped]
 
 from workorders.airflow.plugin import WorkOrdersPlugin
 from workorders.airflow.provider_info import get_provider_info

@@ -20,7 +20,7 @@ from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger import positions_from
 from workorders.kafka.partitions import Partition
 from workorders.kafka.planning import Position
-from workorders.kafka.waking import Appetite, Backlog, backlog, wakes
+from workorders.kafka.waking import Appetite, Backlog, backlog, doubtful, wakes
 
 _LEDGER = load_queries("workorders.kafka", "sql/ledger.sql")
 _BATCHES = load_queries("workorders.kafka", "sql/batches.sql")
@@ -174,7 +174,8 @@ class _Watch:
         if ends == self._idle_ends:
             return None
         self._ledger = await self._positions()
-        waiting = backlog(ends, self._ledger)
+        logs = await self._cluster.offsets(doubtful(ends, self._ledger))
+        waiting = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs})
         busy = any(position.busy for position in self._ledger.values())
         self._idle_ends = ends if waiting.empty and not busy else None
         return await self._decide(waiting, now)

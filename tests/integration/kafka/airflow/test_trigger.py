@@ -140,7 +140,7 @@ def test_it_fires_for_a_topic_that_the_ledger_does_not_know(
     waiting: Waiting, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert isinstance(waiting.event(), TaskSuccessEvent)
-    assert "2 partitions are new" in capfd.readouterr().out
+    assert "written down now" in capfd.readouterr().out
 
 
 def test_it_fires_when_messages_come(
@@ -233,7 +233,10 @@ def test_many_triggers_hold_the_connections_of_one(known: Waiting, stack: LocalS
     postgres, kafka = known.run(connections_of(1))
     assert postgres >= 1
     assert kafka >= 1
-    assert known.run(connections_of(20)) == (postgres, kafka)
+    postgres_of_many, kafka_of_many = known.run(connections_of(20))
+    assert postgres_of_many == postgres
+    # A client holds one connection to the broker by its name and one by its number, and closes the first when idle.
+    assert kafka_of_many <= kafka + 1
 
 
 def test_a_broker_that_is_away_is_waited_for_and_said(

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
+from support.groups import commit
 from support.topics import Topics
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError, UnknownTopicError
@@ -121,7 +122,7 @@ def test_a_group_is_committed_forward_and_back_without_joining_it(cluster: Clust
     first, second = run(cluster.partitions([name]))
     assert run(cluster.committed(name, [first, second])) == {first: None, second: None}
     for offset in (7, 3):
-        run(cluster.commit(name, {first: offset}))
+        commit(cluster, name, {first: offset})
         assert run(cluster.committed(name, [first, second])) == {first: offset, second: None}
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from support.definitions import define
+from support.groups import commit
 from support.topics import Topics
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.first_offsets import first_offsets
@@ -63,7 +64,7 @@ def test_group_begins_where_the_group_stands_and_at_the_earliest_offset_where_it
 ) -> None:
     assert resolved(cluster, filled, "group") == {0: 2, 1: 0}
     (first, _) = run(cluster.partitions([filled]))
-    run(cluster.commit(define(filled).group, {first: 5}))
+    commit(cluster, define(filled).group, {first: 5})
     assert resolved(cluster, filled, "group") == {0: 5, 1: 0}
 
 

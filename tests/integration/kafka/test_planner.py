@@ -8,6 +8,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.definitions import define
+from support.groups import commit
 from support.ingesting import attempt, everything, no_proof
 from support.topics import Topics
 from support.work_orders import accepted_range
@@ -106,7 +107,7 @@ def test_every_policy_is_resolved_before_anything_is_read(
     for second in range(10):
         topics.produce(name, [b"{}"], timestamp_ms=1_600_000_000_000 + 1000 * second)
     (partition,) = run(cluster.partitions([name]))
-    run(cluster.commit(definition.group, {partition: 4}))
+    commit(cluster, definition.group, {partition: 4})
     first = plan(definition)
     assert begins(connection, name) == {0: begin}
     assert labels(first) == ([(0, begin, 10)] if begin < 10 else [])
@@ -132,9 +133,9 @@ def test_the_group_is_never_read_again(
     first = plan(definition)
     assert first.batch_id is not None
     ingest_all(stack, connection, first.batch_id)
-    run(cluster.commit(definition.group, {first.ranges[0].partition: 2}))
+    commit(cluster, definition.group, {first.ranges[0].partition: 2})
     assert plan(definition).batch_id is None
-    run(cluster.commit(definition.group, {first.ranges[0].partition: 900}))
+    commit(cluster, definition.group, {first.ranges[0].partition: 900})
     topics.produce(name, TEN)
     assert labels(plan(definition)) == [(0, 10, 20)]
 

@@ -5,7 +5,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 
 from workorders.airflow.plugin import WorkOrdersPlugin
 from workorders.airflow.provider_info import get_provider_info

@@ -170,7 +170,7 @@ class ObservedTrigger:
     def delete_work_orders(self, partition: int, offsets: Iterable[int]) -> int:
         """Delete work orders behind everybody's back, and return how many."""
         with psycopg.connect(self._database_url) as connection:
-            deleted = connection.execute(
+            row = connection.execute(
                 """
                 WITH gone AS (
                     DELETE FROM workorders.work_orders AS orders
@@ -181,12 +181,13 @@ class ObservedTrigger:
                         AND split_part(split_part(streams.name, '@', 1), '/', 2)::int = %(partition)s
                         AND orders.position = ANY (%(offsets)s)
                     RETURNING orders.id
-                ), clips AS (DELETE FROM workorders.dataclips USING gone WHERE dataclips.id = gone.id)
-                DELETE FROM workorders.rejections USING gone WHERE rejections.work_order_id = gone.id RETURNING gone.id
+                ), clips AS (DELETE FROM workorders.dataclips USING gone WHERE dataclips.id = gone.id),
+                reasons AS (DELETE FROM workorders.rejections USING gone WHERE rejections.work_order_id = gone.id)
+                SELECT count(*) FROM gone
                 """,
                 {"name": self.name, "partition": partition, "offsets": list(offsets)},
-            )
-            return deleted.rowcount
+            ).fetchone()
+        return 0 if row is None else int(row[0])
 
     def _rows(self, query: str) -> list[dict[str, Any]]:
         with psycopg.connect(self._database_url, row_factory=dict_row) as connection:

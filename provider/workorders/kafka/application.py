@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+import psycopg
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -43,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         connections = Connections.from_environment()
         results = ingest_batch(connections, given.batch, given.epoch)
-    except WorkOrdersError as error:
-        print(f"Batch {given.batch}: {error}", flush=True)  # noqa: T201 - the task's log is this process's output
+    except (WorkOrdersError, psycopg.Error) as error:
+        print(f"Batch {given.batch}: {' '.join(str(error).split())}", flush=True)  # noqa: T201 - the task's log is this process's output
         return 1
     print(table(results), flush=True)  # noqa: T201
     errors = [result.error for result in results if result.error is not None]
@@ -85,12 +86,11 @@ class _Job:
     def ingest(self, attempts: Sequence[Attempt]) -> list[Outcome]:
         """Ingest the ranges together; one at a time if Spark's own reader fails, so that one cannot fail the others."""
         task = self._task(attempts)
-        readable = [attempt for attempt in attempts if attempt.read_from < attempt.range.end]
         try:
-            found = self._run(task, readable)
+            found = self._run(task, [attempt for attempt in attempts if attempt.read_from < attempt.range.end])
         except PySparkException as error:
-            if len(readable) == 1:
-                return [Outcome(readable[0].range, Created(), 0.0, sentence(readable[0].range, error))]
+            if len(attempts) == 1:
+                return [Outcome(attempts[0].range, Created(), 0.0, sentence(attempts[0].range, error))]
             return [outcome for attempt in attempts for outcome in self.ingest([attempt])]
         # Spark read to the end and reported no message: all of the range is aborted, compacted or markers.
         invisible = [attempt for attempt in attempts if attempt.range not in {outcome.range for outcome in found}]

@@ -135,19 +135,21 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
         raise FencedError(f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here.")
 
 
-def forget_errors(connection: Connection, batch_id: int) -> None:
+def begin_attempt(connection: Connection, batch_id: int, epoch: int) -> None:
     """Begin a new attempt with no error on any range: what stands there afterwards is this attempt's."""
+    connection.execute(_QUERIES["begin_attempt"], {"batch_id": batch_id, "epoch": epoch})
     connection.execute(_QUERIES["forget_errors"], {"batch_id": batch_id})
 
 
-def write_error(connection: Connection, batch_id: int, range_: OffsetRange, error: str) -> None:
-    """Write down why a range failed."""
+def write_error(connection: Connection, batch_id: int, range_: OffsetRange, *, epoch: int, error: str) -> None:
+    """Write down why a range failed; only the newest attempt may."""
     connection.execute(
         _QUERIES["write_error"],
         {
             "batch_id": batch_id,
             "topic": range_.partition.topic,
             "partition": range_.partition.partition,
+            "epoch": epoch,
             "error": error,
         },
     )

@@ -42,6 +42,13 @@ _REFUSALS = frozenset(
 _NO_SUCH_MESSAGE = -1
 """What a broker answers when no message is as young as a timestamp; every other negative number is no answer."""
 _MEMBERS = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
+_COORDINATOR_MOVES = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
 _UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
@@ -177,6 +184,7 @@ class Cluster:
 
         Raises:
             GroupCommitError: the group has members of its own, or the broker refused a partition.
+            KafkaUnavailableError: the cluster did not answer, or the group's coordinator is just moving.
         """
         if not positions:
             return
@@ -192,6 +200,8 @@ class Cluster:
             raise GroupCommitError(_commit_sentence(group, str(_error(error).str()))) from error
         # A live member does not make the call raise: the error stands on each partition of the answer.
         refused = [found for found in answer.topic_partitions if found.error is not None]
+        if refused and all(found.error.code() in _COORDINATOR_MOVES for found in refused):
+            raise KafkaUnavailableError(f"Kafka at {self._servers} did not answer: {refused[0].error.str()}.")
         if refused:
             places = ", ".join(f"{found.topic} {found.partition}: {found.error.str()}" for found in refused)
             raise GroupCommitError(_commit_sentence(group, places))

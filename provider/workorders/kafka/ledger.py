@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 from workorders.core.database import Connection
 from workorders.core.queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
+from workorders.kafka import batches
 from workorders.kafka.exceptions import FencedError
 from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.planning import Position
@@ -89,8 +90,11 @@ def take_epoch(connection: Connection, batch_id: int) -> int:
     row = connection.execute(_QUERIES["next_epoch"]).fetchone()
     if row is None:  # cannot be: nextval returns a row
         raise LookupError("kafka_epochs")
-    connection.execute(_QUERIES["take_epoch"], {"epoch": row[0], "batch_id": batch_id})
-    return int(row[0])
+    epoch = int(row[0])
+    with connection.transaction():
+        batches.begin_attempt(connection, batch_id, epoch)
+        connection.execute(_QUERIES["take_epoch"], {"epoch": epoch, "batch_id": batch_id})
+    return epoch
 
 
 def lock(connection: Connection, trigger: Trigger, partition: Partition) -> LockedPosition:

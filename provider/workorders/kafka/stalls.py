@@ -17,7 +17,7 @@ def write_down(connection: Connection, batch: Batch, epoch: int, errors: Mapping
     attempts = {(row.topic, row.partition): row.attempts for row in ledger.status(connection, batch.trigger.name)}
     finished = {part.range for part in batch.ranges if part.finished}
     for range_, error in errors.items():
-        batches.write_error(connection, batch.id, range_, error)
+        batches.write_error(connection, batch.id, range_, epoch=epoch, error=error)
         if range_ not in finished:
             partition = range_.partition
             failures = attempts.get((partition.topic, partition.partition), 1)

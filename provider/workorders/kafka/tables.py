@@ -48,6 +48,7 @@ kafka_batches = Table(
     Column("trigger_id", Integer, ForeignKey(triggers.c.id), nullable=False),
     Column("planned_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("handed_over_at", DateTime(timezone=True)),
+    Column("epoch", BigInteger, nullable=False, server_default=text("0")),
     Index(None, "trigger_id", "id"),
 )
 

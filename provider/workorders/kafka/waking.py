@@ -85,10 +85,14 @@ def wakes(
     waiting: Backlog, appetite: Appetite, *, waited_seconds: float, seconds_since_last_batch: float | None
 ) -> bool:
     """Return whether a batch should be planned now."""
-    if waiting.new or waiting.contradictions:
+    if waiting.new:
         return True
-    if waiting.offsets == 0:
+    if waiting.empty:
         return False
-    enough = waiting.offsets >= appetite.min_messages or waited_seconds >= appetite.max_wait_seconds
+    enough = (
+        bool(waiting.contradictions)
+        or waiting.offsets >= appetite.min_messages
+        or waited_seconds >= appetite.max_wait_seconds
+    )
     allowed = allowed_by_rate(appetite.rate_limit_per_second, seconds_since_last_batch, appetite.max_messages)
     return enough and allowed >= 1

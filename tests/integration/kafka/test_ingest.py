@@ -344,8 +344,8 @@ def whole(stream: str) -> list[Item]:
 def test_a_replay_adds_nothing_and_moves_nothing(
     stack: LocalStack, connection: Connection, trigger: Trigger, finished: Attempt, stream: str
 ) -> None:
-    before = everything(connection, trigger)
     replay = attempt(connection, finished.batch_id)
+    before = everything(connection, trigger)
     assert replay.is_replay
     assert run(stack, replay, whole(stream)) == Created(0, 0, 10)
     assert everything(connection, trigger) == before

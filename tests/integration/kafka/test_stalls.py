@@ -97,7 +97,6 @@ def test_a_range_that_is_ingested_at_last_has_no_reason_any_more(
     assert stalls.sentences(connection, batch_id) == []
 
 
-@pytest.mark.xfail(strict=True, reason="an older attempt writes its reason to the range whatever its epoch")
 @pytest.mark.parametrize("finished", [False, True], ids=["the newer one goes on", "the newer one is done"])
 def test_an_older_attempt_changes_nothing(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange], batch_id: int, finished: bool

@@ -166,7 +166,6 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         """Take the batch, and refuse to start Spark for a batch of which nothing can be read."""
         with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
             epoch = ledger.take_epoch(database, batch_id)
-            batches.forget_errors(database, batch_id)
             batches.mark_handed_over(database, [batch_id])
             batch = batches.load(database, batch_id)
             self.log.info("Batch %s of trigger %s (epoch %s): %s", batch_id, batch.trigger.name, epoch, batch.label)

@@ -69,15 +69,23 @@ WHERE batch_id = %(batch_id)s
     AND partition = %(partition)s
     AND finished_at IS NULL;
 
+-- name: begin_attempt
+UPDATE workorders.kafka_batches SET epoch = %(epoch)s WHERE id = %(batch_id)s AND epoch < %(epoch)s;
+
 -- name: forget_errors
-UPDATE workorders.kafka_ranges
-SET last_error = NULL
-WHERE batch_id = %(batch_id)s AND last_error IS NOT NULL;
+UPDATE workorders.kafka_ranges SET last_error = NULL WHERE batch_id = %(batch_id)s AND last_error IS NOT NULL;
 
 -- name: write_error
-UPDATE workorders.kafka_ranges
+-- The batch's epoch and not the ledger's: a replay has no part in the ledger, and an older attempt must not speak there
+-- either.
+UPDATE workorders.kafka_ranges AS ranges
 SET last_error = %(error)s
-WHERE batch_id = %(batch_id)s AND topic = %(topic)s AND partition = %(partition)s;
+FROM workorders.kafka_batches AS batches
+WHERE batches.id = ranges.batch_id
+    AND batches.epoch = %(epoch)s
+    AND ranges.batch_id = %(batch_id)s
+    AND ranges.topic = %(topic)s
+    AND ranges.partition = %(partition)s;
 
 -- name: batches
 -- The page is cut first, on the index, and only its batches are summed up.

@@ -37,7 +37,8 @@ def upgrade() -> None:
             id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
             trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
             planned_at timestamptz NOT NULL DEFAULT now(),
-            handed_over_at timestamptz
+            handed_over_at timestamptz,
+            epoch bigint NOT NULL DEFAULT 0
         );
         CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches (trigger_id, id);
         CREATE TABLE workorders.kafka_ranges (

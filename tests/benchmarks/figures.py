@@ -41,6 +41,8 @@ class Figure:
     ratio: float | None = None
     """The value, over that of `ratio_to`; the median of pairs where both were measured in turns."""
     ratio_to: str | None = None
+    ratios: tuple[float, ...] = ()
+    """The ratios of the single pairs: far apart, they say that the machine had other work."""
     bar: Bar | None = None
     note: str = ""
 

@@ -12,6 +12,8 @@ import psutil
 from local_stack.stack import CHECKOUT, LocalStack
 
 CORES = 2
+# As `workorders.kafka.airflow.operators.DEFAULT_CONF`, which cannot be imported without starting up Airflow.
+CONF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN"}
 APPLICATION = CHECKOUT / "spark_apps" / "create_work_orders.py"
 _TIMEOUT_SECONDS = 900.0
 
@@ -30,14 +32,14 @@ def submit(
         stack: where it works; the application gets the stack's environment.
         application: the Python file.
         arguments: what the application is told.
-        conf: Spark settings beside those of the application.
+        conf: Spark settings that win over those of the ingest DAG.
         while_running: called once, in another thread, with the process as soon as it runs.
 
     Raises:
         RuntimeError: the application failed.
     """
     command = ["spark-submit", "--master", f"local[{CORES}]", "--jars", ",".join(map(str, stack.spark_jars))]
-    for name, value in (conf or {}).items():
+    for name, value in (CONF | dict(conf or {})).items():
         command += ["--conf", f"{name}={value}"]
     environment = {**stack.environment(), "PYTHONPATH": _python_path()}
     output = stack.logs / "spark-submit.log"

@@ -41,8 +41,8 @@ def against(
     name: str, runs: list[float], bases: list[float], base: str, bar: Bar | None = None, *, unit: str = "messages/s"
 ) -> Figure:
     """Return a median as a figure, with the median of the ratios of pairs that were measured in turns."""
-    ratio = median(run / other for run, other in zip(runs, bases, strict=True))
-    return Figure(name, median(runs), unit, tuple(runs), ratio, base, bar)
+    ratios = tuple(run / other for run, other in zip(runs, bases, strict=True))
+    return Figure(name, median(runs), unit, tuple(runs), median(ratios), base, ratios, bar)
 
 
 def copy(bench: Bench) -> list[Figure]:

@@ -54,26 +54,6 @@ def trigger_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix in {".yaml", ".yml"})
 
 
-def load_definitions(folder: Path) -> list[TriggerDefinition]:
-    """Read every `*.yaml` and `*.yml` file of `folder`, by name.
-
-    Raises:
-        ConfigurationError: a file cannot be read as a trigger, or two files give the same name.
-    """
-    types = trigger_types()
-    files = trigger_files(folder)
-    definitions = [load_definition(path, types) for path in files]
-    seen: dict[str, Path] = {}
-    for path, definition in zip(files, definitions, strict=True):
-        if definition.name in seen:
-            raise ConfigurationError(
-                f"{path.name}: name: trigger {definition.name} is already defined in {seen[definition.name].name}; "
-                f"every trigger needs a name of its own."
-            )
-        seen[definition.name] = path
-    return definitions
-
-
 def load_definition(path: Path, types: Mapping[str, type[TriggerDefinition]] | None = None) -> TriggerDefinition:
     """Read one trigger file.
 

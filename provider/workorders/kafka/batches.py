@@ -173,7 +173,7 @@ def mark_handed_over(connection: Connection, batch_ids: Iterable[int]) -> None:
 
 def seconds_since_last(connection: Connection, trigger: Trigger) -> float | None:
     """Return how long ago the trigger's last batch was planned, by the database's clock; None when there is none."""
-    row = connection.execute(_QUERIES["seconds_since_last_batch"], {"trigger_id": trigger.id}).fetchone()
+    row = connection.execute(_QUERIES["seconds_since_last_batch"], {"trigger": trigger.name}).fetchone()
     return None if row is None else row[0]
 
 

@@ -203,7 +203,7 @@ class _Watch:
     async def _seconds_since_last_batch(self) -> float | None:
         if self._trigger.rate_limit_per_second is None:
             return None
-        rows = await self._fetch(_BATCHES["seconds_since_last_batch_of"])
+        rows = await self._fetch(_BATCHES["seconds_since_last_batch"])
         return rows[0][0] if rows else None
 
     async def _positions(self) -> Mapping[Partition, Position]:

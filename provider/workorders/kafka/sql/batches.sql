@@ -6,11 +6,6 @@ INSERT INTO workorders.kafka_ranges (batch_id, trigger_id, topic, partition, top
 VALUES (%(batch_id)s, %(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(start_offset)s, %(end_offset)s);
 
 -- name: seconds_since_last_batch
-SELECT extract(epoch FROM clock_timestamp() - max(planned_at))::double precision
-FROM workorders.kafka_batches
-WHERE trigger_id = %(trigger_id)s;
-
--- name: seconds_since_last_batch_of
 SELECT extract(epoch FROM clock_timestamp() - max(batches.planned_at))::double precision
 FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from local_stack.waiting import wait_until
@@ -53,11 +53,15 @@ class Topics:
 
     def produce_committed(self, name: str, values: Iterable[bytes | None], partition: int = 0) -> None:
         """Write a transaction, whose commit takes an offset behind its messages."""
-        self._begin(name, values, partition).commit_transaction(SECONDS)
+        producer = self._begin(name, values, partition)
+        with self._marker(name, partition):
+            producer.commit_transaction(SECONDS)
 
     def produce_aborted(self, name: str, values: Iterable[bytes | None], partition: int = 0) -> None:
         """Write a transaction and abort it; its messages and the marker keep their offsets."""
-        self._begin(name, values, partition).abort_transaction(SECONDS)
+        producer = self._begin(name, values, partition)
+        with self._marker(name, partition):
+            producer.abort_transaction(SECONDS)
 
     @contextmanager
     def open_transaction(self, name: str, values: Iterable[bytes | None], partition: int = 0) -> Iterator[None]:
@@ -66,7 +70,23 @@ class Topics:
         try:
             yield
         finally:
-            producer.abort_transaction(SECONDS)
+            with self._marker(name, partition):
+                producer.abort_transaction(SECONDS)
+
+    @contextmanager
+    def _marker(self, name: str, partition: int) -> Iterator[None]:
+        """Wait until the end of a transaction has its place in the log.
+
+        The coordinator answers the producer before it writes the markers, and a message sent meanwhile would come to
+        stand before them.
+        """
+        before = self._end(name, partition)
+        yield
+        assert wait_until(lambda: self._end(name, partition) > before, seconds=SECONDS)
+
+    def _end(self, name: str, partition: int) -> int:
+        place = TopicPartition(name, partition)
+        return int(self._admin.list_offsets({place: OffsetSpec.latest()})[place].result(SECONDS).offset)
 
     def _begin(self, name: str, values: Iterable[bytes | None], partition: int) -> Producer:
         producer = Producer({**self.settings, "transactional.id": uuid4().hex, "linger.ms": 0})

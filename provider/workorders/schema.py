@@ -11,8 +11,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 import workorders.kafka.tables as _kafka_tables  # adds its tables to the metadata
-from workorders.core import tables
-from workorders.core.database import connect
+from workorders.core.database import SCHEMA, connect
 from workorders.core.exceptions import SchemaError
 
 metadata = _kafka_tables.kafka_ledger.metadata
@@ -49,11 +48,11 @@ def upgrade(database_url: str) -> str:
     """
     with engine(database_url).begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
-        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {tables.SCHEMA}"))
+        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         config = _configuration()
         config.attributes["connection"] = connection
         config.attributes["target_metadata"] = metadata
-        config.attributes["version_table_schema"] = tables.SCHEMA
+        config.attributes["version_table_schema"] = SCHEMA
         command.upgrade(config, "head")
     return newest()
 
@@ -61,7 +60,7 @@ def upgrade(database_url: str) -> str:
 def current(database_url: str) -> str | None:
     """Return the version that the database is at; None when it was never upgraded."""
     with engine(database_url).connect() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table_schema": tables.SCHEMA})
+        context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
         return context.get_current_revision()
 
 

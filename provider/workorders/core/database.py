@@ -9,6 +9,9 @@ from workorders.core.exceptions import ConfigurationError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
+SCHEMA = "workorders"
+"""Schema of all tables. It stands here and not beside them, for SQLAlchemy costs a Spark driver half a second."""
+
 DATABASE_URL_VARIABLE = "WORKORDERS_DATABASE_URL"
 
 _SESSION_SETTINGS = {

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-SCHEMA = "workorders"
+from workorders.core.database import SCHEMA
 
 metadata = MetaData(
     schema=SCHEMA,

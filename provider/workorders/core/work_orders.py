@@ -9,12 +9,11 @@ import psycopg
 from psycopg import sql
 
 from workorders.core import rows
-from workorders.core.database import Connection
+from workorders.core.database import SCHEMA, Connection
 from workorders.core.exceptions import DuplicateItemsError
 from workorders.core.ids import increasing_ids
 from workorders.core.items import Item, Rejection
 from workorders.core.queries import load_queries
-from workorders.core.tables import SCHEMA
 from workorders.core.triggers import Trigger, stream_id
 
 _QUERIES = load_queries("workorders.core", "sql/work_orders.sql")

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import psycopg
 from pyspark.errors import PySparkException
@@ -21,29 +21,26 @@ from workorders.kafka.preparation import prepare
 from workorders.kafka.reader import read
 from workorders.kafka.record import RecordMapping
 from workorders.kafka.report import table
+from workorders.kafka.session import open_session
 from workorders.kafka.settings import client_settings, java_settings
 
-_SESSION_SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    # A second attempt at a task while the first still runs would only be fenced; it costs a read for nothing.
-    "spark.speculation": "false",
-    "spark.sql.session.timeZone": "UTC",
-    # Bounds the memory of the executors' Python workers, however large the messages are.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "16MB",
-}
+OpenSession = Callable[[], SparkSession]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one attempt at one batch; 0 when every range is ingested."""
+def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_session) -> int:
+    """Run one attempt at one batch; 0 when every range is ingested.
+
+    Args:
+        arguments: of the command line; those of this process if not given.
+        session: returns the Spark session, and is called when there is something to read.
+    """
     parser = argparse.ArgumentParser(description="Create the work orders of one planned batch.")
     parser.add_argument("--batch", type=int, required=True, help="number of the batch")
     parser.add_argument("--epoch", type=int, help="epoch of this attempt; taken anew when left out")
     given = parser.parse_args(arguments)
     try:
         connections = Connections.from_environment()
-        results = ingest_batch(connections, given.batch, given.epoch)
+        results = ingest_batch(connections, given.batch, given.epoch, session)
     except (WorkOrdersError, psycopg.Error) as error:
         print(f"Batch {given.batch}: {' '.join(str(error).split())}", flush=True)  # noqa: T201 - the task's log is this process's output
         return 1
@@ -54,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if errors else 0
 
 
-def ingest_batch(connections: Connections, batch_id: int, epoch: int | None) -> list[Outcome]:
+def ingest_batch(
+    connections: Connections, batch_id: int, epoch: int | None, session: OpenSession = open_session
+) -> list[Outcome]:
     """Make one attempt at a batch and return what became of each of its ranges.
 
     A range that fails is written down in the ledger with its reason; the others are committed all the same.
@@ -71,17 +70,17 @@ def ingest_batch(connections: Connections, batch_id: int, epoch: int | None) -> 
     results = [
         Outcome(range_, Created(), 0.0, sentence(range_, refusal)) for range_, refusal in prepared.refusals.items()
     ]
-    results += _Job(connections, batch).ingest(prepared.attempts)
+    results += _Job(connections, batch, session).ingest(prepared.attempts)
     return _settle(connections, batch, attempt_epoch, results)
 
 
 class _Job:
     """Runs the ranges of one batch through Spark."""
 
-    def __init__(self, connections: Connections, batch: Batch) -> None:
+    def __init__(self, connections: Connections, batch: Batch, session: OpenSession) -> None:
         self._connections = connections
         self._definition = KafkaTriggerDefinition.model_validate(batch.definition)
-        self._spark: SparkSession | None = None
+        self._session = session
 
     def ingest(self, attempts: Sequence[Attempt]) -> list[Outcome]:
         """Ingest the ranges together; one at a time if Spark's own reader fails, so that one cannot fail the others."""
@@ -110,14 +109,6 @@ class _Job:
         messages = read(self._session(), java_settings(self._connections.kafka), attempts)
         rows = messages.mapInArrow(task, RESULT_SCHEMA).collect()
         return outcomes([row.asDict() for row in rows], attempts)
-
-    def _session(self) -> SparkSession:
-        if self._spark is None:
-            builder = SparkSession.builder.appName("workorders")
-            for name, value in _SESSION_SETTINGS.items():
-                builder = builder.config(name, value)
-            self._spark = builder.getOrCreate()
-        return self._spark
 
 
 def _settle(connections: Connections, batch: Batch, epoch: int, results: Sequence[Outcome]) -> list[Outcome]:

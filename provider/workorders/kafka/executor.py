@@ -4,9 +4,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from itertools import chain
 
+import orjson
 import pyarrow
+from pyarrow import json
 
 from workorders.core.database import connect
 from workorders.core.exceptions import WorkOrdersError
@@ -23,16 +26,18 @@ RESULT_SCHEMA = (
     "topic string, partition int, created long, rejected long, already_there long, seconds double, error string"
 )
 # The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, that is after its commit.
-_ARROW_SCHEMA = pyarrow.schema(
-    [
-        ("topic", pyarrow.string()),
-        ("partition", pyarrow.int32()),
-        ("created", pyarrow.int64()),
-        ("rejected", pyarrow.int64()),
-        ("already_there", pyarrow.int64()),
-        ("seconds", pyarrow.float64()),
-        ("error", pyarrow.string()),
-    ]
+_AS_RESULT = json.ParseOptions(
+    explicit_schema=pyarrow.schema(
+        [
+            ("topic", pyarrow.string()),
+            ("partition", pyarrow.int32()),
+            ("created", pyarrow.int64()),
+            ("rejected", pyarrow.int64()),
+            ("already_there", pyarrow.int64()),
+            ("seconds", pyarrow.float64()),
+            ("error", pyarrow.string()),
+        ]
+    )
 )
 
 
@@ -112,18 +117,19 @@ def outcomes(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) 
 
 
 def _row(outcome: Outcome) -> pyarrow.RecordBatch:
-    partition = outcome.range.partition
-    return pyarrow.RecordBatch.from_pylist(
-        [
-            {
-                "topic": partition.topic,
-                "partition": partition.partition,
-                "created": outcome.created.created,
-                "rejected": outcome.created.rejected,
-                "already_there": outcome.created.already_there,
-                "seconds": outcome.seconds,
-                "error": outcome.error,
-            }
-        ],
-        schema=_ARROW_SCHEMA,
-    )
+    """Return an outcome as a row of RESULT_SCHEMA.
+
+    By way of Arrow's reader of JSON: to make an array out of Python's objects, pyarrow imports pandas if it is there,
+    which costs each worker more CPU than a small batch.
+    """
+    row = {
+        "topic": outcome.range.partition.topic,
+        "partition": outcome.range.partition.partition,
+        "created": outcome.created.created,
+        "rejected": outcome.created.rejected,
+        "already_there": outcome.created.already_there,
+        "seconds": outcome.seconds,
+        "error": outcome.error,
+    }
+    read: pyarrow.Table = json.read_json(BytesIO(orjson.dumps(row)), parse_options=_AS_RESULT)
+    return read.to_batches()[0]

@@ -15,8 +15,8 @@ from sqlalchemy import text
 
 from local_stack.stack import LocalStack
 from workorders import schema
+from workorders.core.database import SCHEMA
 from workorders.core.exceptions import SchemaError
-from workorders.core.tables import SCHEMA
 
 pytestmark = pytest.mark.integration
 

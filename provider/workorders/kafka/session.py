@@ -1,0 +1,32 @@
+"""The Spark session of the application, begun before all else: nothing here imports more than PySpark needs."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # A second attempt at a task while the first still runs would only be fenced; it costs a read for nothing.
+    "spark.speculation": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Bounds the memory of the executors' Python workers, however large the messages are.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16MB",
+}
+
+
+def open_session() -> SparkSession:
+    """Return the application's session; opening it takes the JVM some seconds."""
+    builder = SparkSession.builder.appName("workorders")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def begin_session() -> Future[SparkSession]:
+    """Open the session in a thread, while the caller imports the rest, asks Postgres, and asks Kafka."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix="spark-session")
+    session = thread.submit(open_session)
+    thread.shutdown(wait=False)
+    return session

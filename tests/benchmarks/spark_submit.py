@@ -10,10 +10,9 @@ from pathlib import Path
 import psutil
 
 from local_stack.stack import CHECKOUT, LocalStack
+from workorders.kafka.spark_settings import DEFAULT_CONF
 
 CORES = 2
-# As `workorders.kafka.airflow.operators.DEFAULT_CONF`, which cannot be imported without starting up Airflow.
-CONF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN"}
 APPLICATION = CHECKOUT / "spark_apps" / "create_work_orders.py"
 _TIMEOUT_SECONDS = 900.0
 
@@ -39,7 +38,7 @@ def submit(
         RuntimeError: the application failed.
     """
     command = ["spark-submit", "--master", f"local[{CORES}]", "--jars", ",".join(map(str, stack.spark_jars))]
-    for name, value in (CONF | dict(conf or {})).items():
+    for name, value in ({**DEFAULT_CONF, **(conf or {})}).items():
         command += ["--conf", f"{name}={value}"]
     environment = {**stack.environment(), "PYTHONPATH": _python_path()}
     output = stack.logs / "spark-submit.log"

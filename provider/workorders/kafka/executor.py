@@ -1,7 +1,9 @@
 """What runs in Spark's Python workers: the messages of one partition become work orders in one transaction."""
 
+import gc
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -62,7 +64,8 @@ class PartitionIngest:
         if first is None:
             return
         attempt = self._attempt(first["topic"][0].as_py(), first["partition"][0].as_py())
-        outcome = self.ingest(attempt, chain([first], record_batches))
+        with _uncollected():
+            outcome = self.ingest(attempt, chain([first], record_batches))
         yield _row(outcome)
 
     def ingest(self, attempt: Attempt, record_batches: Iterator[pyarrow.RecordBatch]) -> Outcome:
@@ -94,9 +97,22 @@ class PartitionIngest:
         )
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep Python's cycle collector out: messages make no cycles, and looking for some is a tenth of the CPU here."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def sentence(range_: OffsetRange, failure: BaseException) -> str:
     """Return a failure as one plain line; our own exceptions say it all, others get the place."""
-    text = " ".join(str(failure).split())
+    # Half a surrogate pair, which some errors quote, cannot travel.
+    text = " ".join(str(failure).encode("utf-8", "backslashreplace").decode().split())
     if isinstance(failure, WorkOrdersError):
         return text
     return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."

@@ -1,3 +1,4 @@
+import gc
 import pickle
 from dataclasses import replace
 
@@ -114,3 +115,12 @@ def test_any_other_failure_is_one_line_with_its_place(failure: Exception) -> Non
     assert text.startswith(f"orders 3 [100, 200): {type(failure).__name__}: ")
     assert text.endswith("; nothing was committed there.")
     assert "\n" not in text
+
+
+def test_a_failure_that_quotes_what_text_cannot_hold_is_answered_all_the_same() -> None:
+    assert sentence(ORDERS, ValueError("odd \ud800")).startswith("orders 3 [100, 200): ValueError: odd \\ud800;")
+
+
+def test_the_cycle_collector_works_again_after_a_partition() -> None:
+    list(INGEST(iter([messages(100)])))
+    assert gc.isenabled()

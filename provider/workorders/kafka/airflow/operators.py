@@ -25,6 +25,7 @@ from workorders.kafka.exceptions import StalledError
 from workorders.kafka.planner import plan_batch
 from workorders.kafka.preparation import prepare
 from workorders.kafka.settings import client_settings
+from workorders.kafka.spark_settings import DEFAULT_CONF
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,14 +34,6 @@ LONGEST_NOTE = 1000
 """Airflow's limit of a note, in characters."""
 BATCH_ID = "{{ params.batch_id }}"
 """Template of the batch that an ingest run is for."""
-
-
-# A cold application's time is the JVM's start. Compiling with C1 alone and collecting with one thread took it from 13
-# to 11 s on two cores; a batch is too short for the other compiler to pay.
-DEFAULT_CONF = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN",
-}
-"""Spark settings of the application; the operator's `conf` wins over them."""
 
 
 def run_id(batch_id: int) -> str:

@@ -55,7 +55,7 @@ ORDER BY topic, partition;
 
 -- name: finish_range
 UPDATE workorders.kafka_ranges
-SET finished_at = now(),
+SET finished_at = clock_timestamp(),
     created = %(created)s,
     rejected = %(rejected)s,
     last_error = NULL

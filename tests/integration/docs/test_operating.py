@@ -10,7 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 from local_stack.postgres import SUPERUSER
 from local_stack.stack import CHECKOUT, LocalStack
-from support.ingesting import attempt, no_proof, partition_of, plan
+from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
 from workorders import schema
 from workorders.core import history, triggers
@@ -66,9 +66,9 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     first = attempt(writer, batch_id)
     ledger.stall(writer, trigger, range_.partition, epoch=first.epoch, error="away", delay_seconds=1)
     writer.commit()
-    assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof).created == 5
+    assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof, same_log).created == 5
     again = replace(attempt(writer, batch_id), replayed=5)
-    assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof).already_there == 5
+    assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof, same_log).already_there == 5
     ledger.lock_commits(writer, trigger.id)
     assert ledger.positions_of_batch(writer, batch_id) == {range_.partition: 5}
     schema.require_newest(url_of(stack, "workorders_writer"))

@@ -9,7 +9,18 @@ import pytest
 
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
-from support.ingesting import Proof, ProveEnd, attempt, everything, no_proof, partition_of, plan, row
+from support.ingesting import (
+    Proof,
+    ProveEnd,
+    ProveSameLog,
+    attempt,
+    everything,
+    no_proof,
+    partition_of,
+    plan,
+    row,
+    same_log,
+)
 from support.work_orders import accepted, accepted_range, positions, rejected, remove
 from workorders.core.database import Connection, connect
 from workorders.core.exceptions import DuplicateItemsError
@@ -54,10 +65,16 @@ def first(connection: Connection, batch_id: int) -> Attempt:
     return attempt(connection, batch_id)
 
 
-def run(stack: LocalStack, made: Attempt, items: Iterable[Item], prove_end: ProveEnd = no_proof) -> Created:
+def run(
+    stack: LocalStack,
+    made: Attempt,
+    items: Iterable[Item],
+    prove_end: ProveEnd = no_proof,
+    prove_same_log: ProveSameLog = same_log,
+) -> Created:
     """Ingest on a connection of its own, as an executor does."""
     with connect(stack.database_url) as own:
-        return ingest(own, made, items, prove_end)
+        return ingest(own, made, items, prove_end, prove_same_log)
 
 
 def assert_refused(

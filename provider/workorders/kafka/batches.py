@@ -176,10 +176,7 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
         },
     ).rowcount
     if finished != 1:
-        raise FencedError(
-            f"Batch {batch_id}: {range_} was finished by another attempt, or superseded by an operator; "
-            f"nothing was committed here."
-        )
+        raise FencedError(f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here.")
 
 
 def begin_attempt(connection: Connection, batch_id: int, epoch: int) -> None:

@@ -10,11 +10,13 @@ _QUERIES = load_queries("workorders.kafka", "sql/at_work.sql")
 
 
 @contextmanager
-def at_work(database_url: str, batch_id: int) -> Iterator[None]:
+def at_work(database_url: str, batch_id: int) -> Iterator[Connection]:
     """Hold the batch's lock while the context lasts; any number of attempts hold it together.
 
     Postgres releases it when the connection ends, however the process ended: a dead attempt holds nothing. Losing the
     connection is no failure of the attempt, which is fenced by its epoch and not by this lock.
+
+    Yields the connection whose transaction holds the lock; nobody needs to use it.
 
     Raises:
         psycopg.Error: the database cannot be reached, or an operator's decision holds the batch for too long.
@@ -24,7 +26,7 @@ def at_work(database_url: str, batch_id: int) -> Iterator[None]:
         # In a transaction and not in the session: a pooler may keep a session alive behind a client that is gone.
         connection.execute(_QUERIES["stay"])
         connection.execute(_QUERIES["hold_attempt"], {"batch_id": batch_id})
-        yield
+        yield connection
 
 
 def nobody_at_work(connection: Connection, batch_id: int) -> bool:

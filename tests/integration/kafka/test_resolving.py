@@ -24,7 +24,7 @@ from workorders.kafka.at_work import at_work
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.decisions import Decision, Kind
 from workorders.kafka.exceptions import DataLostError, DecisionRefusedError, FencedError, TopicRecreatedError
-from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 from workorders.kafka.planner import plan_batch
 from workorders.kafka.resolving import Made, RecordedDecision, Wish, consider, make, recorded
 from workorders.kafka.settings import client_settings
@@ -504,6 +504,35 @@ def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(
     assert planned.batch_id is not None
     trigger_.attempt(planned.batch_id)
     assert kept(connection, name) == {stream(trigger_): [*range(10), *range(15, 20)]}
+
+
+def test_a_decision_and_a_planner_take_turns(
+    connection: Connection,
+    stack: LocalStack,
+    topics: Topics,
+    trigger_: GoingOn,
+    resolve: Callable[..., Made],
+    *,
+    name: str,
+) -> None:
+    """The planner is in its transaction and has read the ledger; its batch must not be planned past the decision."""
+    topics.produce(name, TEN)
+    trigger = found(connection, name)
+    ledger.lock_trigger(connection, trigger)
+    (position,) = ledger.positions(connection, name).values()
+    with ThreadPoolExecutor(1) as pool, connect(stack.database_url, autocommit=True) as watching:
+        decided = pool.submit(resolve, Kind.START_OVER, 0, offset=15)
+        eventually(lambda: waits_for_a_lock(watching), seconds=30, what="a decision that waits for the planner")
+        batches.create(connection, trigger, [OffsetRange(position.partition, position.next_offset, 20)])
+        connection.commit()
+        with pytest.raises(DecisionRefusedError, match="has changed since the decision was considered"):
+            decided.result(60)
+    assert next_offsets(connection, name) == {0: 10}
+
+
+def waits_for_a_lock(connection: Connection) -> bool:
+    query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return connection.execute(query).fetchone() is not None
 
 
 def test_only_partitions_that_call_for_it_are_decided_when_none_is_named(

@@ -126,6 +126,8 @@ def _resume(standing: Standing, offset: int | None) -> Decision:
         raise _refused(standing, "its topic was made again", Kind.ACCEPT_TOPIC)
     log = standing.log
     if log is None:
+        if standing.topic_id_now is not None:
+            raise _refused(standing, "Kafka has its topic, and says nothing of this partition now")
         if standing.held is None:
             raise _refused(standing, "Kafka does not have it any more, and nothing of it is planned")
         _require_none(standing, offset)

@@ -19,6 +19,7 @@ from workorders.kafka import batches, ledger
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.resolving import recorded
 
 pytestmark = pytest.mark.integration
 
@@ -84,5 +85,6 @@ def test_the_reader_may_look_and_change_nothing(stack: LocalStack, granted: None
     with connect(url_of(stack, "workorders_reader"), autocommit=True) as reader:
         assert isinstance(history.registered_triggers(reader), list)
         assert isinstance(ledger.status(reader), list)
+        assert isinstance(recorded(reader), list)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             reader.execute("UPDATE workorders.kafka_ledger SET next_offset = next_offset")

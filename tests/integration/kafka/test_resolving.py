@@ -19,6 +19,7 @@ from support.work_orders import remove
 from workorders.core.database import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.core.triggers import find as find_trigger
+from workorders.core.work_orders import Created
 from workorders.kafka import batches, ledger
 from workorders.kafka.at_work import at_work
 from workorders.kafka.cluster import Cluster, run
@@ -373,6 +374,8 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
     prepared = trigger_.prepare(stalled)
     assert (prepared.attempts, dict(prepared.refusals)) == ((), {})
     assert ledger.positions_of_batch(connection, stalled) == {}
+    with pytest.raises(FencedError), connection.transaction():
+        batches.finish(connection, stalled, part.range, Created(10))
 
 
 def test_a_decision_waits_for_no_attempt_and_overtakes_none(
@@ -443,7 +446,7 @@ def test_an_attempt_from_before_the_decision_is_fenced(
     (attempt,) = trigger_.prepare(planned.batch_id).attempts
     resolve(Kind.START_OVER, 0, offset=10)
     before = everything(connection, found(connection, name))
-    with pytest.raises(FencedError):
+    with pytest.raises(FencedError, match="was fenced by a newer one"):
         trigger_.ingest(attempt)
     assert everything(connection, found(connection, name)) == before
     trigger_.until_idle()

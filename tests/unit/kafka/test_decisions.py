@@ -148,6 +148,7 @@ def test_nobody_goes_back_across_a_cut_where_work_orders_would_be_doubled() -> N
         (Kind.RESUME, FEWER, None, "its topic was made again"),
         (Kind.RESUME, EXPIRED, 1900, "no offset is taken here"),
         (Kind.RESUME, replace(GONE, held=None, batch_id=None), None, "nothing of it is planned"),
+        (Kind.RESUME, replace(GONE, topic_id_now="old"), None, "says nothing of this partition now"),
         (Kind.ACCEPT_TOPIC, HEALTHY, None, "there is no other one to accept"),
         (Kind.ACCEPT_TOPIC, GONE, None, "there is no topic of that name"),
         (Kind.ACCEPT_TOPIC, FEWER, 4, "no offset is taken here"),

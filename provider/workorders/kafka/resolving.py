@@ -17,7 +17,7 @@ from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka import ledger
 from workorders.kafka.at_work import nobody_at_work
 from workorders.kafka.decisions import Decision, Kind, Standing, called_for, decide
-from workorders.kafka.exceptions import DecisionRefusedError
+from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 
 if TYPE_CHECKING:
@@ -119,11 +119,35 @@ def make(
 
     Raises:
         DecisionRefusedError: an attempt is at work, something has changed since, or who or why is blank.
+        DecisionUncertainError: the connection was lost, so that nobody knows whether the decision was made.
         psycopg.Error: the database failed; nothing was changed.
     """
     if not who.strip() or not why.strip():
         raise DecisionRefusedError("A decision needs who made it, and why; nothing was changed.")
     warnings: list[str] = []
+    try:
+        numbers = _make(connection, cluster, decisions, who=who, why=why, group=group, warnings=warnings)
+    except psycopg.OperationalError as error:
+        if not connection.broken:
+            raise
+        raise DecisionUncertainError(
+            f"The connection to the database was lost ({' '.join(str(error).split())}); whether the decision was made, "
+            f"`workorders decisions` knows."
+        ) from error
+    _follow(connection, cluster, decisions, group, warnings)
+    return Made(tuple(zip(numbers, decisions, strict=True)), tuple(warnings))
+
+
+def _make(
+    connection: Connection,
+    cluster: "Cluster",
+    decisions: Sequence[Decision],
+    *,
+    who: str,
+    why: str,
+    group: str,
+    warnings: list[str],
+) -> list[int]:
     with connection.transaction():
         trigger = triggers.find(connection, decisions[0].standing.trigger)
         # No planner may take the partitions meanwhile, and no commit to the group overtake this one.
@@ -132,13 +156,23 @@ def make(
         ledger.lock_commits(connection, trigger.id)
         back = {decision.to: decision.to_offset for decision in decisions if decision.goes_back}
         _commit(cluster, group, back, warnings)
-        numbers = [_record(connection, trigger, decision, who, why) for decision in decisions]
-    forward = {decision.to: decision.to_offset for decision in decisions if _moves_forward(decision)}
-    with connection.transaction():
-        ledger.lock_commits(connection, trigger.id)
-        now = ledger.positions(connection, trigger.name)
-        _commit(cluster, group, {part: now[part].next_offset for part in forward if part in now}, warnings)
-    return Made(tuple(zip(numbers, decisions, strict=True)), tuple(warnings))
+        return [_record(connection, trigger, decision, who, why) for decision in decisions]
+
+
+def _follow(
+    connection: Connection, cluster: "Cluster", decisions: Sequence[Decision], group: str, warnings: list[str]
+) -> None:
+    """Let the group's offsets follow a ledger that went forward, as they do after each batch."""
+    forward = {decision.to for decision in decisions if _moves_forward(decision)}
+    try:
+        with connection.transaction():
+            trigger = triggers.find(connection, decisions[0].standing.trigger)
+            ledger.lock_commits(connection, trigger.id)
+            now = ledger.positions(connection, trigger.name)
+            _commit(cluster, group, {part: now[part].next_offset for part in forward if part in now}, warnings)
+    except psycopg.Error as error:
+        reason = " ".join(str(error).split())
+        warnings.append(f"The decision is made; the consumer group's offsets follow with the next batch ({reason}).")
 
 
 def recorded(

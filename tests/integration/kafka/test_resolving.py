@@ -4,7 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -24,7 +24,13 @@ from workorders.kafka import batches, ledger
 from workorders.kafka.at_work import at_work
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.decisions import Decision, Kind
-from workorders.kafka.exceptions import DataLostError, DecisionRefusedError, FencedError, TopicRecreatedError
+from workorders.kafka.exceptions import (
+    DataLostError,
+    DecisionRefusedError,
+    DecisionUncertainError,
+    FencedError,
+    TopicRecreatedError,
+)
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 from workorders.kafka.planner import plan_batch
 from workorders.kafka.resolving import Made, RecordedDecision, Wish, consider, make, recorded
@@ -481,6 +487,39 @@ def test_a_decision_without_who_or_why_is_refused(
     shown = considered(stack, cluster, Wish(Kind.RESUME, name, name))
     with connect(stack.database_url) as own, pytest.raises(DecisionRefusedError, match="needs who made it, and why"):
         make(own, cluster, shown, who=who, why=why, group="g")
+
+
+class Cutting(Cluster):
+    """A cluster that, when the group's offsets are written, cuts our connection to Postgres."""
+
+    def __init__(self, stack: LocalStack) -> None:
+        super().__init__(client_settings(stack.kafka_settings))
+        self._url = stack.database_url
+        self.pid = 0
+
+    async def commit(self, group: str, positions: Mapping[Partition, int]) -> None:
+        if positions:
+            with connect(self._url, autocommit=True) as own:
+                own.execute("SELECT pg_terminate_backend(%s, 10000)", (self.pid,))
+
+
+@pytest.mark.parametrize(("offset", "made"), [(3, False), (15, True)], ids=["before the commit", "after it"])
+def test_nobody_is_told_that_nothing_was_changed_when_that_is_not_known(
+    connection: Connection, stack: LocalStack, topics: Topics, trigger_: GoingOn, *, name: str, offset: int, made: bool
+) -> None:
+    topics.produce(name, TEN)
+    cluster = Cutting(stack)
+    with connect(stack.database_url) as own:
+        cluster.pid = own.info.backend_pid
+        shown = consider(own, cluster, Wish(Kind.START_OVER, name, name, (0,), offset))
+        if made:
+            (warning,) = make(own, cluster, shown, who="ada", why="a test", group="g").warnings
+            assert warning.startswith("The decision is made; the consumer group's offsets follow with the next batch (")
+        else:
+            with pytest.raises(DecisionUncertainError, match="whether the decision was made, `workorders decisions`"):
+                make(own, cluster, shown, who="ada", why="a test", group="g")
+    assert len(recorded(connection, name)) == made
+    assert next_offsets(connection, name) == {0: offset if made else 10}
 
 
 def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(

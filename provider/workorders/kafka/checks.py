@@ -32,9 +32,11 @@ def require_same_log(trigger: str, range_: OffsetRange, log: PartitionOffsets | 
             f"now; {_untouched(trigger, range_, Kind.ACCEPT_TOPIC)}."
         )
     if log.high_watermark < range_.end:
+        gone = f"[{log.high_watermark}, {range_.end})"
+        unread = f", and offsets {gone} are gone unread" if log.high_watermark >= range_.start else ""
         raise DataLostError(
-            f"{range_}: the log ends at offset {log.high_watermark}, so it was cut short since the batch was planned; "
-            f"{_untouched(trigger, range_, Kind.RESUME)}."
+            f"{range_}: the log ends at offset {log.high_watermark}, so it was cut short since the batch was planned"
+            f"{unread}; {_untouched(trigger, range_, Kind.RESUME)}."
         )
 
 

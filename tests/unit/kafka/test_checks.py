@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from workorders.kafka.batches import BatchRange
-from workorders.kafka.checks import begin_of_reading, examine
+from workorders.kafka.checks import begin_of_reading, examine, require_same_log
 from workorders.kafka.exceptions import DataLostError, RangeError, TopicRecreatedError
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 
@@ -34,6 +34,31 @@ def test_what_retention_deleted_unread_is_named(log_start: int, gone: str) -> No
 def test_a_log_that_was_cut_short_is_named_with_its_end() -> None:
     with pytest.raises(DataLostError, match=r"^orders 0 \[100, 200\): the log ends at offset 199, so it was cut short"):
         begin_of_reading("shop", PLANNED, PartitionOffsets(ORDERS, 0, 150, 199))
+
+
+@pytest.mark.parametrize(
+    ("end", "gone"), [(150, ", and offsets [150, 200) are gone unread;"), (99, "planned; nothing")]
+)
+def test_what_a_cut_took_unread_is_named(end: int, gone: str) -> None:
+    with pytest.raises(DataLostError) as raised:
+        begin_of_reading("shop", PLANNED, PartitionOffsets(ORDERS, 0, end, end))
+    assert gone in str(raised.value)
+    assert "by `workorders resolve resume shop orders --partition 0`." in str(raised.value)
+
+
+@pytest.mark.parametrize("end", [199, 99])
+def test_a_replay_is_not_read_from_a_log_that_ends_before_it(end: int) -> None:
+    with pytest.raises(DataLostError, match="was cut short"):
+        begin_of_reading("shop", FINISHED, PartitionOffsets(ORDERS, 0, end, end))
+
+
+def test_a_replay_from_before_a_cut_that_was_accepted_reads_nothing() -> None:
+    assert begin_of_reading("shop", replace(FINISHED, cut_since=True), HEALTHY) == 200
+
+
+@pytest.mark.parametrize("log_start", [0, 150, 900])
+def test_what_is_deleted_after_it_was_read_is_no_loss(log_start: int) -> None:
+    require_same_log("shop", PLANNED.range, PartitionOffsets(ORDERS, log_start, 1000, 1000))
 
 
 def test_an_open_transaction_inside_the_log_is_no_cut() -> None:

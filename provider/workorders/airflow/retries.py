@@ -14,13 +14,20 @@ ENDLESS_RETRIES = 1_000_000_000
 """More than 1,900 years of tries; twice as much would overflow Airflow's 32-bit column when a task is cleared."""
 
 
+def tries_since_clear(try_number: int, max_tries: int) -> int:
+    """Return the number of this try, counted from the last clear, or from the first when there was none.
+
+    Airflow's try number keeps growing over clears, and its `max_tries` with it: their difference does not.
+    """
+    return try_number - max(max_tries - ENDLESS_RETRIES, 0)
+
+
 def next_try_seconds(try_number: int, max_tries: int) -> int:
     """Return the wait after this try failed, in seconds.
 
-    Airflow's try number keeps growing over clears, and its `max_tries` with it: their difference counts the failures
-    since the last clear. Airflow's own exponential back-off does not do that, and adds a random part.
+    Airflow's own exponential back-off does not count anew after a clear, and adds a random part.
     """
-    return delay_seconds(try_number - max(max_tries - ENDLESS_RETRIES, 0))
+    return delay_seconds(tries_since_clear(try_number, max_tries))
 
 
 class EndlessRetries(RetryPolicy):

@@ -52,7 +52,8 @@ def list_(
     """List batches, newest first.
 
     A batch is `planned`, then `handed over` when its ingest run exists, and `finished` when every message of its ranges
-    has a work order. Created and rejected count what the first ingest made; a replay does not change them.
+    has a work order, but for ranges that an operator's decision superseded. Created and rejected count what the first
+    ingest made; a replay does not change them.
 
     \b
     Examples:
@@ -119,12 +120,14 @@ def _word(*, finished: bool, handed_over: bool) -> str:
 
 
 def _batch_word(batch: Batch) -> str:
-    return _word(finished=all(part.finished for part in batch.ranges), handed_over=batch.handed_over_at is not None)
+    return _word(finished=not batch.unfinished, handed_over=batch.handed_over_at is not None)
 
 
 def _range_word(part: BatchRange, held: PartitionStatus | None) -> str:
     if part.finished:
         return "finished"
+    if part.superseded:
+        return "superseded"
     return "stalled" if held is not None and held.status == "stalled" else "waiting"
 
 
@@ -157,6 +160,8 @@ def _print(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> None:
     for row in held.values():
         if row.status == "stalled":
             print(safe(_stall(row)))
+    for sentence in batch.supersessions:
+        print(safe(sentence))
 
 
 def _stall(row: PartitionStatus) -> str:
@@ -196,6 +201,8 @@ def _json(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> dict[st
                 "finished_at": part.finished_at,
                 "created": part.created,
                 "rejected": part.rejected,
+                "already_there": part.already_there if part.finished else None,
+                "superseded_by": part.superseded_by,
                 "attempts": row.attempts if row else None,
                 "next_try": row.next_attempt_at if row else None,
                 "last_error": row.last_error if row else None,

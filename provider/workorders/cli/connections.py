@@ -52,15 +52,25 @@ def database_url(given: str | None) -> str:
 
 
 def connect(given: str | None) -> Connection:
-    """Open a connection that cannot write, for everything but an upgrade only looks.
+    """Open a connection that cannot write, for most commands only look.
 
     Raises:
         ConfigurationError: nothing says where the database is.
         psycopg.OperationalError: the database cannot be reached.
     """
-    connection = database.connect(database_url(given), application_name="workorders cli")
+    connection = connect_to_write(given)
     connection.read_only = True
     return connection
+
+
+def connect_to_write(given: str | None) -> Connection:
+    """Open a connection for a command that changes something.
+
+    Raises:
+        ConfigurationError: nothing says where the database is.
+        psycopg.OperationalError: the database cannot be reached.
+    """
+    return database.connect(database_url(given), application_name="workorders cli")
 
 
 def kafka_settings(connection_id: str) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ import psycopg
 import typer
 
 import workorders
-from workorders.cli import batches, db, status, triggers, work_orders
+from workorders.cli import batches, db, resolve, status, triggers, work_orders
 from workorders.cli.output import safe
 from workorders.core.exceptions import WorkOrdersError
 
@@ -23,6 +23,8 @@ app.add_typer(triggers.app, name="triggers", short_help="Show triggers, check th
 app.command("status")(status.status)
 app.add_typer(work_orders.app, name="work-orders")
 app.add_typer(batches.app, name="batches")
+app.add_typer(resolve.app, name="resolve")
+app.command("decisions")(resolve.decisions)
 
 
 def _version(wanted: bool) -> None:
@@ -45,6 +47,8 @@ def about(
     What was rejected today, and why?    workorders work-orders list --state rejected --since 24h
     Show me one of them:                 workorders work-orders show ID
     What did a batch do?                 workorders batches show 17
+    How does a stalled partition go on?  workorders resolve resume orders orders --dry-run --why "..."
+    Who decided that, and why?           workorders decisions
 
     The database is the one of --database, or of WORKORDERS_DATABASE_URL, or of Airflow's connection workorders_db.
     Kafka is the one of WORKORDERS_KAFKA (a JSON object of librdkafka settings), or of the trigger's Airflow connection.

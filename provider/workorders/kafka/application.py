@@ -12,6 +12,7 @@ from workorders.core.database import connect
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.work_orders import Created
 from workorders.kafka import batches, ledger, stalls
+from workorders.kafka.at_work import at_work
 from workorders.kafka.attempt import Attempt, Outcome
 from workorders.kafka.batches import Batch, BatchRange
 from workorders.kafka.connections import Connections
@@ -40,10 +41,13 @@ def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_
     given = parser.parse_args(arguments)
     try:
         connections = Connections.from_environment()
-        results = ingest_batch(connections, given.batch, given.epoch, session)
+        with at_work(connections.database_url, given.batch):
+            results, superseded = ingest_batch(connections, given.batch, given.epoch, session)
     except (WorkOrdersError, psycopg.Error) as error:
         print(f"Batch {given.batch}: {' '.join(str(error).split())}", flush=True)  # noqa: T201 - the task's log is this process's output
         return 1
+    for sentence_ in superseded:
+        print(sentence_, flush=True)  # noqa: T201
     print(table(results), flush=True)  # noqa: T201
     errors = [result.error for result in results if result.error is not None]
     for reason in errors:
@@ -53,10 +57,13 @@ def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_
 
 def ingest_batch(
     connections: Connections, batch_id: int, epoch: int | None, session: OpenSession = open_session
-) -> list[Outcome]:
-    """Make one attempt at a batch and return what became of each of its ranges.
+) -> tuple[list[Outcome], tuple[str, ...]]:
+    """Make one attempt at a batch.
 
     A range that fails is written down in the ledger with its reason; the others are committed all the same.
+
+    Returns:
+        What became of each range that the attempt took, and a sentence for each that an operator had put aside.
 
     Raises:
         UnknownBatchError: there is no such batch.
@@ -71,7 +78,7 @@ def ingest_batch(
         Outcome(range_, Created(), 0.0, sentence(range_, refusal)) for range_, refusal in prepared.refusals.items()
     ]
     results += _Job(connections, batch, session).ingest(prepared.attempts)
-    return _settle(connections, batch, attempt_epoch, results)
+    return _settle(connections, batch, attempt_epoch, results), batch.supersessions
 
 
 class _Job:
@@ -132,7 +139,8 @@ def _believe(result: Outcome, finished: BatchRange | None) -> Outcome:
     """
     if result.error is None or finished is None:
         return result
-    return Outcome(result.range, Created(finished.created or 0, finished.rejected or 0), result.seconds)
+    counts = Created(finished.created or 0, finished.rejected or 0, finished.already_there)
+    return Outcome(result.range, counts, result.seconds)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,9 @@ class Attempt:
     read_from: int
     """Where reading begins: the range's start, or behind it where a replay finds that Kafka deleted the beginning."""
     replayed: int | None = None
-    """How many work orders the first ingest made; None for a range that was never ingested."""
+    """How many messages the first ingest found; None for a range that was never ingested."""
+    generation: int = 0
+    """Which log of the topic the offsets belong to; see `ledger.stream_name`."""
 
     @property
     def is_replay(self) -> bool:

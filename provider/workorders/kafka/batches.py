@@ -29,11 +29,34 @@ class BatchRange:
     """Rejected work orders that the first ingest made; None while unfinished."""
     last_error: str | None = None
     """Why the newest attempt at it failed, one plain sentence; None when it did not."""
+    already_there: int = 0
+    """Messages that had a work order before the first ingest, as after an operator went back."""
+    superseded_by: int | None = None
+    """Number of the operator's decision that put the range aside; None when none did."""
+    generation: int = 0
+    """Which log of the topic the offsets belong to; see `ledger.stream_name`."""
+    cut_since: bool | None = False
+    """Whether the log was cut short since, so that these offsets may mean other messages now."""
 
     @property
     def finished(self) -> bool:
         """Whether the range's messages all have their work orders, so that a further ingest is a replay."""
         return self.finished_at is not None
+
+    @property
+    def superseded(self) -> bool:
+        """Whether an operator's decision put the range aside: nobody ingests it any more."""
+        return self.superseded_by is not None
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the range still waits to be ingested."""
+        return not self.finished and not self.superseded
+
+    @property
+    def messages(self) -> int | None:
+        """How many messages the first ingest found; None while it is not finished."""
+        return (self.created or 0) + (self.rejected or 0) + self.already_there if self.finished else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +75,26 @@ class Batch:
     def label(self) -> str:
         """Return the ranges in words, which is the note that people see: `orders 0 [100, 2100), orders 1 [7, 9)`."""
         return ", ".join(str(part.range) for part in self.ranges)
+
+    @property
+    def unfinished(self) -> tuple[BatchRange, ...]:
+        """Return the ranges that still wait to be ingested."""
+        return tuple(part for part in self.ranges if part.unfinished)
+
+    @property
+    def finished(self) -> tuple[BatchRange, ...]:
+        """Return the ranges whose messages all have their work orders."""
+        return tuple(part for part in self.ranges if part.finished)
+
+    @property
+    def supersessions(self) -> tuple[str, ...]:
+        """One sentence for each range that an operator's decision put aside."""
+        return tuple(
+            f"{part.range} was superseded by decision {part.superseded_by} and is not ingested; "
+            f"`workorders decisions` shows who decided and why."
+            for part in self.ranges
+            if part.superseded
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +162,7 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
     """Write down that a range is ingested, once.
 
     Raises:
-        FencedError: somebody finished it before; the caller must roll back.
+        FencedError: somebody finished it before, or put it aside; the caller must roll back.
     """
     finished = connection.execute(
         _QUERIES["finish_range"],
@@ -129,6 +172,7 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
             "partition": range_.partition.partition,
             "created": created.created,
             "rejected": created.rejected,
+            "already_there": created.already_there,
         },
     ).rowcount
     if finished != 1:
@@ -183,6 +227,15 @@ def summaries(
     """Return batches, newest first; `before` is the number to go on from."""
     with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
         return cursor.execute(_QUERIES["batches"], {"trigger": trigger, "before": before, "limit": limit}).fetchall()
+
+
+def has_work_orders(connection: Connection, trigger: Trigger, stream: str, range_: OffsetRange) -> bool:
+    """Return whether any message of a range has a work order already."""
+    row = connection.execute(
+        _QUERIES["any_in_range"],
+        {"trigger_id": trigger.id, "stream": stream, "start_offset": range_.start, "end_offset": range_.end},
+    ).fetchone()
+    return bool(row and row[0])
 
 
 def count_work_orders(connection: Connection, trigger: Trigger, stream: str, start: int, end: int) -> int:

@@ -47,6 +47,14 @@ class TopicRecreatedError(RangeError):
     """The topic was deleted and made again: its offsets mean other messages now."""
 
 
+class DecisionRefusedError(WorkOrdersError):
+    """An operator's decision does not fit, or cannot be made now; nothing was changed."""
+
+
+class DecisionUncertainError(WorkOrdersError):
+    """The database went away while a decision was committed: it was made, or it was not."""
+
+
 class IncompleteReadError(RangeError):
     """The reader ended before the end of the range."""
 

@@ -23,6 +23,7 @@ from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.range_end import prove_end
 from workorders.kafka.record import RecordMapping
+from workorders.kafka.same_log import prove_same_log
 
 RESULT_SCHEMA = (
     "topic string, partition int, created long, rejected long, already_there long, seconds double, error string"
@@ -79,13 +80,14 @@ class PartitionIngest:
                     attempt,
                     self._items(attempt, record_batches),
                     partial(prove_end, self.kafka_settings, attempt.range),
+                    partial(prove_same_log, self.kafka_settings, attempt.trigger.name, attempt.range),
                 )
         except Exception as failure:  # noqa: BLE001 - whatever it is, it concerns this partition alone and is reported
             error = sentence(attempt.range, failure)
         return Outcome(attempt.range, created, time.monotonic() - begun, error)
 
     def _items(self, attempt: Attempt, record_batches: Iterator[pyarrow.RecordBatch]) -> Iterator[Item]:
-        stream = stream_name(attempt.range.partition)
+        stream = stream_name(attempt.range.partition, attempt.generation)
         for batch in record_batches:
             yield from self.mapping.items(batch, stream)
 

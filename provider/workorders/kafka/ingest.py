@@ -16,6 +16,7 @@ from workorders.kafka.exceptions import (
 )
 
 ProveEnd = Callable[[int], None]
+ProveSameLog = Callable[[], None]
 
 
 class _Watch:
@@ -47,7 +48,9 @@ class _Watch:
         return self.bytes / self.messages if self.messages else None
 
 
-def ingest(connection: Connection, attempt: Attempt, items: Iterable[Item], prove_end: ProveEnd) -> Created:
+def ingest(
+    connection: Connection, attempt: Attempt, items: Iterable[Item], prove_end: ProveEnd, prove_same_log: ProveSameLog
+) -> Created:
     """Create the work orders of one range, exactly once, and commit.
 
     Args:
@@ -56,6 +59,9 @@ def ingest(connection: Connection, attempt: Attempt, items: Iterable[Item], prov
         items: the range's visible messages, in the order of their offsets.
         prove_end: called with the offset behind the last item when that is not the range's end. It returns when a
             `read_committed` reader finds nothing between there and the end, and raises otherwise.
+        prove_same_log: called after all that was read, before the commit. It returns when the topic still is the one
+            that the range was planned of, with its log as long as then, and raises otherwise: the reader itself does
+            not notice a topic that is made again under it.
 
     Returns:
         The counts of this attempt.
@@ -66,23 +72,38 @@ def ingest(connection: Connection, attempt: Attempt, items: Iterable[Item], prov
             itself: then the ledger tells.
     """
     if attempt.is_replay:
-        return _replay(connection, attempt, items, prove_end)
+        return _replay(connection, attempt, items, prove_end, prove_same_log)
     watch = _Watch(attempt, items)
     with connection.transaction():
         _require_turn(connection, attempt)
-        created = create_for(connection, attempt.trigger, watch, fresh=True)
+        created = create_for(connection, attempt.trigger, watch, fresh=_is_new(connection, attempt))
         _require_whole(watch, attempt, prove_end)
+        prove_same_log()
         ledger.move(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)
         batches.finish(connection, attempt.batch_id, attempt.range, created)
     return created
 
 
-def _replay(connection: Connection, attempt: Attempt, items: Iterable[Item], prove_end: ProveEnd) -> Created:
+def _is_new(connection: Connection, attempt: Attempt) -> bool:
+    """Whether no message of the range has a work order: it may have, when the ledger was set back.
+
+    An operator does that by starting over, or by restoring an older ledger beside newer work orders. Nobody else
+    writes here while the ledger's row is locked but a replay, and the unique key stands between the two.
+    """
+    stream = ledger.stream_name(attempt.range.partition, attempt.generation)
+    return not batches.has_work_orders(connection, attempt.trigger, stream, attempt.range)
+
+
+def _replay(
+    connection: Connection, attempt: Attempt, items: Iterable[Item], prove_end: ProveEnd, prove_same_log: ProveSameLog
+) -> Created:
     """Insert what is missing and move nothing, for the ledger is past this range already."""
     watch = _Watch(attempt, items)
     with connection.transaction():
         created = create_for(connection, attempt.trigger, watch, fresh=False)
         _require_whole(watch, attempt, prove_end)
+        if attempt.read_from < attempt.range.end:
+            prove_same_log()
         missing = _missing_after_replay(connection, attempt)
     if missing > 0:
         range_ = attempt.range
@@ -95,7 +116,7 @@ def _replay(connection: Connection, attempt: Attempt, items: Iterable[Item], pro
 
 def _missing_after_replay(connection: Connection, attempt: Attempt) -> int:
     range_ = attempt.range
-    stream = ledger.stream_name(range_.partition)
+    stream = ledger.stream_name(range_.partition, attempt.generation)
     there = batches.count_work_orders(connection, attempt.trigger, stream, range_.start, range_.end)
     return (attempt.replayed or 0) - there
 

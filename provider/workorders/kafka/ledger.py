@@ -46,9 +46,14 @@ class PartitionStatus:
     batch_end: int | None
 
 
-def stream_name(partition: Partition) -> str:
-    """Return the core's name of a partition; the topic id is in it, for a recreated topic holds other events."""
-    return f"{partition.topic}/{partition.partition}@{partition.topic_id}"
+def stream_name(partition: Partition, generation: int = 0) -> str:
+    """Return the core's name of a partition; the topic id is in it, for a recreated topic holds other events.
+
+    So does a log that was cut short and written on: its offsets come a second time, under the same topic id. The
+    generation is the number of the decision since which they do, and 0 for a log that was never cut.
+    """
+    name = f"{partition.topic}/{partition.partition}@{partition.topic_id}"
+    return f"{name}~{generation}" if generation else name
 
 
 def lock_trigger(connection: Connection, trigger: Trigger) -> None:

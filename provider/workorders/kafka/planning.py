@@ -1,7 +1,7 @@
 """Decides which offsets the next batch takes: pure functions, no clock, no I/O."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
@@ -80,7 +80,10 @@ def plan(
         One range a partition, sorted by partition; empty when there is nothing to do.
     """
     known = {(position.partition.topic, position.partition.partition): position for position in ledger.values()}
-    wanted: list[OffsetRange] = []
+    wanted = [
+        OffsetRange(position.partition, position.next_offset, position.next_offset + 1)
+        for position in vanished([log.partition for log in offsets], ledger)
+    ]
     for log in offsets:
         position = known.get((log.partition.topic, log.partition.partition))
         if position is not None and not position.busy:
@@ -88,6 +91,23 @@ def plan(
             if end > position.next_offset:
                 wanted.append(OffsetRange(position.partition, position.next_offset, end))
     return _share(wanted, ledger, limits)
+
+
+def vanished(partitions: Iterable[Partition], ledger: Mapping[Partition, Position]) -> list[Position]:
+    """Return the free positions whose partition is gone, for its topic was made again with fewer of them.
+
+    A topic that is not there at all says nothing: it may come back, or the trigger does not read it any more.
+    """
+    there = list(partitions)
+    places = {(partition.topic, partition.partition) for partition in there}
+    ids = {partition.topic: partition.topic_id for partition in there}
+    return [
+        position
+        for position in ledger.values()
+        if not position.busy
+        and (position.partition.topic, position.partition.partition) not in places
+        and ids.get(position.partition.topic, position.partition.topic_id) != position.partition.topic_id
+    ]
 
 
 def _end(log: PartitionOffsets, position: Position) -> int:

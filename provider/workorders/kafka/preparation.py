@@ -27,7 +27,7 @@ def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
     """Hold the batch against what Kafka has now.
 
     An attempt takes the ranges that are not ingested yet: a try after a partial failure reads nothing twice. When all
-    are ingested, it is a replay and takes them all.
+    are ingested, it is a replay and takes them all. What an operator's decision put aside is never taken.
 
     Args:
         kafka: librdkafka settings.
@@ -38,8 +38,10 @@ def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused us.
     """
-    parts = [part for part in batch.ranges if not part.finished] or batch.ranges
-    begins, errors = examine(parts, run(_logs(Cluster(client_settings(kafka)), batch)))
+    parts = batch.unfinished or batch.finished
+    if not parts:
+        return Preparation((), {})
+    begins, errors = examine(batch.trigger.name, parts, run(_logs(Cluster(client_settings(kafka)), batch)))
     attempts = tuple(
         Attempt(
             batch_id=batch.id,
@@ -47,7 +49,8 @@ def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
             range=part.range,
             epoch=epoch,
             read_from=begins[part.range.partition],
-            replayed=(part.created or 0) + (part.rejected or 0) if part.finished else None,
+            replayed=part.messages,
+            generation=part.generation,
         )
         for part in parts
         if part.range.partition in begins

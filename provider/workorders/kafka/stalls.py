@@ -39,5 +39,5 @@ def sentences(connection: Connection, batch_id: int) -> list[str]:
     return [
         part.last_error or f"{part.range}: the attempt ended before it said why; nothing was committed there."
         for part in batches.load(connection, batch_id).ranges
-        if part.last_error or not part.finished
+        if not part.superseded and (part.last_error or not part.finished)
     ]

@@ -37,6 +37,8 @@ kafka_ledger = Table(
     Column("next_attempt_at", DateTime(timezone=True)),
     Column("last_error", Text),
     Column("mean_message_bytes", Float),
+    # Number of the decision since which offsets of the same topic mean other messages; 0 until a log was cut short.
+    Column("generation", BigInteger, nullable=False, server_default=text("0")),
     CheckConstraint("next_offset >= start_offset AND start_offset >= 0", name="offsets"),
     CheckConstraint("status IN ('active', 'stalled')", name="status"),
 )
@@ -49,6 +51,33 @@ kafka_batches = Table(
     Column("planned_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("handed_over_at", DateTime(timezone=True)),
     Column("epoch", BigInteger, nullable=False, server_default=text("0")),
+    Index(None, "trigger_id", "id"),
+)
+
+# What operators decided where Kafka lost data. Rows are only added.
+kafka_decisions = Table(
+    "kafka_decisions",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("decided_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+    Column("who", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("trigger_id", Integer, ForeignKey(triggers.c.id), nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("partition", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("from_topic_id", Text, nullable=False),
+    Column("from_offset", BigInteger, nullable=False),
+    Column("to_topic_id", Text, nullable=False),
+    Column("to_offset", BigInteger, nullable=False),
+    Column("lost_start", BigInteger),
+    Column("lost_end", BigInteger),
+    Column("superseded_batch_id", BigInteger, ForeignKey(kafka_batches.c.id)),
+    Column("epoch", BigInteger, nullable=False),
+    CheckConstraint("kind IN ('resume', 'accept-topic', 'start-over')", name="kind"),
+    CheckConstraint("from_offset >= 0 AND to_offset >= 0", name="offsets"),
+    CheckConstraint("(lost_start IS NULL) = (lost_end IS NULL) AND lost_start < lost_end", name="lost"),
+    CheckConstraint("btrim(who) <> '' AND btrim(why) <> ''", name="reason"),
     Index(None, "trigger_id", "id"),
 )
 
@@ -67,10 +96,14 @@ kafka_ranges = Table(
     Column("created", BigInteger),
     Column("rejected", BigInteger),
     Column("last_error", Text),
+    Column("generation", BigInteger, nullable=False, server_default=text("0")),
+    Column("already_there", BigInteger, nullable=False, server_default=text("0")),
+    Column("superseded_by", BigInteger, ForeignKey(kafka_decisions.c.id)),
     CheckConstraint("start_offset >= 0 AND start_offset < end_offset", name="offsets"),
     CheckConstraint(
         "(finished_at IS NULL) = (created IS NULL) AND (finished_at IS NULL) = (rejected IS NULL)", name="finished"
     ),
+    CheckConstraint("superseded_by IS NULL OR finished_at IS NULL", name="superseded"),
     # A partition belongs to at most one unfinished batch: isolation and order rest on this one index.
     Index(
         "kafka_ranges_unfinished_idx",
@@ -78,6 +111,6 @@ kafka_ranges = Table(
         "topic",
         "partition",
         unique=True,
-        postgresql_where=text("finished_at IS NULL"),
+        postgresql_where=text("finished_at IS NULL AND superseded_by IS NULL"),
     ),
 )

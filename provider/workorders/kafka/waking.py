@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from workorders.kafka.partitions import Partition
-from workorders.kafka.planning import Position, allowed_by_rate
+from workorders.kafka.planning import Position, allowed_by_rate, vanished
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,7 @@ def backlog(
             contradictions.append(partition)
         else:
             offsets += max(end - position.next_offset, 0)
+    contradictions += [position.partition for position in vanished(ends, ledger)]
     return Backlog(offsets, tuple(new), tuple(contradictions))
 
 

@@ -10,7 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 from local_stack.postgres import SUPERUSER
 from local_stack.stack import CHECKOUT, LocalStack
-from support.ingesting import attempt, no_proof, partition_of, plan
+from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
 from workorders import schema
 from workorders.core import history, triggers
@@ -19,6 +19,7 @@ from workorders.kafka import batches, ledger
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.resolving import recorded
 
 pytestmark = pytest.mark.integration
 
@@ -66,9 +67,9 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     first = attempt(writer, batch_id)
     ledger.stall(writer, trigger, range_.partition, epoch=first.epoch, error="away", delay_seconds=1)
     writer.commit()
-    assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof).created == 5
+    assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof, same_log).created == 5
     again = replace(attempt(writer, batch_id), replayed=5)
-    assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof).already_there == 5
+    assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof, same_log).already_there == 5
     ledger.lock_commits(writer, trigger.id)
     assert ledger.positions_of_batch(writer, batch_id) == {range_.partition: 5}
     schema.require_newest(url_of(stack, "workorders_writer"))
@@ -84,5 +85,6 @@ def test_the_reader_may_look_and_change_nothing(stack: LocalStack, granted: None
     with connect(url_of(stack, "workorders_reader"), autocommit=True) as reader:
         assert isinstance(history.registered_triggers(reader), list)
         assert isinstance(ledger.status(reader), list)
+        assert isinstance(recorded(reader), list)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             reader.execute("UPDATE workorders.kafka_ledger SET next_offset = next_offset")

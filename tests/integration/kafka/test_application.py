@@ -9,16 +9,20 @@ import pytest
 
 from local_stack.stack import CHECKOUT, LocalStack
 from support.definitions import define
+from support.going_on import GoingOn, kept
 from support.ingesting import everything, row
 from support.topics import Topics
-from support.work_orders import positions
+from support.work_orders import positions, remove
 from workorders.core.database import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka import batches, ledger
+from workorders.kafka.application import main
 from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.decisions import Kind
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.planner import Plan, plan_batch
+from workorders.kafka.resolving import Wish, consider, make
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -200,3 +204,83 @@ def test_a_stream_that_the_jvm_cuts_off_commits_nothing_of_its_partition_and_all
     assert last.startswith(str(broken))
     assert last.endswith("nothing was committed there.")
     assert row(connection, planned.trigger, 0).last_error == last
+
+
+def test_after_each_kind_of_decision_the_trigger_goes_on_and_every_message_has_one_work_order(
+    stack: LocalStack,
+    connection: Connection,
+    topics: Topics,
+    cluster: Cluster,
+    submit: Submit,
+    *,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Four topics of one trigger: retention ate messages, made again, cut short, and one that starts over."""
+    expired, recreated, cut, repeated = (f"{name}-{what}" for what in ("expired", "recreated", "cut", "repeated"))
+    for topic in (expired, recreated, cut, repeated):
+        topics.create(topic)
+        topics.produce(topic, [b"{}"] * 10)
+    trigger = GoingOn(stack, name, topics=[expired, recreated, cut, repeated])
+    first = trigger.plan()
+    assert submit(batch_of(first)).returncode == 0
+    before = kept(connection, name)
+    assert [len(found) for found in before.values()] == [10] * 4
+
+    topics.produce(expired, [b"{}"] * 10)
+    topics.delete_before(expired, 15)
+    trigger.recreated(lambda: topics.delete(recreated), lambda: topics.create(recreated))
+    topics.produce(recreated, [b"{}"] * 25)
+    # As after a broker lost the end of its log: what was ingested is longer than what is left.
+    connection.execute(
+        "UPDATE workorders.kafka_ledger SET next_offset = 14 WHERE trigger_id = %s AND topic = %s",
+        (first.trigger.id, cut),
+    )
+    remove(connection, first.trigger, [3])
+    connection.commit()
+    stalled = trigger.stalled_batch()
+    numbers = [
+        decided(stack, cluster, Wish(Kind.RESUME, name, expired)),
+        decided(stack, cluster, Wish(Kind.ACCEPT_TOPIC, name, recreated)),
+        decided(stack, cluster, Wish(Kind.RESUME, name, cut)),
+        decided(stack, cluster, Wish(Kind.START_OVER, name, repeated, (0,), 2)),
+    ]
+
+    for variable, value in stack.environment().items():
+        monkeypatch.setenv(variable, value)
+    capsys.readouterr()
+    assert main(["--batch", str(stalled)]) == 0
+    said = capsys.readouterr().out
+    assert [f"was superseded by decision {number} " in said for number in numbers] == [True, True, True, False]
+
+    topics.produce(cut, [b"{}"] * 3)
+    done = submit(batch_of(trigger.plan()))
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {line[0]: line[1:] for line in table_of(done)} == {
+        f"{expired} 0": ["[15, 20)", "5", "0", "0", "done"],
+        f"{recreated} 0": ["[0, 25)", "25", "0", "0", "done"],
+        f"{cut} 0": ["[10, 13)", "3", "0", "0", "done"],
+        f"{repeated} 0": ["[2, 10)", "1", "0", "7", "done"],
+    }
+    assert trigger.plan().batch_id is None
+    after = kept(connection, name)
+    whole, without_three = list(range(10)), [0, 1, 2, *range(4, 10)]
+    old = {stream.split("/")[0]: after.pop(stream) for stream in before}
+    assert old == {
+        expired: [*without_three, *range(15, 20)],
+        recreated: without_three,
+        cut: without_three,
+        repeated: whole,
+    }
+    new = {(stream.split("/")[0], stream.endswith(f"~{numbers[2]}")): found for stream, found in after.items()}
+    assert new == {(recreated, False): list(range(25)), (cut, True): [10, 11, 12]}
+
+
+def decided(stack: LocalStack, cluster: Cluster, wish: Wish) -> int:
+    """Make a decision on one partition, and return its number."""
+    with connect(stack.database_url) as own:
+        considered = consider(own, cluster, wish)
+        made = make(own, cluster, considered, who="ada", why="a test", group=f"workorders-{wish.trigger}")
+    ((number, _),) = made.decisions
+    return number

@@ -4,12 +4,24 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier, Event
+from typing import NoReturn
 
 import pytest
 
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
-from support.ingesting import Proof, ProveEnd, attempt, everything, no_proof, partition_of, plan, row
+from support.ingesting import (
+    Proof,
+    ProveEnd,
+    ProveSameLog,
+    attempt,
+    everything,
+    no_proof,
+    partition_of,
+    plan,
+    row,
+    same_log,
+)
 from support.work_orders import accepted, accepted_range, positions, rejected, remove
 from workorders.core.database import Connection, connect
 from workorders.core.exceptions import DuplicateItemsError
@@ -54,10 +66,16 @@ def first(connection: Connection, batch_id: int) -> Attempt:
     return attempt(connection, batch_id)
 
 
-def run(stack: LocalStack, made: Attempt, items: Iterable[Item], prove_end: ProveEnd = no_proof) -> Created:
+def run(
+    stack: LocalStack,
+    made: Attempt,
+    items: Iterable[Item],
+    prove_end: ProveEnd = no_proof,
+    prove_same_log: ProveSameLog = same_log,
+) -> Created:
     """Ingest on a connection of its own, as an executor does."""
     with connect(stack.database_url) as own:
-        return ingest(own, made, items, prove_end)
+        return ingest(own, made, items, prove_end, prove_same_log)
 
 
 def assert_refused(
@@ -261,12 +279,60 @@ def test_a_range_of_another_batch_that_is_finished_already_is_fenced(
     assert "was finished by another attempt; nothing was committed here." in text
 
 
-def test_work_orders_that_are_there_before_their_range_are_an_error(
+def test_work_orders_that_are_there_before_their_range_are_kept_and_not_doubled(
     stack: LocalStack, connection: Connection, trigger: Trigger, first: Attempt, stream: str
 ) -> None:
+    """The ledger went back behind them: an operator started over, or restored an older ledger."""
     create_for(connection, trigger, [accepted(stream, 105)])
     connection.commit()
-    assert_refused(stack, connection, first, accepted_range(stream, 100, 110), DuplicateItemsError)
+    assert run(stack, first, accepted_range(stream, 100, 110)) == Created(9, 0, 1)
+    assert sorted(positions(connection, trigger, stream), key=int) == list(range(100, 110))  # type: ignore[arg-type]
+    (part,) = batches.load(connection, first.batch_id).ranges
+    assert (part.created, part.already_there, part.messages) == (9, 1, 10)
+    assert row(connection, trigger).next_offset == 110
+
+
+def test_a_work_order_that_comes_in_between_fails_the_attempt_and_is_not_doubled(
+    stack: LocalStack, connection: Connection, trigger: Trigger, first: Attempt, stream: str
+) -> None:
+    """A replay of another batch restores one, right after this attempt found that there was none."""
+
+    def items() -> Iterator[Item]:
+        create_for(connection, trigger, [accepted(stream, 105)])
+        connection.commit()
+        yield from accepted_range(stream, 100, 110)
+
+    with pytest.raises(DuplicateItemsError):
+        run(stack, first, items())
+    assert positions(connection, trigger, stream) == [105]
+    connection.rollback()
+    assert run(stack, attempt(connection, first.batch_id), accepted_range(stream, 100, 110)) == Created(9, 0, 1)
+
+
+@pytest.mark.parametrize("replayed", [False, True])
+def test_the_topic_is_looked_at_behind_the_last_message_and_before_the_commit(
+    stack: LocalStack, connection: Connection, trigger: Trigger, first: Attempt, stream: str, *, replayed: bool
+) -> None:
+    if replayed:
+        run(stack, first, accepted_range(stream, 100, 110))
+        remove(connection, trigger, [105])
+        connection.commit()
+        first = attempt(connection, first.batch_id)
+    seen: list[str] = []
+
+    def items() -> Iterator[Item]:
+        yield from accepted_range(stream, 100, 107)
+        seen.append("read")
+
+    def made_again() -> NoReturn:
+        seen.append("looked")
+        raise TopicRecreatedError("another topic")
+
+    before = everything(connection, trigger)
+    with pytest.raises(TopicRecreatedError):
+        run(stack, first, items(), lambda _: seen.append("proved the end"), made_again)
+    assert seen == ["read", "proved the end", "looked"]
+    assert everything(connection, trigger) == before
 
 
 def test_of_two_attempts_at_once_exactly_the_newer_one_wins(

@@ -9,7 +9,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.definitions import define
 from support.groups import commit
-from support.ingesting import attempt, everything, no_proof
+from support.ingesting import attempt, everything, no_proof, same_log
 from support.topics import Topics
 from support.work_orders import accepted_range
 from workorders.core import triggers
@@ -64,7 +64,7 @@ def ingest_all(stack: LocalStack, connection: Connection, batch_id: int) -> None
         connection.commit()
         with connect(stack.database_url) as own:
             items = accepted_range(stream_name(part.range.partition), part.range.start, part.range.end)
-            ingest(own, attempt(connection, batch_id, number), items, no_proof)
+            ingest(own, attempt(connection, batch_id, number), items, no_proof, same_log)
 
 
 def labels(planned: Plan) -> list[tuple[int, int, int]]:

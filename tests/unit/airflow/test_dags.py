@@ -21,8 +21,10 @@ def test_every_file_gives_a_listener_and_an_ingest(tmp_path: Path) -> None:
     assert set(trigger_dags(tmp_path)) == {
         "admissions_listener",
         "admissions_ingest",
+        "admissions_resolve",
         "births_listener",
         "births_ingest",
+        "births_resolve",
     }
 
 
@@ -44,7 +46,7 @@ def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path
     write(tmp_path, "bad.yaml", text)
     write(tmp_path, "good.yaml", GOOD.format(name="good"))
     dags = trigger_dags(tmp_path)
-    assert set(dags) == {"bad_refused", "good_listener", "good_ingest"}
+    assert set(dags) == {"bad_refused", "good_listener", "good_ingest", "good_resolve"}
     (task,) = dags["bad_refused"].tasks
     assert isinstance(task, RefusedOperator)
     with pytest.raises(ConfigurationError, match=r"bad\.yaml") as raised:
@@ -57,7 +59,7 @@ def test_of_two_files_with_one_name_the_second_is_refused(tmp_path: Path) -> Non
     write(tmp_path, "first.yaml", GOOD.format(name="same"))
     write(tmp_path, "second.yaml", GOOD.format(name="same"))
     dags = trigger_dags(tmp_path)
-    assert set(dags) == {"same_listener", "same_ingest", "second_refused"}
+    assert set(dags) == {"same_listener", "same_ingest", "same_resolve", "second_refused"}
     (task,) = dags["second_refused"].tasks
     assert isinstance(task, RefusedOperator)
     with pytest.raises(ConfigurationError, match=r"second\.yaml: name: trigger same is already defined in first\.yaml"):

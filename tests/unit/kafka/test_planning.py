@@ -250,3 +250,31 @@ def test_a_rate_limit_allows_what_was_saved_up_since_the_last_batch(
 def test_batches_one_after_the_other_keep_to_the_rate(rate: float, burst: int, waits: list[float]) -> None:
     total = sum(Limits(burst, 1).allow(allowed_by_rate(rate, wait, burst)).messages for wait in waits)
     assert total <= rate * sum(waits) + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("logs", "planned"),
+    [
+        ([("new", 0)], [("old", 0), ("old", 1)]),
+        ([("new", 0), ("new", 1)], [("old", 0), ("old", 1)]),
+        ([("old", 0)], []),
+        ([], []),
+    ],
+    ids=["made again with fewer", "made again", "a partition is not told", "the topic is not there"],
+)
+def test_partitions_that_a_new_topic_lacks_are_planned_so_that_people_see_it(
+    logs: list[tuple[str, int]], planned: list[tuple[str, int]]
+) -> None:
+    known = [Partition("orders", number, "old") for number in (0, 1)]
+    ledger = {partition: Position(partition, 7, busy=False) for partition in known}
+    found = [PartitionOffsets(Partition("orders", number, topic_id), 0, 7, 7) for topic_id, number in logs]
+    ranges = plan(found, ledger, ENOUGH)
+    assert [(range_.partition.topic_id, range_.partition.partition) for range_ in ranges] == planned
+    assert {(range_.start, range_.end) for range_ in ranges} <= {(7, 8)}
+
+
+def test_a_partition_that_an_operator_has_accepted_as_gone_is_left_alone() -> None:
+    gone = Partition("orders", 1, "new")
+    there = Partition("orders", 0, "new")
+    ledger = {part: Position(part, 0, busy=False) for part in (there, gone)}
+    assert plan([PartitionOffsets(there, 0, 0, 0)], ledger, ENOUGH) == []

@@ -102,3 +102,10 @@ def test_a_ledger_inside_an_open_transaction_is_waited_for_as_planning_does() ->
     assert doubtful(ends, ledger) == [ORDERS]
     waiting = backlog(ends, ledger, {ORDERS: log.high_watermark})
     assert awake(waiting, AT_ONCE) is bool(planned)
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_partition_that_a_topic_made_again_lacks_wakes_unless_a_batch_holds_it(*, busy: bool) -> None:
+    old = Partition("orders", 1, "old")
+    ledger = {ORDERS: Position(ORDERS, 7, busy=False), old: Position(old, 3, busy=busy)}
+    assert backlog({ORDERS: 7}, ledger).contradictions == (() if busy else (old,))

@@ -1,4 +1,4 @@
-"""The two DAGs of a Kafka trigger: the listener waits and plans, the ingest creates the work orders."""
+"""The DAGs of a Kafka trigger: the listener waits and plans, the ingest creates the work orders, a person resolves."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from workorders.kafka.airflow.operators import (
     HandOverOperator,
     PlanBatchOperator,
 )
+from workorders.kafka.airflow.resolve import ResolveOperator, resolve_params
 from workorders.kafka.airflow.sensor import WaitForMessagesSensor
 from workorders.kafka.definition import KafkaTriggerDefinition
 
@@ -24,9 +25,9 @@ _RUNS_WITHOUT_LIMIT = 1_000_000
 
 
 def make_dags(definition: KafkaTriggerDefinition) -> list[DAG]:
-    """Return the listener and the ingest DAG of a trigger. Pausing the listener disables the trigger."""
+    """Return the listener, the ingest and the resolve DAG of a trigger. Pausing the listener disables the trigger."""
     ingest = _ingest_dag(definition)
-    return [_listener_dag(definition, ingest.dag_id), ingest]
+    return [_listener_dag(definition, ingest.dag_id), ingest, _resolve_dag(definition)]
 
 
 def _listener_dag(definition: KafkaTriggerDefinition, ingest_dag_id: str) -> DAG:
@@ -88,6 +89,24 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
     return dag
 
 
+def _resolve_dag(definition: KafkaTriggerDefinition) -> DAG:
+    with DAG(
+        dag_id=f"{definition.name}_resolve",
+        description=f"Makes an operator's decision on partitions of {definition.name}",
+        schedule=None,
+        start_date=_START,
+        max_active_runs=1,
+        # It runs when a person triggers it, and at no other time: paused, the form would do nothing.
+        is_paused_upon_creation=False,
+        default_args=_default_args(definition),
+        params=resolve_params(definition),
+        tags=_tags(definition, "resolve"),
+        doc_md=_RESOLVE_DOC.format(name=definition.name),
+    ) as dag:
+        ResolveOperator(task_id="resolve", definition=definition)
+    return dag
+
+
 def _default_args(definition: KafkaTriggerDefinition) -> dict[str, Any]:
     return {"owner": definition.owner}
 
@@ -119,6 +138,15 @@ Waits for messages on **{topics}**, plans the next batch of offset ranges, and h
 * Pause this DAG to disable the trigger `{name}`. Nothing is lost: it goes on where the ledger stands.
 * A red task here says what is wrong in the last line of its log. It is tried again, for ever.
 * `workorders status {name}` shows every partition.
+"""
+
+_RESOLVE_DOC = """
+Makes an operator's decision where a partition of trigger **{name}** cannot go on by itself, because Kafka has lost
+data: the form of `workorders resolve`.
+
+* With **dry run**, which the form begins with, the log says what would be done, and nothing is changed.
+* It refuses while an attempt at the partition's batch is at work, and when the decision does not fit.
+* What was decided is recorded with who, when and why: `workorders decisions --trigger {name}`.
 """
 
 _INGEST_DOC = """

@@ -12,12 +12,13 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.retries import next_try_seconds
+from workorders.airflow.retries import next_try_seconds, tries_since_clear
 from workorders.core.database import connect
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka import batches, ledger, stalls
 from workorders.kafka.airflow.connection import kafka_settings
 from workorders.kafka.airflow.hook import SecretEnvironmentHook
+from workorders.kafka.at_work import at_work
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.connections import Connections
 from workorders.kafka.definition import KafkaTriggerDefinition
@@ -147,21 +148,38 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         batch_id = int(self.batch_id)
         try:
             connections = Connections(database_url(self.database_connection), kafka_settings(self.kafka_connection))
-            epoch = self._begin(connections, batch_id)
-            self._submit(context, connections, batch_id, epoch)
+            with at_work(connections.database_url, batch_id):
+                epoch = self._begin(connections, batch_id, again=self._is_retry(context))
+                if epoch is not None:
+                    self._submit(context, connections, batch_id, epoch)
         except StalledError as error:
             raise StalledError(self._sentence(context, batch_id, str(error))) from None
         except (psycopg.Error, WorkOrdersError) as error:
             reason = f"{' '.join(str(error).split())} Nothing was committed."
             raise StalledError(self._sentence(context, batch_id, reason)) from error
 
-    def _begin(self, connections: Connections, batch_id: int) -> int:
-        """Take the batch, and refuse to start Spark for a batch of which nothing can be read."""
+    @staticmethod
+    def _is_retry(context: "Context") -> bool:
+        """Whether this try follows a failed one by itself, and no person asked for it by clearing the task."""
+        ti = context["ti"]
+        return tries_since_clear(ti.try_number, ti.max_tries) > 1
+
+    def _begin(self, connections: Connections, batch_id: int, *, again: bool) -> int | None:
+        """Take the batch, and refuse to start Spark for a batch of which nothing can be read.
+
+        Returns the attempt's epoch; None when an operator's decision has left nothing to do: a retry then succeeds,
+        and a clear replays what was ingested.
+        """
         with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
             epoch = ledger.take_epoch(database, batch_id)
             batches.mark_handed_over(database, [batch_id])
             batch = batches.load(database, batch_id)
             self.log.info("Batch %s of trigger %s (epoch %s): %s", batch_id, batch.trigger.name, epoch, batch.label)
+            for sentence in batch.supersessions:
+                self.log.info("%s", sentence)
+            if batch.supersessions and not batch.unfinished and (again or not batch.finished):
+                self.log.info("Nothing of batch %s is left to ingest.", batch_id)
+                return None
             prepared = prepare(connections.kafka, batch, epoch)
             if not prepared.attempts:
                 refusals = {range_: str(error) for range_, error in prepared.refusals.items()}

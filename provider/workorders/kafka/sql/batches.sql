@@ -2,8 +2,13 @@
 INSERT INTO workorders.kafka_batches (trigger_id) VALUES (%(trigger_id)s) RETURNING id;
 
 -- name: insert_range
-INSERT INTO workorders.kafka_ranges (batch_id, trigger_id, topic, partition, topic_id, start_offset, end_offset)
-VALUES (%(batch_id)s, %(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(start_offset)s, %(end_offset)s);
+-- The generation is the ledger's of now: which log of the topic these offsets belong to.
+INSERT INTO workorders.kafka_ranges
+    (batch_id, trigger_id, topic, partition, topic_id, start_offset, end_offset, generation)
+SELECT %(batch_id)s, %(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(start_offset)s, %(end_offset)s,
+    coalesce(max(generation), 0)
+FROM workorders.kafka_ledger
+WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s;
 
 -- name: seconds_since_last_batch
 SELECT extract(epoch FROM clock_timestamp() - max(batches.planned_at))::double precision
@@ -18,7 +23,7 @@ WHERE batches.trigger_id = %(trigger_id)s
     AND batches.handed_over_at IS NULL
     AND EXISTS (
         SELECT FROM workorders.kafka_ranges AS ranges
-        WHERE ranges.batch_id = batches.id AND ranges.finished_at IS NULL
+        WHERE ranges.batch_id = batches.id AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
     )
 ORDER BY batches.id;
 
@@ -27,7 +32,8 @@ ORDER BY batches.id;
 SELECT EXISTS (
     SELECT FROM workorders.kafka_batches AS batches
     JOIN workorders.triggers ON triggers.id = batches.trigger_id
-    JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id AND ranges.finished_at IS NULL
+    JOIN workorders.kafka_ranges AS ranges
+        ON ranges.batch_id = batches.id AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
     WHERE triggers.name = %(trigger)s
         AND batches.handed_over_at IS NULL
         AND batches.planned_at < now() - %(seconds)s * interval '1 second'
@@ -48,21 +54,28 @@ JOIN workorders.workflows ON workflows.id = triggers.workflow_id
 WHERE batches.id = %(batch_id)s;
 
 -- name: ranges
-SELECT topic, partition, topic_id, start_offset, end_offset, finished_at, created, rejected, last_error
-FROM workorders.kafka_ranges
-WHERE batch_id = %(batch_id)s
-ORDER BY topic, partition;
+SELECT ranges.topic, ranges.partition, ranges.topic_id, ranges.start_offset, ranges.end_offset,
+    ranges.finished_at, ranges.created, ranges.rejected, ranges.last_error, ranges.already_there,
+    ranges.superseded_by, ranges.generation,
+    ranges.topic_id = ledger.topic_id AND ranges.generation <> ledger.generation AS cut_since
+FROM workorders.kafka_ranges AS ranges
+LEFT JOIN workorders.kafka_ledger AS ledger
+    ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+WHERE ranges.batch_id = %(batch_id)s
+ORDER BY ranges.topic, ranges.partition;
 
 -- name: finish_range
 UPDATE workorders.kafka_ranges
 SET finished_at = clock_timestamp(),
     created = %(created)s,
     rejected = %(rejected)s,
+    already_there = %(already_there)s,
     last_error = NULL
 WHERE batch_id = %(batch_id)s
     AND topic = %(topic)s
     AND partition = %(partition)s
-    AND finished_at IS NULL;
+    AND finished_at IS NULL
+    AND superseded_by IS NULL;
 
 -- name: begin_attempt
 UPDATE workorders.kafka_batches SET epoch = %(epoch)s WHERE id = %(batch_id)s AND epoch < %(epoch)s;
@@ -80,14 +93,17 @@ WHERE batches.id = ranges.batch_id
     AND batches.epoch = %(epoch)s
     AND ranges.batch_id = %(batch_id)s
     AND ranges.topic = %(topic)s
-    AND ranges.partition = %(partition)s;
+    AND ranges.partition = %(partition)s
+    AND ranges.superseded_by IS NULL;
 
 -- name: batches
 -- The page is cut first, on the index, and only its batches are summed up.
 SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.handed_over_at,
-    max(ranges.finished_at) FILTER (WHERE NOT EXISTS (
+    max(coalesce(ranges.finished_at, decisions.decided_at)) FILTER (WHERE NOT EXISTS (
         SELECT FROM workorders.kafka_ranges AS unfinished
-        WHERE unfinished.batch_id = batches.id AND unfinished.finished_at IS NULL
+        WHERE unfinished.batch_id = batches.id
+            AND unfinished.finished_at IS NULL
+            AND unfinished.superseded_by IS NULL
     )) AS finished_at,
     count(*) AS partitions,
     coalesce(sum(ranges.created), 0)::bigint AS created,
@@ -102,8 +118,19 @@ FROM (
 ) AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
+LEFT JOIN workorders.kafka_decisions AS decisions ON decisions.id = ranges.superseded_by
 GROUP BY batches.id, batches.planned_at, batches.handed_over_at, triggers.name
 ORDER BY batches.id DESC;
+
+-- name: any_in_range
+SELECT EXISTS (
+    SELECT FROM workorders.work_orders
+    JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+    WHERE source_streams.trigger_id = %(trigger_id)s
+        AND source_streams.name = %(stream)s
+        AND work_orders.position >= %(start_offset)s
+        AND work_orders.position < %(end_offset)s
+);
 
 -- name: count_in_range
 SELECT count(*)

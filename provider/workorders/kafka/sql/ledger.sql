@@ -10,6 +10,7 @@ SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledg
             AND ranges.topic = ledger.topic
             AND ranges.partition = ledger.partition
             AND ranges.finished_at IS NULL
+            AND ranges.superseded_by IS NULL
     ) AS busy
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
@@ -31,6 +32,7 @@ SET epoch = %(epoch)s,
 FROM workorders.kafka_ranges AS ranges
 WHERE ranges.batch_id = %(batch_id)s
     AND ranges.finished_at IS NULL
+    AND ranges.superseded_by IS NULL
     AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
     AND ledger.epoch < %(epoch)s;
 
@@ -72,11 +74,12 @@ WHERE trigger_id = %(trigger_id)s
 SELECT pg_advisory_xact_lock(hashtextextended('workorders commit', %(trigger_id)s));
 
 -- name: positions_of_batch
+-- Without what a decision put aside: Kafka may not even have that partition any more.
 SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.kafka_ranges AS ranges
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
-WHERE ranges.batch_id = %(batch_id)s
+WHERE ranges.batch_id = %(batch_id)s AND ranges.superseded_by IS NULL
 ORDER BY ledger.topic, ledger.partition;
 
 -- name: status
@@ -88,5 +91,6 @@ JOIN workorders.triggers ON triggers.id = ledger.trigger_id
 LEFT JOIN workorders.kafka_ranges AS ranges
     ON (ranges.trigger_id, ranges.topic, ranges.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
     AND ranges.finished_at IS NULL
+    AND ranges.superseded_by IS NULL
 WHERE %(trigger)s::text IS NULL OR triggers.name = %(trigger)s
 ORDER BY triggers.name, ledger.topic, ledger.partition;

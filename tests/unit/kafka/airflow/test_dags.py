@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG
 from airflow.sdk.definitions.timetables.simple import NullTimetable
+from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization
 
 from support.definitions import define
@@ -86,6 +87,51 @@ def test_the_scheduler_defers_the_sensor_straight_to_the_triggerer() -> None:
     assert sensor.start_from_trigger is True
     arguments = BaseSerialization.deserialize(sensor.start_trigger_args.trigger_kwargs)
     assert NewMessagesTrigger(**arguments).trigger_name == "orders"
+
+
+def resolving(**fields: Any) -> DAG:
+    return make_dags(define("orders", **fields))[2]
+
+
+def test_the_resolve_dag_runs_when_a_person_asks_for_it_and_at_no_other_time() -> None:
+    dag = resolving(owner="clinic", tags=["night"])
+    assert dag.dag_id == "orders_resolve"
+    assert isinstance(dag.timetable, NullTimetable)
+    assert dag.is_paused_upon_creation is False
+    (task,) = dag.tasks
+    assert (task.task_id, task.owner, task.retries) == ("resolve", "clinic", 0)
+    assert {"workorders", "kafka", "resolve", "night"} <= dag.tags
+    assert "workorders decisions --trigger orders" in (dag.doc_md or "")
+
+
+def test_the_form_begins_as_a_dry_run_and_needs_a_reason() -> None:
+    params = resolving().params
+    assert params["dry_run"] is True
+    with pytest.raises(ParamValidationError, match="why"):
+        params.validate()
+    with pytest.raises(ParamValidationError):
+        params["why"] = ""
+    params["why"] = "retention was an hour"
+    assert params.validate()["decision"] == "resume"
+
+
+@pytest.mark.parametrize(("field", "value"), [("decision", "skip"), ("topic", "other"), ("partitions", [-1])])
+def test_the_form_takes_nothing_that_means_nothing(field: str, value: object) -> None:
+    params = resolving().params
+    params["why"] = "a reason"
+    with pytest.raises(ParamValidationError):
+        params[field] = value
+
+
+def test_a_trigger_of_a_pattern_takes_any_topic_in_the_form() -> None:
+    params = resolving(topics=["orders", "^orders[.]"]).params
+    params["topic"] = "orders.north"
+    assert params["topic"] == "orders.north"
+
+
+def test_the_form_survives_the_dags_serialization() -> None:
+    again = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(resolving()))))
+    assert set(again.params) == {"decision", "topic", "partitions", "offset", "why", "dry_run"}
 
 
 def test_a_run_is_named_after_its_batch() -> None:

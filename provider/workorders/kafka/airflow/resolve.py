@@ -1,0 +1,108 @@
+"""The operator behind the form by which a person decides how a partition goes on."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, Param
+
+from workorders.airflow.connections import database_url
+from workorders.core.database import connect
+from workorders.kafka.airflow.connection import kafka_settings
+from workorders.kafka.cluster import Cluster
+from workorders.kafka.decisions import Kind
+from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.resolving import Wish, consider, make
+from workorders.kafka.settings import client_settings
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_KINDS = {
+    Kind.RESUME: "resume after the gap: at the first offset that Kafka has, or at the end of a log that was cut short",
+    Kind.ACCEPT_TOPIC: "accept the new topic: from its first offset, or the one given",
+    Kind.START_OVER: "start over from the offset given, forward or back",
+}
+NOBODY = "somebody whom Airflow does not name"
+"""Who decided, where Airflow runs without users."""
+
+
+def resolve_params(definition: KafkaTriggerDefinition) -> dict[str, Param]:
+    """Return the fields of the form."""
+    named = list(definition.topic_names)
+    topic: dict[str, Any] = {"examples": named} if definition.topic_patterns else {"enum": named}
+    return {
+        "decision": Param(
+            Kind.RESUME.value,
+            type="string",
+            title="Decision",
+            enum=[kind.value for kind in Kind],
+            values_display={kind.value: text for kind, text in _KINDS.items()},
+        ),
+        "topic": Param(named[0] if named else None, type="string", title="Topic", **topic),
+        "partitions": Param(
+            [],
+            type="array",
+            items={"type": "integer", "minimum": 0},
+            title="Partitions",
+            description="Numbers, as [0, 3]; empty for all that call for this decision.",
+        ),
+        "offset": Param(
+            None,
+            type=["null", "integer"],
+            minimum=0,
+            title="Offset",
+            description="Needed to start over. Else only to begin elsewhere in a new topic, or in a log that was cut.",
+        ),
+        "why": Param(
+            type="string", minLength=1, title="Why", description="The reason, which is kept with the decision."
+        ),
+        "dry_run": Param(
+            True, type="boolean", title="Dry run", description="Say what would be done, and change nothing."
+        ),
+    }
+
+
+class ResolveOperator(BaseOperator):
+    """Makes the decision of the run's form, once; with `dry_run` it only says what it would do.
+
+    Args:
+        definition: the trigger.
+    """
+
+    ui_color = "#fdf0d5"
+
+    def __init__(self, *, definition: KafkaTriggerDefinition, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.definition = definition
+
+    def execute(self, context: "Context") -> list[str]:
+        """Look, say what follows, and do it; returns the sentences.
+
+        Raises:
+            DecisionRefusedError: it does not fit, or an attempt is at work; nothing was changed.
+        """
+        params: Mapping[str, Any] = context["params"]
+        wish = Wish(
+            Kind(params["decision"]),
+            self.definition.name,
+            params["topic"],
+            tuple(params["partitions"]),
+            params["offset"],
+        )
+        cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
+        url = database_url(self.definition.database_connection)
+        with connect(url, application_name="workorders resolve") as database:
+            decisions = consider(database, cluster, wish)
+            sentences = [str(decision) for decision in decisions]
+            if params["dry_run"]:
+                for sentence in sentences:
+                    self.log.info("Would do: %s", sentence)
+                self.log.info("Nothing was changed; trigger this DAG again without the dry run to do it.")
+                return sentences
+            who = context["dag_run"].triggering_user_name or NOBODY
+            made = make(database, cluster, decisions, who=who, why=params["why"], group=self.definition.group)
+        for number, decision in made.decisions:
+            self.log.info("Decision %s by %s: %s", number, who, decision)
+        for warning in made.warnings:
+            self.log.warning("%s", warning)
+        return sentences

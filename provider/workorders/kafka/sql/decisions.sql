@@ -1,0 +1,62 @@
+-- name: standings
+SELECT ledger.partition, ledger.topic_id, ledger.next_offset, ledger.start_offset, ledger.generation,
+    ranges.batch_id, ranges.topic_id, ranges.start_offset, ranges.end_offset
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.triggers ON triggers.id = ledger.trigger_id
+LEFT JOIN workorders.kafka_ranges AS ranges
+    ON (ranges.trigger_id, ranges.topic, ranges.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+    AND ranges.finished_at IS NULL
+    AND ranges.superseded_by IS NULL
+WHERE triggers.name = %(trigger)s AND ledger.topic = %(topic)s
+ORDER BY ledger.partition;
+
+-- name: lock_ledger
+-- An attempt that is about to commit holds the row: it is not waited for, and not overtaken.
+SELECT partition
+FROM workorders.kafka_ledger
+WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = ANY (%(partitions)s)
+ORDER BY partition
+FOR UPDATE NOWAIT;
+
+-- name: insert_decision
+INSERT INTO workorders.kafka_decisions (who, why, trigger_id, topic, partition, kind, from_topic_id, from_offset,
+    to_topic_id, to_offset, lost_start, lost_end, superseded_batch_id, epoch)
+VALUES (%(who)s, %(why)s, %(trigger_id)s, %(topic)s, %(partition)s, %(kind)s, %(from_topic_id)s, %(from_offset)s,
+    %(to_topic_id)s, %(to_offset)s, %(lost_start)s, %(lost_end)s, %(batch_id)s, nextval('workorders.kafka_epochs'))
+RETURNING id, epoch;
+
+-- name: supersede_range
+UPDATE workorders.kafka_ranges
+SET superseded_by = %(decision_id)s, last_error = NULL
+WHERE batch_id = %(batch_id)s
+    AND topic = %(topic)s
+    AND partition = %(partition)s
+    AND finished_at IS NULL
+    AND superseded_by IS NULL;
+
+-- name: set_position
+-- The new epoch fences every attempt from before, whatever it still does. What was learnt of the messages' size stays.
+UPDATE workorders.kafka_ledger
+SET topic_id = %(to_topic_id)s,
+    stream_id = %(stream_id)s,
+    generation = %(generation)s,
+    start_offset = %(start_offset)s,
+    next_offset = %(to_offset)s,
+    epoch = %(epoch)s,
+    status = 'active',
+    status_since = CASE WHEN status = 'active' THEN status_since ELSE now() END,
+    attempts = 0,
+    next_attempt_at = NULL,
+    last_error = NULL
+WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s;
+
+-- name: decisions
+SELECT decisions.id, decisions.decided_at, decisions.who, decisions.why, triggers.name AS trigger, decisions.topic,
+    decisions.partition, decisions.kind, decisions.from_topic_id, decisions.from_offset, decisions.to_topic_id,
+    decisions.to_offset, decisions.lost_start, decisions.lost_end, decisions.superseded_batch_id
+FROM workorders.kafka_decisions AS decisions
+JOIN workorders.triggers ON triggers.id = decisions.trigger_id
+WHERE (%(trigger)s::text IS NULL OR triggers.name = %(trigger)s)
+    AND (%(before)s::bigint IS NULL OR decisions.id < %(before)s)
+ORDER BY decisions.id DESC
+LIMIT %(limit)s;

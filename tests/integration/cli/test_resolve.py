@@ -1,0 +1,153 @@
+"""Decisions by command: what is shown, asked, done and recorded."""
+
+import getpass
+from typing import Any
+
+import pytest
+import typer
+
+from local_stack.stack import LocalStack
+from support.command import Command
+from support.going_on import GoingOn, kept
+from support.ingesting import everything
+from support.topics import Topics
+from workorders.core.database import Connection
+from workorders.core.triggers import find as find_trigger
+from workorders.kafka.at_work import at_work
+
+pytestmark = pytest.mark.integration
+
+TEN = [b"{}"] * 10
+
+
+@pytest.fixture
+def stalled(stack: LocalStack, topics: Topics, name: str) -> int:
+    """The number of a batch that stalls, for retention ate [10, 15) of a topic with the trigger's name."""
+    topics.create(name)
+    topics.produce(name, TEN)
+    trigger = GoingOn(stack, name)
+    trigger.until_idle()
+    topics.produce(name, TEN)
+    topics.delete_before(name, 15)
+    return trigger.stalled_batch()
+
+
+def database(connection: Connection, name: str) -> dict[str, list[tuple[Any, ...]]]:
+    return everything(connection, find_trigger(connection, name))
+
+
+def sentence(name: str, batch: int) -> str:
+    return (
+        f"{name}: {name} 0: resume: the ledger goes from 10 to 15; offsets [10, 15) (5) get no work order: they were "
+        f"deleted by retention before they were read; range [10, 20) of batch {batch} is superseded."
+    )
+
+
+def test_the_status_of_a_stalled_partition_names_the_line_to_type_and_the_line_works(
+    stack: LocalStack, workorders: Command, connection: Connection, stalled: int, name: str
+) -> None:
+    shown = workorders("status", name).out
+    line = f"workorders resolve resume {name} {name} --partition 0"
+    assert f"`{line}`" in shown
+    ended = workorders(*line.split()[1:], "--why", "retention was too short", "--yes")
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines()[0] == sentence(name, stalled)
+    assert ended.out.splitlines()[1].startswith("Done, and recorded as decision ")
+    GoingOn(stack, name).until_idle()
+    assert [sum(1 for _ in found) for found in kept(connection, name).values()] == [15]
+
+
+def test_a_dry_run_only_shows(workorders: Command, connection: Connection, stalled: int, name: str) -> None:
+    before = database(connection, name)
+    ended = workorders("resolve", "resume", name, name, "--why", "x", "--dry-run")
+    assert (ended.code, ended.out) == (0, f"{sentence(name, stalled)}\nNothing was changed.\n")
+    answer = workorders("resolve", "resume", name, name, "--why", "x", "--dry-run", "--json").json()
+    assert answer["made"] is False
+    assert (answer["decisions"][0]["lost_start"], answer["decisions"][0]["lost_end"]) == (10, 15)
+    assert database(connection, name) == before
+
+
+@pytest.mark.parametrize("answer", [False, True])
+def test_without_yes_it_shows_and_asks(
+    workorders: Command,
+    connection: Connection,
+    stalled: int,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    answer: bool,
+) -> None:
+    asked: list[str] = []
+
+    def confirm(question: str) -> bool:
+        asked.append(question)
+        return answer
+
+    monkeypatch.setattr(typer, "confirm", confirm)
+    before = database(connection, name)
+    ended = workorders("resolve", "resume", name, name, "--why", "x")
+    assert asked == ["Do it?"]
+    assert ended.out.startswith(sentence(name, stalled))
+    assert ended.code == (0 if answer else 1)
+    assert (database(connection, name) == before) is not answer
+
+
+def test_a_decision_is_listed_with_who_when_why_from_and_to(workorders: Command, stalled: int, name: str) -> None:
+    made = workorders("resolve", "resume", name, name, "--why", "a weekend", "--yes", "--json").json()
+    number = made["decisions"][0]["decision"]
+    (row,) = workorders("decisions", "--trigger", name, "--json").json()
+    assert row == row | {
+        "decision": number,
+        "who": getpass.getuser(),
+        "why": "a weekend",
+        "trigger": name,
+        "topic": name,
+        "partition": 0,
+        "kind": "resume",
+        "from_offset": 10,
+        "to_offset": 15,
+        "lost_start": 10,
+        "lost_end": 15,
+        "superseded_batch": stalled,
+    }
+    assert row["from_topic_id"] == row["to_topic_id"]
+    listed = workorders("decisions", "--trigger", name).out
+    assert "a weekend" in listed
+    assert "[10, 15)" in listed
+    shown = workorders("batches", "show", str(stalled)).out
+    assert f"was superseded by decision {number} and is not ingested" in shown
+    assert "superseded" in workorders("batches", "show", str(stalled), "--json").json()["ranges"][0]["status"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        (["resume", "--why", " ", "--yes"], 1, "needs who made it, and why"),
+        (["resume", "--yes"], 2, "Missing option '--why'"),
+        (["accept-topic", "--why", "x", "--yes"], 1, "no partition of"),
+        (["start-over", "--why", "x", "--partition", "0", "--offset", "99", "--yes"], 1, "is not in the log"),
+        (["resume", "--why", "x", "--json"], 2, "needs --dry-run or --yes"),
+    ],
+)
+def test_what_does_not_fit_ends_with_a_sentence_and_changes_nothing(
+    workorders: Command,
+    connection: Connection,
+    stalled: int,
+    name: str,
+    *,
+    arguments: list[str],
+    code: int,
+    reason: str,
+) -> None:
+    before = database(connection, name)
+    ended = workorders("resolve", arguments[0], name, name, *arguments[1:])
+    assert ended.code == code
+    assert reason in ended.err
+    assert database(connection, name) == before
+
+
+def test_an_attempt_at_work_is_said(stack: LocalStack, workorders: Command, stalled: int, name: str) -> None:
+    with at_work(stack.database_url, stalled):
+        ended = workorders("resolve", "resume", name, name, "--why", "x", "--yes")
+    assert ended.code == 1
+    assert f"an attempt at batch {stalled} is at work; nothing was changed" in ended.err

@@ -1,0 +1,103 @@
+"""What the task of a batch does, up to the point where it would start Spark."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.going_on import GoingOn
+from support.topics import Topics
+from workorders.airflow.retries import ENDLESS_RETRIES
+from workorders.core.database import Connection, connect
+from workorders.kafka.airflow import operators
+from workorders.kafka.airflow.operators import CreateWorkOrdersOperator
+from workorders.kafka.at_work import nobody_at_work
+from workorders.kafka.cluster import Cluster
+from workorders.kafka.decisions import Kind
+from workorders.kafka.exceptions import StalledError
+from workorders.kafka.resolving import Wish, consider, make
+
+pytestmark = pytest.mark.integration
+
+TEN = [b"{}"] * 10
+
+
+class Task:
+    """The task of one batch, whose Spark application is only noted."""
+
+    def __init__(self, stack: LocalStack, name: str, batch_id: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._stack = stack
+        self._batch_id = batch_id
+        self._operator = CreateWorkOrdersOperator(task_id="create", trigger_name=name, batch_id=batch_id)
+        #: For each application that was submitted, whether an operator could have decided meanwhile.
+        self.submitted: list[bool] = []
+        monkeypatch.setattr(operators, "database_url", lambda _: stack.database_url)
+        monkeypatch.setattr(operators, "kafka_settings", lambda _: stack.kafka_settings)
+        monkeypatch.setattr(self._operator, "_submit", self._note)
+
+    def run(self, *, tries: int = 1, clears: int = 0) -> None:
+        """Run the task's next try, so many tries after it was cleared so many times."""
+        ti = SimpleNamespace(try_number=clears + tries, max_tries=clears + ENDLESS_RETRIES)
+        context: Any = {"ti": ti}
+        self._operator.execute(context)
+
+    def _note(self, *_: object) -> None:
+        with connect(self._stack.database_url) as own:
+            self.submitted.append(nobody_at_work(own, self._batch_id))
+
+
+@pytest.fixture
+def half_stalled(stack: LocalStack, topics: Topics, name: str) -> int:
+    """The number of a batch of which partition 0 is ingested, and partition 1 stalls for retention ate its messages."""
+    topics.create(name, partitions=2)
+    trigger = GoingOn(stack, name)
+    trigger.until_idle()
+    for number in range(2):
+        topics.produce(name, TEN, partition=number)
+    topics.delete_before(name, 10, partition=1)
+    topics.produce(name, TEN, partition=1)
+    planned = trigger.plan()
+    assert planned.batch_id is not None
+    assert len(trigger.attempt(planned.batch_id).refusals) == 1
+    return planned.batch_id
+
+
+def resume(stack: LocalStack, cluster: Cluster, name: str) -> None:
+    with connect(stack.database_url) as own:
+        considered = consider(own, cluster, Wish(Kind.RESUME, name, name))
+        make(own, cluster, considered, who="ada", why="a test", group=f"workorders-{name}")
+
+
+def test_a_retry_has_nothing_to_do_once_an_operator_has_decided_and_a_clear_replays_the_rest(
+    stack: LocalStack, cluster: Cluster, half_stalled: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = Task(stack, name, half_stalled, monkeypatch)
+    with pytest.raises(StalledError, match="were deleted by retention"):
+        task.run()
+    resume(stack, cluster, name)
+    task.run(tries=2)
+    assert task.submitted == []
+    task.run(clears=1)
+    assert task.submitted == [False]
+
+
+def test_a_batch_that_was_superseded_whole_is_done_at_once_however_often_it_is_cleared(
+    stack: LocalStack,
+    connection: Connection,
+    cluster: Cluster,
+    topics: Topics,
+    *,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topics.create(name)
+    trigger = GoingOn(stack, name)
+    trigger.until_idle()
+    topics.produce(name, TEN)
+    topics.delete_before(name, 5)
+    task = Task(stack, name, trigger.stalled_batch(), monkeypatch)
+    resume(stack, cluster, name)
+    task.run(tries=2)
+    task.run(clears=1)
+    assert task.submitted == []

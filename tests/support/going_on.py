@@ -1,0 +1,142 @@
+"""Plans and ingests from a real broker into a real Postgres without the JVM: Airflow and Spark in one process."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from local_stack.stack import LocalStack
+from support.definitions import define
+from support.eventually import eventually
+from support.work_orders import accepted
+from workorders.core.database import Connection, connect
+from workorders.core.items import Item
+from workorders.kafka import batches, ledger, stalls
+from workorders.kafka.attempt import Attempt
+from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.ingest import ingest
+from workorders.kafka.ledger import stream_name
+from workorders.kafka.planner import Plan, plan_batch
+from workorders.kafka.preparation import Preparation, prepare
+from workorders.kafka.range_end import prove_end
+from workorders.kafka.same_log import prove_same_log
+from workorders.kafka.settings import client_settings
+
+SECONDS = 30.0
+
+
+class GoingOn:
+    """One trigger that goes on, batch by batch."""
+
+    def __init__(self, stack: LocalStack, name: str, **fields: Any) -> None:
+        self.stack = stack
+        self.definition = define(name, **fields)
+        self.cluster = Cluster(client_settings(stack.kafka_settings))
+
+    def plan(self) -> Plan:
+        """Plan the next batch."""
+        with connect(self.stack.database_url) as own:
+            return run(plan_batch(own, self.cluster, self.definition))
+
+    def prepare(self, batch_id: int) -> Preparation:
+        """Begin an attempt: take an epoch, hold the batch against Kafka, and write down what cannot be read."""
+        with connect(self.stack.database_url, autocommit=True) as own:
+            epoch = ledger.take_epoch(own, batch_id)
+            batch = batches.load(own, batch_id)
+            prepared = prepare(self.stack.kafka_settings, batch, epoch)
+            stalls.write_down(own, batch, epoch, {range_: str(error) for range_, error in prepared.refusals.items()})
+        return prepared
+
+    def ingest(self, attempt: Attempt, *, after_the_read: Callable[[], object] = lambda: None) -> None:
+        """Read a range from Kafka and commit its work orders; something may happen after its last message was read."""
+        settings = client_settings(self.stack.kafka_settings)
+
+        def items() -> Iterator[Item]:
+            stream = stream_name(attempt.range.partition, attempt.generation)
+            for offset in self._offsets(attempt):
+                yield accepted(stream, offset)
+            after_the_read()
+
+        with connect(self.stack.database_url) as own:
+            ingest(
+                own,
+                attempt,
+                items(),
+                partial(prove_end, settings, attempt.range),
+                partial(prove_same_log, settings, attempt.trigger.name, attempt.range),
+            )
+
+    def attempt(self, batch_id: int) -> Preparation:
+        """Make one attempt at a batch: what can be read is ingested, what cannot is stalled."""
+        prepared = self.prepare(batch_id)
+        for attempt in prepared.attempts:
+            self.ingest(attempt)
+        return prepared
+
+    def until_idle(self) -> list[Preparation]:
+        """Plan and attempt until nothing is left to plan."""
+        made = []
+        while (planned := self.plan()).batch_id is not None:
+            made.append(self.attempt(planned.batch_id))
+        return made
+
+    def stalled_batch(self) -> int:
+        """Plan a batch of which nothing can be read, and return its number."""
+        planned = self.plan()
+        assert planned.batch_id is not None
+        prepared = self.attempt(planned.batch_id)
+        assert prepared.refusals
+        assert not prepared.attempts
+        return planned.batch_id
+
+    def recreated(self, delete: Callable[[], object], create: Callable[[], object]) -> None:
+        """Delete the topic and make it again, until Kafka says another id."""
+        before = self._ids()
+        delete()
+        create()
+        eventually(lambda: not before & self._ids(), seconds=SECONDS, what="a topic of another id")
+
+    def _ids(self) -> set[str]:
+        return {part.topic_id for part in run(self.cluster.existing_partitions(self.definition.topics))}
+
+    def _offsets(self, attempt: Attempt) -> Iterator[int]:
+        partition = attempt.range.partition
+        consumer = Consumer(
+            {
+                **client_settings(self.stack.kafka_settings),
+                "group.id": "tests-never-join",
+                "enable.auto.commit": "false",
+                "enable.partition.eof": "true",
+                "auto.offset.reset": "error",
+            }
+        )
+        try:
+            consumer.assign([TopicPartition(partition.topic, partition.partition, attempt.read_from)])
+            while (message := consumer.poll(SECONDS)) is not None:
+                error = message.error()
+                offset = message.offset()
+                assert error is None or error.code() == KafkaError._PARTITION_EOF, error
+                if error is not None or offset is None or offset >= attempt.range.end:
+                    return
+                yield offset
+                if offset == attempt.range.end - 1:
+                    return
+        finally:
+            consumer.close()
+
+
+def kept(connection: Connection, trigger: str) -> dict[str, list[int]]:
+    """Return the positions of all work orders of a trigger, by stream, sorted; a doubled one stands there twice."""
+    rows = connection.execute(
+        """
+        SELECT source_streams.name, array_agg(work_orders.position ORDER BY work_orders.position)
+        FROM workorders.work_orders
+        JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+        JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
+        WHERE triggers.name = %s GROUP BY 1
+        """,
+        (trigger,),
+    ).fetchall()
+    connection.rollback()
+    return dict(rows)

@@ -40,10 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Create the work orders of one planned batch.")
     parser.add_argument("--batch", type=int, required=True, help="number of the batch")
     parser.add_argument("--epoch", type=int, help="epoch of this attempt; taken anew when left out")
+    parser.add_argument(
+        "--max-rejected-share", type=float, help="with a larger share of rejected messages nothing is committed"
+    )
     given = parser.parse_args(arguments)
     try:
         connections = Connections.from_environment()
-        results = ingest_batch(connections, given.batch, given.epoch)
+        results = ingest_batch(connections, given.batch, given.epoch, max_rejected_share=given.max_rejected_share)
     except (WorkOrdersError, psycopg.Error) as error:
         print(f"Batch {given.batch}: {' '.join(str(error).split())}", flush=True)  # noqa: T201 - the task's log is this process's output
         return 1
@@ -54,7 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if errors else 0
 
 
-def ingest_batch(connections: Connections, batch_id: int, epoch: int | None) -> list[Outcome]:
+def ingest_batch(
+    connections: Connections, batch_id: int, epoch: int | None, *, max_rejected_share: float | None = None
+) -> list[Outcome]:
     """Make one attempt at a batch and return what became of each of its ranges.
 
     A range that fails is written down in the ledger with its reason; the others are committed all the same.
@@ -67,7 +72,7 @@ def ingest_batch(connections: Connections, batch_id: int, epoch: int | None) -> 
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
         attempt_epoch = ledger.take_epoch(connection, batch_id) if epoch is None else epoch
         batch = batches.load(connection, batch_id)
-    prepared = prepare(connections.kafka, batch, attempt_epoch)
+    prepared = prepare(connections.kafka, batch, attempt_epoch, max_rejected_share=max_rejected_share)
     results = [
         Outcome(range_, Created(), 0.0, sentence(range_, refusal)) for range_, refusal in prepared.refusals.items()
     ]

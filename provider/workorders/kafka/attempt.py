@@ -20,6 +20,8 @@ class Attempt:
     """Where reading begins: the range's start, or behind it where a replay finds that Kafka deleted the beginning."""
     replayed: int | None = None
     """How many work orders the first ingest made; None for a range that was never ingested."""
+    max_rejected_share: float | None = None
+    """With a larger share of rejected messages nothing is committed; None for no limit."""
 
     @property
     def is_replay(self) -> bool:

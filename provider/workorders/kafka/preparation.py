@@ -23,7 +23,9 @@ class Preparation:
     """What cannot, and why."""
 
 
-def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
+def prepare(
+    kafka: Mapping[str, Any], batch: Batch, epoch: int, *, max_rejected_share: float | None = None
+) -> Preparation:
     """Hold the batch against what Kafka has now.
 
     An attempt takes the ranges that are not ingested yet: a try after a partial failure reads nothing twice. When all
@@ -33,6 +35,7 @@ def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
         kafka: librdkafka settings.
         batch: the batch.
         epoch: number of this attempt.
+        max_rejected_share: share of rejected messages above which a range is not recorded; None for no limit.
 
     Raises:
         KafkaUnavailableError: the cluster did not answer.
@@ -48,6 +51,7 @@ def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
             epoch=epoch,
             read_from=begins[part.range.partition],
             replayed=(part.created or 0) + (part.rejected or 0) if part.finished else None,
+            max_rejected_share=max_rejected_share,
         )
         for part in parts
         if part.range.partition in begins

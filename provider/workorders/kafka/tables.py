@@ -37,6 +37,8 @@ kafka_ledger = Table(
     Column("next_attempt_at", DateTime(timezone=True)),
     Column("last_error", Text),
     Column("mean_message_bytes", Float),
+    # Since when the stall lasts that an alert was recorded for; none while no alert is open.
+    Column("alerted_since", DateTime(timezone=True)),
     CheckConstraint("next_offset >= start_offset AND start_offset >= 0", name="offsets"),
     CheckConstraint("status IN ('active', 'stalled')", name="status"),
 )

@@ -240,6 +240,8 @@ class Cluster:
         Raises:
             KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
         """
+        # Asked only when the group's coordinator has just answered: librdkafka may abort the process when its
+        # connection breaks meanwhile (https://github.com/confluentinc/librdkafka/issues/4605).
         (future,) = self._client.describe_consumer_groups([group], request_timeout=self._timeout).values()
         try:
             found = await asyncio.wrap_future(future)

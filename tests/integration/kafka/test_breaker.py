@@ -51,6 +51,18 @@ def test_a_range_with_too_much_rejected_leaves_nothing_behind(
     assert everything(connection, trigger) == before
 
 
+def test_a_range_with_gaps_is_judged_by_its_messages_once_all_are_read(
+    stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int
+) -> None:
+    made = attempt(connection, batch_id, max_rejected_share=0.5)
+    # 16 of 30 messages are too many; of the range's 40 offsets they would not be.
+    items = messages(made.range, 16)[10:]
+    before = everything(connection, trigger)
+    with connect(stack.database_url) as own, pytest.raises(TooManyRejectedError, match="16 of 30 messages"):
+        ingest(own, made, items, no_proof)
+    assert everything(connection, trigger) == before
+
+
 def test_it_goes_on_by_itself_once_the_limit_is_raised(
     stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int, range_: OffsetRange
 ) -> None:

@@ -49,8 +49,10 @@ class Alerting:
             _log(alert, log)
         _measure(trigger.name, now, due)
         for alert in due:
-            for path, notifier in notifiers.items():
-                call(path, notifier, alert, context, log)
+            # One that hangs would hold up the next try by a minute for each of a hundred partitions.
+            notifiers = {
+                path: notifier for path, notifier in notifiers.items() if call(path, notifier, alert, context, log)
+            }
 
 
 def _log(alert: Alert, log: Log) -> None:

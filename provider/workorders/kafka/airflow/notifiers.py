@@ -32,7 +32,7 @@ def resolve(path: str) -> Notifier:
     module, _, name = path.rpartition(".")
     try:
         found = getattr(import_module(module), name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigurationError(
             f"The notifier {path} cannot be imported: {type(error).__name__}: {error}; no alert reaches it until then."
         ) from error
@@ -40,7 +40,7 @@ def resolve(path: str) -> Notifier:
     if not callable(found) or isinstance(found, type) or inspect.iscoroutinefunction(found):
         raise ConfigurationError(
             f"The notifier {path} is neither a function that takes an alert nor an instance of an Airflow notifier, "
-            f"but {found!r}; no alert reaches it until then."
+            f"but of type {type(found).__name__}; no alert reaches it until then."
         )
     return found  # type: ignore[no-any-return]
 
@@ -58,11 +58,14 @@ def usable(paths: Iterable[str], log: Log) -> dict[str, Notifier]:
 
 def call(
     path: str, notifier: Notifier, alert: Alert, context: "Context", log: Log, *, seconds: float = LONGEST_SECONDS
-) -> None:
+) -> bool:
     """Hand an alert over. A notifier that fails, or that does not come back, is logged and hurts nothing else.
 
     A notifier of Airflow gets the task's context with `alert` in it, so that its templates may say
     `{{ alert.sentence }}`; any other callable gets the alert.
+
+    Returns:
+        Whether it came back in time, so that it may be called with the next alert.
     """
     given: Any = {**context, "alert": alert} if isinstance(notifier, BaseNotifier) else alert
     failures: list[BaseException] = []
@@ -79,5 +82,7 @@ def call(
     thread.join(seconds)
     if thread.is_alive():
         log.warning("The notifier %s did not return within %.0f s and is left alone.", path, seconds)
+        return False
     for error in failures:
         log.warning("The notifier %s failed: %s: %s. The alert stands in this log.", path, type(error).__name__, error)
+    return True

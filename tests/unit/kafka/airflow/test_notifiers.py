@@ -55,8 +55,8 @@ def log() -> Log:
     return Log()
 
 
-def hand_over(notifier: Any, log: Log, seconds: float = 30.0) -> None:
-    call("shop_alerts.page", notifier, ALERT, {"ti": "the task"}, log, seconds=seconds)  # type: ignore[typeddict-item]
+def hand_over(notifier: Any, log: Log, seconds: float = 30.0) -> bool:
+    return call("shop_alerts.page", notifier, ALERT, {"ti": "the task"}, log, seconds=seconds)  # type: ignore[typeddict-item]
 
 
 def test_a_function_gets_the_alert(module: Any, log: Log) -> None:
@@ -78,7 +78,7 @@ def test_a_notifier_that_fails_is_logged_and_hurts_nothing(log: Log, failure: Ba
     def page(_: Alert) -> None:
         raise failure
 
-    hand_over(page, log)
+    assert hand_over(page, log)
     assert log.lines == [
         f"The notifier shop_alerts.page failed: {type(failure).__name__}: {failure}. The alert stands in this log."
     ]
@@ -86,7 +86,7 @@ def test_a_notifier_that_fails_is_logged_and_hurts_nothing(log: Log, failure: Ba
 
 def test_a_notifier_that_hangs_is_left_alone(log: Log) -> None:
     go_on = threading.Event()
-    hand_over(lambda _: go_on.wait(60), log, seconds=0.05)
+    assert not hand_over(lambda _: go_on.wait(60), log, seconds=0.05)
     go_on.set()
     assert log.lines == ["The notifier shop_alerts.page did not return within 0 s and is left alone."]
 

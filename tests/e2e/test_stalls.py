@@ -109,6 +109,19 @@ def test_tries_of_a_batch_that_cannot_be_read_start_no_spark(stalls: Flow, stall
     assert "Spark-Submit cmd" not in stalls.api.log_text(stalls.create(stalled), 2)
 
 
+def test_a_stall_that_lasts_is_alerted_by_one_of_all_tries(stalls: Flow, stalled: Run) -> None:
+    eventually(
+        lambda: stalls.create(stalled).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries of {stalled.id}"
+    )
+    # Whichever attempt at a batch of the trigger came first after two seconds.
+    tasks = [stalls.create(run) for run in stalls.ingest_runs()]
+    logs = [stalls.api.log_text(task, number) for task in tasks for number in range(1, task.try_number + 1)]
+    (alerting,) = [log for log in logs if "Alert: " in log]
+    assert alerting.count("error Alert: Trigger stalls: e2e.stalls 0 [0, ") == 1
+    assert alerting.count("Paged for e2e.stalls 0, cleared: False.") == 1
+    assert "were deleted by retention before they were read" in alerting
+
+
 def ended_tries(api: AirflowApi, task: Task) -> dict[int, dict[str, Any]]:
     """Return the tries of a task by their number."""
     path = f"/dags/{task.run.dag_id}/dagRuns/{task.run.id}/taskInstances/{task.id}/tries"

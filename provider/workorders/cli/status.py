@@ -14,6 +14,7 @@ _COLUMNS = (
     Column("partition"),
     Column("ledger", number=True),
     Column("group", number=True),
+    Column("group is"),
     Column("last stable", number=True),
     Column("high watermark", number=True),
     Column("lag", number=True),
@@ -37,6 +38,7 @@ def status(
     \b
     ledger          the next offset to become a work order; this is the truth
     group           the consumer group's committed offset, which follows the ledger after each batch
+    group is        ahead or behind, or none, when it is not at the ledger; the ledger is right, and a line says more
     last stable     end of what can be read: no open transaction began before it
     high watermark  end of the log, open transactions included
     lag             offsets from the ledger to the last stable one; some of them may hold no message
@@ -48,7 +50,7 @@ def status(
       behind                           messages wait for the next batch
       in batch 17                      a batch is being ingested; see `workorders batches show 17`
       stalled                          the last attempt failed; it is tried again, and its reason stands below the table
-      waiting for an open transaction  a producer has not yet committed or aborted
+      waiting for an open transaction  a producer has not yet committed or aborted; since its first message's time
       not planned yet                  a partition that no batch has taken so far
       not in Kafka, topic made again, unread messages deleted, log cut short
                                        Kafka and the ledger disagree; the next batch says it in full
@@ -88,6 +90,8 @@ def _print(trigger: TriggerStatus) -> None:
                     f"{row.topic} {row.partition} is stalled: {' '.join((row.last_error or 'no reason given').split())}"
                 )
             )
+    for sentence in trigger.group_notes:
+        print(safe(sentence))
     if trigger.problem:
         note(trigger.problem)
 
@@ -98,6 +102,7 @@ def _cells(row: PartitionRow) -> Sequence[str]:
         count(row.next_offset, unknown="-"),
         # Kafka answered when it gave an end of the log: the group has no offset then.
         count(row.group_offset, unknown="?" if row.last_stable is None else "-"),
+        row.group_word or "",
         count(row.last_stable),
         count(row.high_watermark),
         count(row.lag),
@@ -116,6 +121,7 @@ def _json(trigger: TriggerStatus) -> dict[str, Any]:
         "group": trigger.group,
         "kafka_connection": trigger.kafka_connection,
         "problem": trigger.problem,
+        "group_notes": trigger.group_notes,
         "partitions": [
             {
                 "topic": row.topic,
@@ -123,6 +129,7 @@ def _json(trigger: TriggerStatus) -> dict[str, Any]:
                 "topic_id": row.topic_id,
                 "ledger": row.next_offset,
                 "group": row.group_offset,
+                "group_is": row.group_word,
                 "last_stable": row.last_stable,
                 "high_watermark": row.high_watermark,
                 "lag": row.lag,

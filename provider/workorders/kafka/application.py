@@ -38,11 +38,16 @@ def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_
     parser = argparse.ArgumentParser(description="Create the work orders of one planned batch.")
     parser.add_argument("--batch", type=int, required=True, help="number of the batch")
     parser.add_argument("--epoch", type=int, help="epoch of this attempt; taken anew when left out")
+    parser.add_argument(
+        "--max-rejected-share", type=float, help="with a larger share of rejected messages nothing is committed"
+    )
     given = parser.parse_args(arguments)
     try:
         connections = Connections.from_environment()
         with at_work(connections.database_url, given.batch):
-            results, superseded = ingest_batch(connections, given.batch, given.epoch, session)
+            results, superseded = ingest_batch(
+                connections, given.batch, given.epoch, session, max_rejected_share=given.max_rejected_share
+            )
     except (WorkOrdersError, psycopg.Error) as error:
         print(f"Batch {given.batch}: {' '.join(str(error).split())}", flush=True)  # noqa: T201 - the task's log is this process's output
         return 1
@@ -56,7 +61,12 @@ def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_
 
 
 def ingest_batch(
-    connections: Connections, batch_id: int, epoch: int | None, session: OpenSession = open_session
+    connections: Connections,
+    batch_id: int,
+    epoch: int | None,
+    session: OpenSession = open_session,
+    *,
+    max_rejected_share: float | None = None,
 ) -> tuple[list[Outcome], tuple[str, ...]]:
     """Make one attempt at a batch.
 
@@ -73,7 +83,7 @@ def ingest_batch(
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
         attempt_epoch = ledger.take_epoch(connection, batch_id) if epoch is None else epoch
         batch = batches.load(connection, batch_id)
-    prepared = prepare(connections.kafka, batch, attempt_epoch)
+    prepared = prepare(connections.kafka, batch, attempt_epoch, max_rejected_share=max_rejected_share)
     results = [
         Outcome(range_, Created(), 0.0, sentence(range_, refusal)) for range_, refusal in prepared.refusals.items()
     ]

@@ -22,6 +22,8 @@ class Attempt:
     """How many messages the first ingest found; None for a range that was never ingested."""
     generation: int = 0
     """Which log of the topic the offsets belong to; see `ledger.stream_name`."""
+    max_rejected_share: float | None = None
+    """With a larger share of rejected messages nothing is committed; None for no limit."""
 
     @property
     def is_replay(self) -> bool:

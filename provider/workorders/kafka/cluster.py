@@ -7,6 +7,8 @@ import asyncio
 import concurrent.futures
 import re
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -22,7 +24,9 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.fields import REGEX_MARK
 from workorders.kafka.group_offsets import group_offsets
+from workorders.kafka.message_times import message_times
 from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.unavailable import COORDINATOR_MOVES, unavailable
 
 T = TypeVar("T")
 
@@ -42,19 +46,23 @@ _REFUSALS = frozenset(
 _NO_SUCH_MESSAGE = -1
 """What a broker answers when no message is as young as a timestamp; every other negative number is no answer."""
 _MEMBERS = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
-_COORDINATOR_MOVES = frozenset(
-    {
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-    }
-)
 _UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
 def run(question: Coroutine[Any, Any, T]) -> T:
     """Ask one question from code that is not asynchronous."""
     return asyncio.run(question)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A consumer in a group."""
+
+    client_id: str
+    host: str
+
+    def __str__(self) -> str:
+        return f"{self.client_id} at {self.host}"
 
 
 class Cluster:
@@ -132,12 +140,16 @@ class Cluster:
         """Return the end of what `read_committed` readers may see, a partition."""
         return await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
 
+    async def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the end of each log, open transactions included."""
+        return await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+
     async def offsets(self, partitions: Sequence[Partition]) -> list[PartitionOffsets]:
         """Return the beginning and both ends of each partition."""
         starts, stables, ends = await asyncio.gather(
             self._list_offsets(partitions, OffsetSpec.earliest(), IsolationLevel.READ_COMMITTED),
             self.last_stable_offsets(partitions),
-            self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED),
+            self.high_watermarks(partitions),
         )
         return [PartitionOffsets(part, starts[part], stables[part], ends[part]) for part in partitions]
 
@@ -197,14 +209,53 @@ class Cluster:
         except KafkaException as error:
             if _error(error).code() not in _MEMBERS:
                 raise self._explain(error) from error
-            raise GroupCommitError(_commit_sentence(group, str(_error(error).str()))) from error
+            raise await self._not_committed(group, str(_error(error).str()), {_error(error).code()}) from error
         # A live member does not make the call raise: the error stands on each partition of the answer.
         refused = [found for found in answer.topic_partitions if found.error is not None]
-        if refused and all(found.error.code() in _COORDINATOR_MOVES for found in refused):
-            raise KafkaUnavailableError(f"Kafka at {self._servers} did not answer: {refused[0].error.str()}.")
+        if refused and all(found.error.code() in COORDINATOR_MOVES for found in refused):
+            raise unavailable(self._servers, refused[0].error)
         if refused:
             places = ", ".join(f"{found.topic} {found.partition}: {found.error.str()}" for found in refused)
-            raise GroupCommitError(_commit_sentence(group, places))
+            raise await self._not_committed(group, places, {found.error.code() for found in refused})
+
+    async def _not_committed(self, group: str, reason: str, codes: set[int]) -> GroupCommitError:
+        text = (
+            f"The offsets of consumer group {group} could not be committed: {reason}. The work orders are safe in the "
+            f"ledger, which does not depend on the group"
+        )
+        if not codes & _MEMBERS:
+            return GroupCommitError(f"{text}.")
+        try:
+            members = ", ".join(map(str, await self.members(group)))
+        except KafkaUnavailableError:
+            members = ""
+        return GroupCommitError(
+            f"{text}; another consumer is in this group{f' ({members})' if members else ''}: stop it, or give the "
+            f"trigger a group of its own."
+        )
+
+    async def members(self, group: str) -> tuple[GroupMember, ...]:
+        """Return who consumes with a group now; we never do.
+
+        Raises:
+            KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
+        """
+        # Asked only when the group's coordinator has just answered: librdkafka may abort the process when its
+        # connection breaks meanwhile (https://github.com/confluentinc/librdkafka/issues/4605).
+        (future,) = self._client.describe_consumer_groups([group], request_timeout=self._timeout).values()
+        try:
+            found = await asyncio.wrap_future(future)
+        except KafkaException as error:
+            about = f"the members of consumer group {group} are not known"
+            raise unavailable(self._servers, _error(error), about) from error
+        return tuple(GroupMember(member.client_id, member.host.removeprefix("/")) for member in found.members)
+
+    async def message_times(self, offsets: Mapping[Partition, int]) -> dict[Partition, datetime]:
+        """Return when the message at an offset was written, by its own timestamp, open transactions included.
+
+        A partition of which nothing came within the time limit, or whose message has no usable time, is left out.
+        """
+        return await message_times(self._settings, offsets, timeout_seconds=self._timeout)
 
     async def _all(self, futures: Iterable["concurrent.futures.Future[Any]"]) -> list[Any]:
         waiting: list[Awaitable[Any]] = [asyncio.wrap_future(future) for future in futures]
@@ -227,16 +278,9 @@ class Cluster:
                 f"Kafka at {self._servers} refused us: {self._refusal.str()}; "
                 f"check the credentials and permissions of the Airflow Kafka connection."
             )
-        return KafkaUnavailableError(f"Kafka at {self._servers} did not answer: {error.str()}.")
+        return unavailable(self._servers, error)
 
 
 def _error(exception: KafkaException) -> KafkaError:
     error: KafkaError = exception.args[0]
     return error
-
-
-def _commit_sentence(group: str, reason: str) -> str:
-    return (
-        f"The offsets of consumer group {group} could not be committed: {reason}. The work orders are safe in the "
-        f"ledger, which does not depend on the group; stop the other consumers of this group, then clear this task."
-    )

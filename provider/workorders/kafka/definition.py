@@ -8,15 +8,18 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from workorders.core.definitions import TriggerDefinition
 from workorders.kafka.fields import (
     BYTES_SCHEMA,
+    IMPORT_PATH,
     KIB,
     MIB,
     REGEX_MARK,
     SECONDS_SCHEMA,
     byte_count,
     header_names,
+    import_paths,
     one_of,
     rate,
     seconds,
+    share,
     text,
     topics,
     whole_number,
@@ -27,6 +30,8 @@ from workorders.kafka.starting_offsets import StartingOffsets, StartingOffsetsFi
 
 LARGEST_MESSAGE_LIMIT: Final = 32 * MIB
 """Up to here Postgres holds every value as jsonb: an array of 32 MiB has 16.7 million elements, its very limit."""
+DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
+"""What lasts longer than an hour does not heal by itself as a rule; what is shorter needs nobody's night."""
 
 _ConnectionId = Annotated[str, text("the id of an Airflow connection")]
 
@@ -79,6 +84,18 @@ class KafkaTriggerDefinition(TriggerDefinition):
     """Which headers go into the request: all, none, or a list of names."""
     tombstones: Annotated[Literal["reject", "accept"], one_of("reject", "accept")] = "reject"
     """What becomes of a null value: a rejected work order, or an input `{}` with `tombstone: true` in its request."""
+
+    max_rejected_share: Annotated[
+        float | None, BeforeValidator(share), Field(json_schema_extra={"exclusiveMinimum": 0, "exclusiveMaximum": 1})
+    ] = None
+    """Share of a range's messages (above 0, below 1) of which more rejected ones stall the partition in place of being
+    recorded, from ten rejected messages on; no limit if not given."""
+
+    alert_after: Annotated[float, seconds(0), SECONDS_SCHEMA] = DEFAULT_ALERT_AFTER_SECONDS
+    """Time (seconds) after which a stall is worth an alert."""
+    notify: Annotated[tuple[Annotated[str, Field(pattern=f"^{IMPORT_PATH}$")], ...], BeforeValidator(import_paths)] = ()
+    """What is called with an alert: names in modules, each of a function that takes the alert, or of an instance of an
+    Airflow notifier."""
 
     active_batches: Annotated[int, whole_number(1, 1000), Field(json_schema_extra={"minimum": 1})] = 4
     """How many batches may be ingested at once, replays included."""

@@ -61,3 +61,7 @@ class IncompleteReadError(RangeError):
 
 class UnexpectedMessageError(RangeError):
     """The reader delivered a message from outside the range or out of order."""
+
+
+class TooManyRejectedError(RangeError):
+    """More of a range was rejected than the trigger allows, so its reader is more likely wrong than its messages."""

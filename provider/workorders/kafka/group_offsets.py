@@ -9,14 +9,11 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.partitions import Partition
+from workorders.kafka.unavailable import COORDINATOR_MOVES, unavailable
 
-_MOVING = frozenset(
-    {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
-)
 _AGAIN_SECONDS = 0.2
 
 
@@ -50,10 +47,8 @@ def _ask(
             if answer.error is not None:
                 raise KafkaException(answer.error)
     except KafkaException as error:
-        raise KafkaUnavailableError(
-            f"Kafka at {settings.get('bootstrap.servers', '')} did not answer: the offsets of consumer group {group} "
-            f"are not known: {error.args[0].str()}."
-        ) from error
+        about = f"the offsets of consumer group {group} are not known"
+        raise unavailable(settings.get("bootstrap.servers", ""), error.args[0], about) from error
     finally:
         consumer.close()
     offsets = {(answer.topic, answer.partition): answer.offset for answer in found}
@@ -67,7 +62,7 @@ def _until_coordinated(consumer: Consumer, wanted: Iterable[Partition], deadline
         try:
             return consumer.committed(places, max(deadline - time.monotonic(), _AGAIN_SECONDS))
         except KafkaException as error:
-            if error.args[0].code() not in _MOVING or time.monotonic() > deadline:
+            if error.args[0].code() not in COORDINATOR_MOVES or time.monotonic() > deadline:
                 raise
             consumer.poll(_AGAIN_SECONDS)
 

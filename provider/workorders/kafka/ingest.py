@@ -7,6 +7,7 @@ from workorders.core.items import Item
 from workorders.core.work_orders import Created, create_for
 from workorders.kafka import batches, ledger
 from workorders.kafka.attempt import Attempt
+from workorders.kafka.breaker import Breaker
 from workorders.kafka.exceptions import (
     DataLostError,
     FencedError,
@@ -73,10 +74,13 @@ def ingest(
     """
     if attempt.is_replay:
         return _replay(connection, attempt, items, prove_end, prove_same_log)
-    watch = _Watch(attempt, items)
+    breaker = None if attempt.max_rejected_share is None else Breaker(attempt, attempt.max_rejected_share)
+    watch = _Watch(attempt, items if breaker is None else breaker.watch(items))
     with connection.transaction():
         _require_turn(connection, attempt)
         created = create_for(connection, attempt.trigger, watch, fresh=_is_new(connection, attempt))
+        if breaker is not None:
+            breaker.require_few(created)
         _require_whole(watch, attempt, prove_end)
         prove_same_log()
         ledger.move(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)

@@ -35,6 +35,7 @@ class PartitionStatus:
     topic: str
     partition: int
     topic_id: str
+    start_offset: int
     next_offset: int
     status: str
     status_since: datetime

@@ -23,7 +23,9 @@ class Preparation:
     """What cannot, and why."""
 
 
-def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
+def prepare(
+    kafka: Mapping[str, Any], batch: Batch, epoch: int, *, max_rejected_share: float | None = None
+) -> Preparation:
     """Hold the batch against what Kafka has now.
 
     An attempt takes the ranges that are not ingested yet: a try after a partial failure reads nothing twice. When all
@@ -33,6 +35,7 @@ def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
         kafka: librdkafka settings.
         batch: the batch.
         epoch: number of this attempt.
+        max_rejected_share: share of rejected messages above which a range is not recorded; None for no limit.
 
     Raises:
         KafkaUnavailableError: the cluster did not answer.
@@ -51,6 +54,7 @@ def prepare(kafka: Mapping[str, Any], batch: Batch, epoch: int) -> Preparation:
             read_from=begins[part.range.partition],
             replayed=part.messages,
             generation=part.generation,
+            max_rejected_share=max_rejected_share,
         )
         for part in parts
         if part.range.partition in begins

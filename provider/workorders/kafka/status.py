@@ -10,9 +10,10 @@ from workorders.core import history, triggers
 from workorders.core.database import Connection
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.history import RegisteredTrigger
-from workorders.kafka import ledger
+from workorders.kafka import group_status, ledger
 from workorders.kafka.fields import REGEX_MARK
 from workorders.kafka.ledger import PartitionStatus
+from workorders.kafka.open_transactions import held_by_transactions
 from workorders.kafka.partitions import Partition, PartitionOffsets
 from workorders.kafka.settings import client_settings
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 TRIGGER_TYPE = "kafka"
 TIMEOUT_SECONDS = 5.0
 """A person waits for the answer, so a cluster that is away is given up sooner than a task would."""
+
+OPEN_TRANSACTION = "waiting for an open transaction"
 
 _SILENT = {"log_level": "0"}
 """librdkafka would print each failed connection; the answer has one sentence for all of them."""
@@ -37,6 +40,10 @@ class KafkaAnswer:
     """The group's offsets; without an entry where Kafka did not say, None where the group has none."""
     problem: str | None = None
     """One sentence on what is not known, and why."""
+    members: Sequence[str] = ()
+    """Consumers in the group: client id and host."""
+    open_since: Mapping[Partition, datetime] = field(default_factory=dict)
+    """When the transaction began that holds a partition's last stable offset back; without an entry where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,8 @@ class PartitionRow:
     status: str
     """`up to date`, `behind`, `in batch 7`, `stalled`, or what else keeps the partition where it is."""
     since: datetime | None
-    """Since when it is stalled; None when it is not."""
+    """Since when it is stalled, or waits for an open transaction (the timestamp of that one's first message); None when
+    it does neither, or it is not known."""
     attempts: int
     """Attempts at the batch that holds the partition."""
     next_attempt_at: datetime | None
@@ -85,6 +93,9 @@ class PartitionRow:
     """The sentence of the last failed attempt."""
     batch_id: int | None
     """The unfinished batch that holds the partition."""
+    group_word: str | None = None
+    """`ahead` of the ledger, `behind` it or `none`, when the group's offset is not the ledger's; None when it is, or is
+    not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,8 @@ class TriggerStatus:
     problem: str | None
     """One sentence on what Kafka did not say; None when all is known."""
     partitions: tuple[PartitionRow, ...]
+    group_notes: tuple[str, ...] = ()
+    """A sentence for each way in which the consumer group differs from the ledger; the ledger is right."""
 
 
 def collect(
@@ -150,6 +163,10 @@ def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
     # Offsets of a topic that was made again count other messages: comparing them would be wrong.
     same = log is not None and log.partition.topic_id == row.topic_id
     group_offset = None if log is None else answer.committed.get(log.partition)
+    status = _word(row, log, kafka_answered=answer.logs is not None)
+    since = row.status_since if stalled else None
+    if status == OPEN_TRANSACTION and log is not None:
+        since = answer.open_since.get(log.partition)
     return PartitionRow(
         topic=row.topic,
         partition=row.partition,
@@ -160,12 +177,21 @@ def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
         high_watermark=log.high_watermark if log else None,
         lag=_lag(log, row.next_offset) if same else None,
         group_lag=_lag(log, group_offset) if same else None,
-        status=_word(row, log, kafka_answered=answer.logs is not None),
-        since=row.status_since if stalled else None,
+        status=status,
+        since=since,
         attempts=row.attempts,
         next_attempt_at=row.next_attempt_at if stalled else None,
         last_error=row.last_error,
         batch_id=row.batch_id,
+        group_word=_group_word(row, log.partition, answer) if same and log is not None else None,
+    )
+
+
+def _group_word(row: PartitionStatus, partition: Partition, answer: KafkaAnswer) -> str | None:
+    if partition not in answer.committed:
+        return None
+    return group_status.word(
+        start_offset=row.start_offset, next_offset=row.next_offset, group_offset=answer.committed[partition]
     )
 
 
@@ -219,20 +245,31 @@ def _progress(row: PartitionStatus, log: PartitionOffsets) -> str:
     if log.last_stable > row.next_offset:
         return "behind"
     if log.last_stable < log.high_watermark:
-        return "waiting for an open transaction"
+        return OPEN_TRANSACTION
     return "up to date"
 
 
 def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer: KafkaAnswer) -> TriggerStatus:
     source = Source.of(trigger)
+    partitions = tuple(merge(rows, answer))
     return TriggerStatus(
         name=trigger.name,
         workflow=trigger.workflow,
         group=source.group,
         kafka_connection=source.kafka_connection,
         problem=answer.problem,
-        partitions=tuple(merge(rows, answer)),
+        partitions=partitions,
+        group_notes=tuple(group_status.sentences(source.group, _places(partitions), answer.members)),
     )
+
+
+def _places(rows: Iterable[PartitionRow]) -> dict[str, list[str]]:
+    """Return the partitions by how the group differs there."""
+    places: dict[str, list[str]] = {}
+    for row in rows:
+        if row.group_word is not None:
+            places.setdefault(row.group_word, []).append(f"{row.topic} {row.partition}")
+    return places
 
 
 def _ask_all(
@@ -281,30 +318,27 @@ def _kafka(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) 
 async def _ask(cluster: "Cluster | ConfigurationError", source: Source, rows: Sequence[PartitionStatus]) -> KafkaAnswer:
     if isinstance(cluster, ConfigurationError):
         return KafkaAnswer(problem=str(cluster))
+    answer = KafkaAnswer()
     try:
-        logs = await _settled(cluster, await cluster.offsets(await _partitions(cluster, source, rows)))
-    except WorkOrdersError as error:
-        return KafkaAnswer(problem=str(error))
-    try:
+        found = await cluster.offsets(await _partitions(cluster, source, rows))
+        held = await held_by_transactions(
+            cluster,
+            {log.partition: log.last_stable for log in found},
+            {log.partition: log.high_watermark for log in found},
+        )
+        logs = [replace(log, last_stable=held.get(log.partition, log.high_watermark)) for log in found]
+        answer = KafkaAnswer(logs)
+        # What holds the last stable offset back is the message that stands there: the first of the oldest transaction.
+        answer = replace(answer, open_since=await cluster.message_times(held))
         committed = await cluster.committed(source.group, [log.partition for log in logs])
+        answer = replace(answer, committed=committed)
+        # Asked last, when the group's coordinator is known to be there.
+        members = [str(member) for member in await cluster.members(source.group)]
     except WorkOrdersError as error:
-        return KafkaAnswer(logs, problem=str(error))
+        return replace(answer, problem=str(error))
     missing = _missing(source.topics, logs)
     problem = f"Kafka does not have the topic {', '.join(missing)}." if missing else None
-    return KafkaAnswer(logs, committed, problem)
-
-
-async def _settled(cluster: "Cluster", logs: Sequence[PartitionOffsets]) -> list[PartitionOffsets]:
-    """Ask once more where the log ends behind its last stable offset.
-
-    Both were asked at the same time, so a message that came in between looks like an open transaction. The last stable
-    offset of now reaches the high watermark of then, unless a transaction is open indeed.
-    """
-    doubtful = [log.partition for log in logs if log.last_stable < log.high_watermark]
-    stable = await cluster.last_stable_offsets(doubtful)
-    return [
-        replace(log, last_stable=min(stable.get(log.partition, log.last_stable), log.high_watermark)) for log in logs
-    ]
+    return replace(answer, members=members, problem=problem)
 
 
 async def _partitions(cluster: "Cluster", source: Source, rows: Sequence[PartitionStatus]) -> list[Partition]:

@@ -39,6 +39,8 @@ kafka_ledger = Table(
     Column("mean_message_bytes", Float),
     # Number of the decision since which offsets of the same topic mean other messages; 0 until a log was cut short.
     Column("generation", BigInteger, nullable=False, server_default=text("0")),
+    # Since when the stall lasts that an alert was recorded for; none while no alert is open.
+    Column("alerted_since", DateTime(timezone=True)),
     CheckConstraint("next_offset >= start_offset AND start_offset >= 0", name="offsets"),
     CheckConstraint("status IN ('active', 'stalled')", name="status"),
 )

@@ -12,6 +12,7 @@ import pytest
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.command import Command
+from support.groups import commit
 from support.topics import Topics
 from support.work_orders import accepted, accepted_range, rejected
 from workorders import schema
@@ -20,6 +21,7 @@ from workorders.core.items import Item, Rejection
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import Created, create_for
 from workorders.kafka import batches, ledger
+from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -161,10 +163,34 @@ def test_the_status_shows_the_reason_of_a_stall_below_the_table(
     assert ended.code == 0
     assert ended.out.splitlines()[-1] == "orders 1 is stalled: The disk is full."
     (found,) = workorders("status", trigger.name, "--json").json()
-    assert list(found) == ["trigger", "workflow", "group", "kafka_connection", "problem", "partitions"]
+    assert list(found) == ["trigger", "workflow", "group", "kafka_connection", "problem", "group_notes", "partitions"]
     waiting, stalled = found["partitions"]
     assert (waiting["status"], waiting["batch"], waiting["next_try"]) == (f"in batch {batch}", batch, None)
     assert (stalled["status"], stalled["attempts"], stalled["last_error"]) == ("stalled", 1, "The disk\nis full.")
+
+
+def test_the_status_says_how_the_group_differs_and_what_waits_for_a_transaction(
+    workorders: Command, connection: Connection, trigger: Trigger, topics: Topics, cluster: Cluster
+) -> None:
+    topic = topics.create(trigger.name)
+    topics.produce(topic, [b"{}"] * 5)
+    (partition,) = run(cluster.partitions([topic]))
+    ledger.insert(connection, trigger, partition, 5)
+    connection.commit()
+    commit(cluster, f"workorders-{trigger.name}", {partition: 99})
+    with topics.open_transaction(topic, [b"{}"]):
+        ended = workorders("status", trigger.name)
+        (found,) = workorders("status", trigger.name, "--json").json()
+    assert ended.code == 0
+    _, heading, line, note = ended.out.splitlines()
+    assert "group  group is  last stable" in heading
+    assert " 99  ahead " in line
+    assert "waiting for an open transaction  20" in line
+    assert note.startswith(f"The group workorders-{trigger.name} is ahead of the ledger on {topic} 0: ")
+    assert found["group_notes"] == [note]
+    (row,) = found["partitions"]
+    assert (row["group_is"], row["status"]) == ("ahead", "waiting for an open transaction")
+    assert row["since"] is not None
 
 
 def test_the_status_shows_the_ledger_when_kafka_is_away(

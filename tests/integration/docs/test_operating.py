@@ -15,7 +15,7 @@ from support.work_orders import accepted_range
 from workorders import schema
 from workorders.core import history, triggers
 from workorders.core.database import Connection, connect
-from workorders.kafka import batches, ledger
+from workorders.kafka import alerts, batches, ledger
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
@@ -67,11 +67,13 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     first = attempt(writer, batch_id)
     ledger.stall(writer, trigger, range_.partition, epoch=first.epoch, error="away", delay_seconds=1)
     writer.commit()
+    assert len(alerts.claim(writer, trigger, after_seconds=0)) == 1
     assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof, same_log).created == 5
     again = replace(attempt(writer, batch_id), replayed=5)
     assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof, same_log).already_there == 5
     ledger.lock_commits(writer, trigger.id)
     assert ledger.positions_of_batch(writer, batch_id) == {range_.partition: 5}
+    assert [alert.cleared for alert in alerts.claim(writer, trigger, after_seconds=0)] == [True]
     schema.require_newest(url_of(stack, "workorders_writer"))
 
 

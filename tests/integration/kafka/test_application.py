@@ -284,3 +284,23 @@ def decided(stack: LocalStack, cluster: Cluster, wish: Wish) -> int:
         made = make(own, cluster, considered, who="ada", why="a test", group=f"workorders-{wish.trigger}")
     ((number, _),) = made.decisions
     return number
+
+
+def test_a_partition_of_which_too_much_is_rejected_stalls_and_the_others_are_committed(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+) -> None:
+    topics.create(name, partitions=2)
+    topics.produce(name, [b"rubbish"] * 20)
+    topics.produce(name, [b"{}"] * 11 + [b"rubbish"] * 10, partition=1)
+    planned = plan()
+    done = submit(batch_of(planned), "--max-rejected-share", "0.5")
+    assert done.returncode == 1
+    last = done.stdout.splitlines()[-1]
+    assert "messages read (100%) were rejected" in last
+    assert last.startswith(f"{name}: {name} 0 [0, 20): ")
+    assert offsets(connection, planned.trigger, planned.ranges[0]) == []
+    assert offsets(connection, planned.trigger, planned.ranges[1]) == list(range(21))
+    stalled = row(connection, planned.trigger)
+    assert (stalled.status, stalled.last_error) == ("stalled", last)
+    assert submit(batch_of(planned)).returncode == 0
+    assert offsets(connection, planned.trigger, planned.ranges[0]) == list(range(20))

@@ -1,14 +1,13 @@
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from confluent_kafka import Consumer
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
-from support.groups import commit
+from support.groups import commit, member
 from support.topics import Topics
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError, UnknownTopicError
@@ -18,18 +17,6 @@ from workorders.kafka.settings import client_settings
 pytestmark = pytest.mark.integration
 
 THREE = [b"{}"] * 3
-
-
-@contextmanager
-def member(stack: LocalStack, group: str, topic: str) -> Iterator[None]:
-    """A live member of a group, with partitions assigned."""
-    consumer = Consumer({**stack.kafka_settings, "group.id": group, "auto.offset.reset": "earliest"})
-    try:
-        consumer.subscribe([topic])
-        assert wait_until(lambda: consumer.poll(0.2) is not None and bool(consumer.assignment()), seconds=60)
-        yield
-    finally:
-        consumer.close()
 
 
 def test_partitions_come_with_the_topics_id(cluster: Cluster, topics: Topics, name: str) -> None:
@@ -132,13 +119,50 @@ def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_name
     topics.create(name, partitions=2)
     topics.produce(name, THREE)
     first, second = run(cluster.partitions([name]))
-    with member(stack, name, name), pytest.raises(GroupCommitError) as raised:
-        run(cluster.commit(name, {first: 7, second: 9}))
+    with member(stack.kafka_settings, name, name):
+        with pytest.raises(GroupCommitError) as raised:
+            run(cluster.commit(name, {first: 7, second: 9}))
+        (found,) = run(cluster.members(name))
     text = str(raised.value)
     assert text.startswith(f"The offsets of consumer group {name} could not be committed: {name} 0: ")
     assert f", {name} 1: " in text
-    assert text.endswith("stop the other consumers of this group, then clear this task.")
+    assert text.endswith(
+        "another consumer is in this group (rdkafka at 127.0.0.1): stop it, or give the trigger a group of its own."
+    )
+    assert (found.client_id, found.host) == ("rdkafka", "127.0.0.1")
     assert run(cluster.committed(name, [second])) == {second: None}
+    assert wait_until(lambda: run(cluster.members(name)) == (), seconds=30)
+
+
+def test_a_group_that_nobody_ever_used_has_no_members(cluster: Cluster, name: str) -> None:
+    assert run(cluster.members(name)) == ()
+
+
+def test_a_topic_that_is_gone_is_no_other_consumer(cluster: Cluster, topics: Topics, name: str) -> None:
+    topics.create(name)
+    (partition,) = run(cluster.partitions([name]))
+    commit(cluster, name, {partition: 1})
+    with pytest.raises(GroupCommitError) as raised:
+        run(cluster.commit(name, {replace(partition, topic=f"{name}-gone"): 1}))
+    assert "another consumer" not in str(raised.value)
+    assert str(raised.value).endswith("The work orders are safe in the ledger, which does not depend on the group.")
+
+
+def test_the_time_of_a_message_is_told_also_inside_an_open_transaction(
+    stack: LocalStack, cluster: Cluster, topics: Topics, name: str
+) -> None:
+    topics.create(name, partitions=3)
+    topics.produce(name, THREE, timestamp_ms=1_772_366_400_000)
+    topics.produce(name, THREE, 1, timestamp_ms=2**60)
+    first, strange, empty = run(cluster.partitions([name]))
+    assert run(cluster.message_times({})) == {}
+    before = datetime.now(UTC)
+    with topics.open_transaction(name, THREE):
+        open_since = run(cluster.message_times({first: 3}))[first]
+        assert abs(open_since - before) < timedelta(minutes=1)
+    brief = Cluster(client_settings(stack.kafka_settings), timeout_seconds=5.0)
+    found = run(brief.message_times({first: 1, strange: 0, empty: 0}))
+    assert found == {first: datetime(2026, 3, 1, 12, tzinfo=UTC)}
 
 
 def test_a_broker_that_is_away_is_said_within_the_time_limit(name: str) -> None:

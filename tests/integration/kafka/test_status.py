@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.eventually import eventually
+from support.groups import commit, member
 from support.topics import Topics
 from workorders.core import triggers
 from workorders.core.database import Connection
@@ -99,6 +101,85 @@ def test_an_open_transaction_is_waited_for(
         row = first(look(connection, stack, planned.name))
         assert (row.last_stable, row.high_watermark, row.lag) == (0, 5, 0)
         assert row.status == "waiting for an open transaction"
+        assert row.since is not None
+        assert abs(row.since - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def read_up_to(connection: Connection, name: str, offset: int) -> None:
+    """Let the ledger of partition 0 stand there, as after a batch."""
+    connection.execute(
+        """
+        UPDATE workorders.kafka_ledger SET next_offset = %s FROM workorders.triggers
+        WHERE triggers.id = trigger_id AND triggers.name = %s AND partition = 0
+        """,
+        (offset, name),
+    )
+    connection.commit()
+
+
+def test_a_transaction_that_hangs_between_others_is_waited_for_and_invisible_offsets_are_none(
+    connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
+) -> None:
+    topics.produce_aborted(planned.name, MESSAGES)
+    row = first(look(connection, stack, planned.name))
+    # Nothing in these offsets is visible, and only reading them shows that.
+    assert (row.status, row.lag) == ("behind", 6)
+    with topics.open_transaction(planned.name, MESSAGES):
+        topics.produce_committed(planned.name, MESSAGES)
+        row = first(look(connection, stack, planned.name))
+        assert (row.status, row.lag, row.since) == ("behind", 6, None)
+        read_up_to(connection, planned.name, 6)
+        row = first(look(connection, stack, planned.name))
+        assert (row.status, row.last_stable, row.high_watermark) == ("waiting for an open transaction", 6, 17)
+        assert row.since is not None
+    eventually(
+        lambda: first(look(connection, stack, planned.name)).last_stable == 18, seconds=30, what="the end of the log"
+    )
+    row = first(look(connection, stack, planned.name))
+    assert (row.status, row.since) == ("behind", None)
+    # The last offset is the marker of the abort.
+    read_up_to(connection, planned.name, 18)
+    assert first(look(connection, stack, planned.name)).status == "up to date"
+
+
+@pytest.mark.parametrize(
+    ("committed", "word", "notes"),
+    [
+        (9, "ahead", ["The group {} is ahead of the ledger"]),
+        (1, "behind", ["The group {} is behind the ledger"]),
+        (None, "none", ["The group {} has no offset"]),
+        (5, None, []),
+    ],
+)
+def test_a_group_that_is_not_at_the_ledger_is_said_and_changes_nothing(
+    connection: Connection,
+    stack: LocalStack,
+    topics: Topics,
+    cluster: Cluster,
+    planned: KafkaTriggerDefinition,
+    *,
+    committed: int | None,
+    word: str | None,
+    notes: list[str],
+) -> None:
+    topics.produce(planned.name, MESSAGES)
+    read_up_to(connection, planned.name, 5)
+    if committed is not None:
+        commit(cluster, planned.group, {partition_of(connection, planned.name): committed})
+    found = look(connection, stack, planned.name)
+    row = first(found)
+    assert (row.group_word, row.group_offset, row.next_offset, row.status) == (word, committed, 5, "up to date")
+    assert [text.split(" on ")[0] for text in found.group_notes] == [text.format(planned.group) for text in notes]
+    assert run(plan_batch(connection, cluster, planned)).batch_id is None
+
+
+def test_a_stranger_in_the_group_is_named(
+    connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
+) -> None:
+    topics.produce(planned.name, MESSAGES)
+    with member(stack.kafka_settings, planned.group, planned.name):
+        (note,) = look(connection, stack, planned.name).group_notes
+    assert note.startswith(f"Another consumer is in the group {planned.group} (rdkafka at 127.0.0.1): ")
 
 
 def test_a_planned_batch_and_its_stall_are_shown(

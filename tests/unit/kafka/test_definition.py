@@ -58,6 +58,9 @@ def test_five_lines_are_enough() -> None:
         "max_message_bytes": 10_485_760,
         "headers": "all",
         "tombstones": "reject",
+        "max_rejected_share": None,
+        "alert_after": 3600.0,
+        "notify": (),
         "active_batches": 4,
         "pool": None,
         "spark": {
@@ -89,6 +92,11 @@ def test_five_lines_are_enough() -> None:
         ("headers: none", "headers", "none"),
         ("headers: [traceparent, b]", "headers", ("traceparent", "b")),
         ("tombstones: accept", "tombstones", "accept"),
+        ("max_rejected_share: 0.5", "max_rejected_share", 0.5),
+        ("max_rejected_share: null", "max_rejected_share", None),
+        ("alert_after: 30 m", "alert_after", 1800.0),
+        ("alert_after: 0", "alert_after", 0.0),
+        ("notify: [shop.alerts.page, shop.alerts.mail]", "notify", ("shop.alerts.page", "shop.alerts.mail")),
         ("group: old-group", "group", "old-group"),
         ("group: ''", "group", "workorders-orders"),
         ("{min_messages: 500, max_wait: 30 s}", "min_messages", 500),
@@ -190,6 +198,32 @@ def test_topics_are_told_apart_from_patterns() -> None:
         (
             "headers: some",
             "headers: expected all, none or a list of header names such as [traceparent], got 'some'.",
+        ),
+        *(
+            (
+                f"max_rejected_share: {form}",
+                "max_rejected_share: expected a share above 0 and below 1 such as 0.5, or null for no limit, "
+                f"got {shown}.",
+            )
+            for form, shown in (("0", "0"), ("1", "1"), ("'50 %'", "'50 %'"), ("true", "True"), (".nan", "nan"))
+        ),
+        *(
+            (
+                f"notify: {form}",
+                f"notify: expected a list of names in modules such as [shop.alerts.page], got {shown}.",
+            )
+            for form, shown in (
+                ("shop.alerts.page", "'shop.alerts.page'"),
+                ("[page]", "'page'"),
+                ("['shop.alerts.page()']", "'shop.alerts.page()'"),
+                ('["shop.alerts.page\\n"]', r"'shop.alerts.page\n'"),
+                ("[7]", "7"),
+            )
+        ),
+        ("notify: [a.b, a.b]", "notify: expected every name once, got ['a.b', 'a.b']."),
+        (
+            "alert_after: tomorrow",
+            "alert_after: expected a number of seconds or a text such as 500 ms, 2 s, 1 m or 1 h, got 'tomorrow'.",
         ),
         ("tombstones: skip", "tombstones: expected reject or accept, got 'skip'."),
         ("group: 7", "group: expected the id of a consumer group, got 7."),

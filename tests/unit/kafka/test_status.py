@@ -14,6 +14,7 @@ ROW = PartitionStatus(
     topic="orders",
     partition=0,
     topic_id="id-1",
+    start_offset=0,
     next_offset=100,
     status="active",
     status_since=NOON,
@@ -103,3 +104,35 @@ def test_since_and_the_next_try_are_those_of_a_stall() -> None:
     assert (stalled.since, stalled.attempts, stalled.next_attempt_at) == (NOON, 3, NOON)
     assert (stalled.last_error, stalled.batch_id) == ("Gone.", 7)
     assert one(ROW, log()).since is None
+
+
+@pytest.mark.parametrize(
+    ("row", "group", "word"),
+    [
+        (ROW, 100, None),
+        (ROW, 101, "ahead"),
+        (ROW, 99, "behind"),
+        (ROW, None, "none"),
+        (replace(ROW, start_offset=100), None, None),
+    ],
+)
+def test_a_group_that_is_not_at_the_ledger_is_said(row: PartitionStatus, group: int | None, word: str | None) -> None:
+    assert one(row, log(), group=group).group_word == word
+
+
+def test_a_group_is_not_held_against_another_topic_of_that_name_or_an_offset_that_kafka_did_not_tell() -> None:
+    again = Partition("orders", 0, "id-2")
+    (merged,) = merge([ROW], KafkaAnswer([log(partition=again)], {again: 3}))
+    assert merged.group_word is None
+    (merged,) = merge([ROW], KafkaAnswer([log()]))
+    assert merged.group_word is None
+
+
+def test_since_is_when_the_open_transaction_began_that_a_partition_waits_for() -> None:
+    answer = KafkaAnswer([log(end=105)], {ORDERS: 100}, open_since={ORDERS: NOON})
+    (merged,) = merge([ROW], answer)
+    assert (merged.status, merged.since) == ("waiting for an open transaction", NOON)
+    (merged,) = merge([replace(ROW, next_offset=90)], answer)
+    assert (merged.status, merged.since) == ("behind", None)
+    (merged,) = merge([ROW], replace(answer, open_since={}))
+    assert merged.since is None

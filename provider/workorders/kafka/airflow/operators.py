@@ -16,13 +16,14 @@ from workorders.airflow.retries import next_try_seconds, tries_since_clear
 from workorders.core.database import connect
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka import batches, ledger, stalls
+from workorders.kafka.airflow.alerting import Alerting
 from workorders.kafka.airflow.connection import kafka_settings
 from workorders.kafka.airflow.hook import SecretEnvironmentHook
 from workorders.kafka.at_work import at_work
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.connections import Connections
-from workorders.kafka.definition import KafkaTriggerDefinition
-from workorders.kafka.exceptions import StalledError
+from workorders.kafka.definition import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
+from workorders.kafka.exceptions import GroupCommitError, StalledError
 from workorders.kafka.planner import plan_batch
 from workorders.kafka.preparation import prepare
 from workorders.kafka.settings import client_settings
@@ -35,6 +36,8 @@ LONGEST_NOTE = 1000
 """Airflow's limit of a note, in characters."""
 BATCH_ID = "{{ params.batch_id }}"
 """Template of the batch that an ingest run is for."""
+
+_SAFE = "the work orders are safe in the ledger, which does not depend on the group"
 
 
 def run_id(batch_id: int) -> str:
@@ -108,6 +111,11 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         trigger_name: name of the trigger, for messages.
         kafka_connection: id of the Airflow Kafka connection.
         database_connection: id of the Airflow Postgres connection.
+        max_rejected_share: share of a range's messages of which more rejected ones stall the partition; None for no
+            limit. This and the next two are the task's own and not read from the database, where they change only with
+            the next planned batch: a stalled trigger may plan none.
+        alert_after: seconds after which a stall is worth an alert.
+        notify: import paths of what is called with an alert.
         kwargs: everything that `SparkSubmitOperator` takes.
     """
 
@@ -126,6 +134,9 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         batch_id: str | int = BATCH_ID,
         kafka_connection: str = "kafka_default",
         database_connection: str = "workorders_db",
+        max_rejected_share: float | None = None,
+        alert_after: float = DEFAULT_ALERT_AFTER_SECONDS,
+        notify: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("application", default_application())
@@ -138,14 +149,26 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         self.batch_id = batch_id
         self.kafka_connection = kafka_connection
         self.database_connection = database_connection
+        self.max_rejected_share = max_rejected_share
+        self.alert_after = alert_after
+        self.notify = tuple(notify)
 
     def execute(self, context: "Context") -> None:
-        """Make one attempt at the batch.
+        """Make one attempt at the batch, and say the alerts that are due after it.
 
         Raises:
             StalledError: some ranges could not be ingested; the others were.
         """
         batch_id = int(self.batch_id)
+        alerting = Alerting(self.alert_after, self.notify)
+        try:
+            self._attempt(context, batch_id)
+        except Exception:
+            alerting.after_attempt(self.database_connection, batch_id, context, self.log)
+            raise
+        alerting.after_attempt(self.database_connection, batch_id, context, self.log)
+
+    def _attempt(self, context: "Context", batch_id: int) -> None:
         try:
             connections = Connections(database_url(self.database_connection), kafka_settings(self.kafka_connection))
             with at_work(connections.database_url, batch_id):
@@ -155,8 +178,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         except StalledError as error:
             raise StalledError(self._sentence(context, batch_id, str(error))) from None
         except (psycopg.Error, WorkOrdersError) as error:
-            reason = f"{' '.join(str(error).split())} Nothing was committed."
-            raise StalledError(self._sentence(context, batch_id, reason)) from error
+            raise StalledError(self._sentence(context, batch_id, _nothing_committed(error))) from error
 
     @staticmethod
     def _is_retry(context: "Context") -> bool:
@@ -180,7 +202,11 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             if batch.supersessions and not batch.unfinished and (again or not batch.finished):
                 self.log.info("Nothing of batch %s is left to ingest.", batch_id)
                 return None
-            prepared = prepare(connections.kafka, batch, epoch)
+            try:
+                prepared = prepare(connections.kafka, batch, epoch)
+            except WorkOrdersError as error:
+                stalls.write_down_all(database, batch, epoch, _nothing_committed(error))
+                raise
             if not prepared.attempts:
                 refusals = {range_: str(error) for range_, error in prepared.refusals.items()}
                 stalls.write_down(database, batch, epoch, refusals)
@@ -189,11 +215,16 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
 
     def _submit(self, context: "Context", connections: Connections, batch_id: int, epoch: int) -> None:
         self.application_args = ["--batch", str(batch_id), "--epoch", str(epoch)]
+        if self.max_rejected_share is not None:
+            self.application_args += ["--max-rejected-share", str(self.max_rejected_share)]
         self._hook = SecretEnvironmentHook.like(self._get_hook(), connections.to_environment())
         try:
             super().execute(context)
-        except AirflowException as error:
+        # OSError: there is no spark-submit here.
+        except (AirflowException, OSError) as error:
+            self.log.error("The Spark application failed: %s", error)
             with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
+                stalls.write_down_unsaid(database, batch_id, epoch)
                 reasons = stalls.sentences(database, batch_id)
             raise StalledError(" ".join(reasons) or f"The Spark application failed: {error}") from None
 
@@ -226,8 +257,21 @@ class CommitOffsetsOperator(BaseOperator):
         """Read the ledger and write the group's offsets, under a lock that orders the commits of a trigger.
 
         Raises:
-            GroupCommitError: the group has other members, or the broker refused.
+            GroupCommitError: the group has other members, the broker refused, or it or the database did not answer.
         """
+        try:
+            self._commit()
+        except (psycopg.Error, WorkOrdersError) as error:
+            ti = context["ti"]
+            seconds = next_try_seconds(ti.try_number, ti.max_tries)
+            reason = " ".join(str(error).split())
+            if not isinstance(error, GroupCommitError):
+                reason += f" The offsets of consumer group {self.definition.group} were not committed; {_SAFE}."
+            raise GroupCommitError(
+                f"Trigger {self.definition.name}, batch {self.batch_id}: {reason} Next try in {seconds} s."
+            ) from error
+
+    def _commit(self) -> None:
         cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
         url = database_url(self.definition.database_connection)
         with connect(url, application_name="workorders commit") as database:
@@ -239,6 +283,10 @@ class CommitOffsetsOperator(BaseOperator):
             self.log.info(
                 "Group %s: %s %s committed at %s.", self.definition.group, partition.topic, partition.partition, offset
             )
+
+
+def _nothing_committed(error: Exception) -> str:
+    return f"{' '.join(str(error).split())} Nothing was committed."
 
 
 def default_application() -> str:

@@ -18,6 +18,7 @@ from workorders.kafka.airflow.shared import SharedDatabase, shared_cluster, shar
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger import positions_from
+from workorders.kafka.open_transactions import WaitingNews, held_by_transactions, waiting
 from workorders.kafka.partitions import Partition
 from workorders.kafka.planning import Position
 from workorders.kafka.waking import Appetite, Backlog, backlog, doubtful, wakes
@@ -150,6 +151,7 @@ class _Watch:
         self._ledger: Mapping[Partition, Position] = {}
         self._idle_ends: dict[Partition, int] | None = None
         self._waiting_since: float | None = None
+        self._waiting_news = WaitingNews()
 
     @classmethod
     async def begin(cls, trigger: NewMessagesTrigger) -> "_Watch":
@@ -164,7 +166,8 @@ class _Watch:
         the last look at which nothing waited, or something waits.
         """
         now = time.monotonic()
-        if now >= self._refresh_at:
+        refresh = now >= self._refresh_at
+        if refresh:
             self._partitions = await self._cluster.partitions(self._trigger.topics)
             self._idle_ends = None
             self._refresh_at = now + REFRESH_SECONDS
@@ -175,10 +178,28 @@ class _Watch:
             return None
         self._ledger = await self._positions()
         logs = await self._cluster.offsets(doubtful(ends, self._ledger))
-        waiting = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs})
+        found = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs})
         busy = any(position.busy for position in self._ledger.values())
-        self._idle_ends = ends if waiting.empty and not busy else None
-        return await self._decide(waiting, now)
+        self._idle_ends = ends if found.empty and not busy else None
+        reason = await self._decide(found, now)
+        if refresh and reason is None:
+            await self._say_what_waits_for_a_transaction(ends)
+        return reason
+
+    async def _say_what_waits_for_a_transaction(self, ends: Mapping[Partition, int]) -> None:
+        """Say which partitions wait for a producer, once for each transaction that lasts from one refresh to the next.
+
+        Without it a hanging transaction looks like a topic to which nothing comes.
+        """
+        held = await held_by_transactions(self._cluster, ends, await self._cluster.high_watermarks(ends))
+        for part, offset in self._waiting_news.of(waiting(held, self._ledger)).items():
+            self._trigger.log.info(
+                "%s %s waits for an open transaction: a producer has neither committed nor aborted what begins at "
+                "offset %s, so nothing behind it can be read yet.",
+                part.topic,
+                part.partition,
+                offset,
+            )
 
     async def _decide(self, waiting: Backlog, now: float) -> str | None:
         if waiting.empty:

@@ -187,6 +187,31 @@ def test_it_does_not_fire_for_an_open_transaction(known: Waiting, name: str, top
     assert isinstance(known.event(), TaskSuccessEvent)
 
 
+def test_an_open_transaction_that_lasts_is_said_once(
+    known: Waiting,
+    name: str,
+    topics: Topics,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("workorders.kafka.airflow.trigger.REFRESH_SECONDS", 0.2)
+    with topics.open_transaction(name, [b"{}"] * 3):
+        # Some ten refreshes, of which the second says it.
+        assert isinstance(known.event(idle_after=2.0), TaskSkippedEvent)
+    said = capfd.readouterr().out
+    assert said.count("waits for an open transaction") == 1
+    assert f"{name} 0 waits for an open transaction: " in said
+    assert "begins at offset 0, so nothing behind it can be read yet." in said
+
+
+def test_a_topic_to_which_nothing_comes_is_not_said_to_wait_for_a_transaction(
+    known: Waiting, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workorders.kafka.airflow.trigger.REFRESH_SECONDS", 0.2)
+    assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
+    assert "open transaction" not in capfd.readouterr().out
+
+
 def test_it_fires_for_a_batch_that_nobody_handed_over(
     known: Waiting, name: str, topics: Topics, capfd: pytest.CaptureFixture[str]
 ) -> None:

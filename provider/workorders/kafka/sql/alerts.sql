@@ -1,0 +1,43 @@
+-- name: claim_stalled
+-- What decides is what records: of all who ask at once, one gets the stall, and it is written down as his. The clock is
+-- the database's. A row that somebody holds is left to the next who asks: it is being ingested, or claimed, right now.
+WITH due AS (
+    SELECT ledger.trigger_id, ledger.topic, ledger.partition
+    FROM workorders.kafka_ledger AS ledger
+    WHERE ledger.trigger_id = %(trigger_id)s
+        AND ledger.status = 'stalled'
+        AND ledger.alerted_since IS DISTINCT FROM ledger.status_since
+        AND extract(epoch FROM now() - ledger.status_since) >= %(after_seconds)s
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE workorders.kafka_ledger AS ledger
+SET alerted_since = ledger.status_since
+FROM due
+LEFT JOIN workorders.kafka_ranges AS ranges
+    ON (ranges.trigger_id, ranges.topic, ranges.partition) = (due.trigger_id, due.topic, due.partition)
+    AND ranges.finished_at IS NULL
+    AND ranges.superseded_by IS NULL
+WHERE (ledger.trigger_id, ledger.topic, ledger.partition) = (due.trigger_id, due.topic, due.partition)
+RETURNING ledger.topic, ledger.partition, ledger.next_offset, ranges.end_offset, ledger.status_since, ledger.attempts,
+    ledger.last_error;
+
+-- name: claim_cleared
+-- A stall is over when its partition moved, or when another one has begun since.
+WITH due AS (
+    SELECT ledger.trigger_id, ledger.topic, ledger.partition, ledger.alerted_since
+    FROM workorders.kafka_ledger AS ledger
+    WHERE ledger.trigger_id = %(trigger_id)s
+        AND ledger.alerted_since IS NOT NULL
+        AND (ledger.status <> 'stalled' OR ledger.status_since <> ledger.alerted_since)
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE workorders.kafka_ledger AS ledger
+SET alerted_since = NULL
+FROM due
+WHERE (ledger.trigger_id, ledger.topic, ledger.partition) = (due.trigger_id, due.topic, due.partition)
+RETURNING ledger.topic, ledger.partition, ledger.next_offset, due.alerted_since;
+
+-- name: stalled
+SELECT count(*), coalesce(max(extract(epoch FROM now() - status_since)), 0)::double precision
+FROM workorders.kafka_ledger
+WHERE trigger_id = %(trigger_id)s AND status = 'stalled';

@@ -1,0 +1,91 @@
+"""The commit of offsets: it follows the ledger whatever somebody did to the group, and says why it could not."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from local_stack.ports import free_port
+from local_stack.stack import LocalStack
+from support.definitions import define
+from support.groups import commit, member
+from support.ingesting import plan
+from support.topics import Topics
+from workorders.airflow.retries import ENDLESS_RETRIES
+from workorders.core.database import Connection
+from workorders.core.triggers import Trigger
+from workorders.kafka import ledger
+from workorders.kafka.airflow.operators import CommitOffsetsOperator
+from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.exceptions import GroupCommitError
+from workorders.kafka.partitions import OffsetRange, Partition
+
+pytestmark = pytest.mark.integration
+
+CONTEXT: Any = {"ti": SimpleNamespace(try_number=3, max_tries=ENDLESS_RETRIES)}
+
+
+@pytest.fixture
+def partition(topics: Topics, cluster: Cluster, name: str) -> Partition:
+    """A topic with five messages."""
+    topics.create(name)
+    topics.produce(name, [b"{}"] * 5)
+    (found,) = run(cluster.partitions([name]))
+    return found
+
+
+@pytest.fixture
+def task(
+    stack: LocalStack, connection: Connection, trigger: Trigger, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> CommitOffsetsOperator:
+    """The commit of a batch that took all five messages."""
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": dict(stack.kafka_settings)})
+    )
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
+    range_ = OffsetRange(partition, 0, 5)
+    batch_id = plan(connection, trigger, range_)
+    ledger.move(connection, trigger, range_, ledger.take_epoch(connection, batch_id), None)
+    connection.commit()
+    return CommitOffsetsOperator(task_id="commit_offsets", definition=define(trigger.name), batch_id=batch_id)
+
+
+def fail(task: CommitOffsetsOperator) -> str:
+    with pytest.raises(GroupCommitError) as raised:
+        task.execute(CONTEXT)
+    sentence = str(raised.value)
+    assert sentence.startswith(f"Trigger {task.definition.name}, batch {task.batch_id}: ")
+    assert "the ledger, which does not depend on the group" in sentence
+    assert sentence.endswith(" Next try in 4 s.")
+    return sentence
+
+
+@pytest.mark.parametrize("before", [None, 1, 99], ids=["expired or deleted", "reset", "ahead"])
+def test_the_group_is_put_where_the_ledger_is(
+    cluster: Cluster, partition: Partition, task: CommitOffsetsOperator, before: int | None
+) -> None:
+    if before is not None:
+        commit(cluster, task.definition.group, {partition: before})
+    task.execute(CONTEXT)
+    assert run(cluster.committed(task.definition.group, [partition])) == {partition: 5}
+
+
+def test_a_stranger_in_the_group_is_named_and_the_commit_follows_once_he_has_gone(
+    stack: LocalStack, connection: Connection, cluster: Cluster, partition: Partition, task: CommitOffsetsOperator
+) -> None:
+    group = task.definition.group
+    with member(stack.kafka_settings, group, partition.topic):
+        assert "another consumer is in this group (rdkafka at 127.0.0.1)" in fail(task)
+    assert run(cluster.committed(group, [partition])) == {partition: None}
+    task.execute(CONTEXT)
+    assert run(cluster.committed(group, [partition])) == {partition: 5}
+
+
+def test_a_database_that_is_away_is_said_as_what_it_is(
+    task: CommitOffsetsOperator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", f"postgresql://a:secret@127.0.0.1:{free_port()}/a")
+    sentence = fail(task)
+    assert f"The offsets of consumer group {task.definition.group} were not committed" in sentence
+    assert "secret" not in sentence

@@ -1,7 +1,8 @@
 """What runs in Spark's Python workers: the messages of one partition become work orders in one transaction."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -17,7 +18,8 @@ from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.range_end import prove_end
-from workorders.kafka.record import RecordMapping
+from workorders.kafka.range_reader import read_range
+from workorders.kafka.record import Record, RecordMapping
 
 RESULT_SCHEMA = (
     "topic string, partition int, created long, rejected long, already_there long, seconds double, error string"
@@ -60,8 +62,13 @@ class PartitionIngest:
         outcome = self.ingest(attempt, chain([first], record_batches))
         yield _row(outcome)
 
-    def ingest(self, attempt: Attempt, record_batches: Iterator[pyarrow.RecordBatch]) -> Outcome:
-        """Ingest one range on a connection of its own, and say what became of it."""
+    def ingest_without_spark(self, attempt: Attempt) -> Outcome:
+        """Read one range with our own consumer, a message at a time and several times slower, and ingest it."""
+        with closing(read_range(self.kafka_settings, attempt.range, attempt.read_from)) as records:
+            return self.ingest(attempt, records)
+
+    def ingest(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Outcome:
+        """Ingest what was read of one range on a connection of its own, and say what became of it."""
         begun = time.monotonic()
         created, error = Created(), None
         try:
@@ -69,17 +76,20 @@ class PartitionIngest:
                 created = ingest(
                     connection,
                     attempt,
-                    self._items(attempt, record_batches),
+                    self._items(attempt, read),
                     partial(prove_end, self.kafka_settings, attempt.range),
                 )
         except Exception as failure:  # noqa: BLE001 - whatever it is, it concerns this partition alone and is reported
             error = sentence(attempt.range, failure)
         return Outcome(attempt.range, created, time.monotonic() - begun, error)
 
-    def _items(self, attempt: Attempt, record_batches: Iterator[pyarrow.RecordBatch]) -> Iterator[Item]:
+    def _items(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Iterator[Item]:
         stream = stream_name(attempt.range.partition)
-        for batch in record_batches:
-            yield from self.mapping.items(batch, stream)
+        for part in read:
+            if isinstance(part, Record):
+                yield self.mapping.map_record(part, stream)
+            else:
+                yield from self.mapping.items(part, stream)
 
     def _attempt(self, topic: str, partition: int) -> Attempt:
         return next(
@@ -91,7 +101,8 @@ class PartitionIngest:
 
 def sentence(range_: OffsetRange, failure: BaseException) -> str:
     """Return a failure as one plain line; our own exceptions say it all, others get the place."""
-    text = " ".join(str(failure).split())
+    # A failure in the JVM brings its stack, which Spark's log has as well.
+    text = " ".join(str(failure).partition("\tat ")[0].split())
     if isinstance(failure, WorkOrdersError):
         return text
     return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."

@@ -114,3 +114,11 @@ def test_any_other_failure_is_one_line_with_its_place(failure: Exception) -> Non
     assert text.startswith(f"orders 3 [100, 200): {type(failure).__name__}: ")
     assert text.endswith("; nothing was committed there.")
     assert "\n" not in text
+
+
+def test_a_failure_in_the_jvm_is_said_without_its_stack() -> None:
+    java = "Job aborted: Lost task 0.0: KafkaIllegalStateException: no\n\tat org.apache.spark.A.b(A.scala:1)\n\tat C.d"
+    assert sentence(ORDERS, RuntimeError(java)) == (
+        "orders 3 [100, 200): RuntimeError: Job aborted: Lost task 0.0: KafkaIllegalStateException: no; "
+        "nothing was committed there."
+    )

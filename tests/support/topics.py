@@ -22,9 +22,9 @@ class Topics:
         self._admin = AdminClient(self.settings)
         self._producer = Producer({**self.settings, "linger.ms": 5})
 
-    def create(self, name: str, partitions: int = 1) -> str:
+    def create(self, name: str, partitions: int = 1, *, config: Mapping[str, str] | None = None) -> str:
         """Make a topic, wait until it can be asked about, and return its name."""
-        self._admin.create_topics([NewTopic(name, partitions)])[name].result(SECONDS)
+        self._admin.create_topics([NewTopic(name, partitions, config=dict(config or {}))])[name].result(SECONDS)
         assert wait_until(lambda: len(self._partitions(name)) == partitions, seconds=SECONDS)
         return name
 

@@ -1,6 +1,6 @@
 """Connections to the work orders' Postgres, with the limits that keep a dead client from holding a lock for ever."""
 
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg import conninfo
@@ -13,6 +13,9 @@ SCHEMA = "workorders"
 """Schema of all tables. It stands here and not beside them, for SQLAlchemy costs a Spark driver half a second."""
 
 DATABASE_URL_VARIABLE = "WORKORDERS_DATABASE_URL"
+
+PREPARE_NOTHING: Final = None
+"""No statement is prepared on the server: behind a pooler, the next transaction may come to a server without it."""
 
 _SESSION_SETTINGS = {
     # A partition's lock must not be waited for without end: the attempt that waits fails, says so and is retried.
@@ -64,4 +67,6 @@ def connect(database_url: str, *, application_name: str = "workorders", autocomm
         ConfigurationError: the URL has a wrong form.
         psycopg.OperationalError: the server cannot be reached or refuses.
     """
-    return psycopg.connect(connection_string(database_url, application_name), autocommit=autocommit)
+    return psycopg.connect(
+        connection_string(database_url, application_name), autocommit=autocommit, prepare_threshold=PREPARE_NOTHING
+    )

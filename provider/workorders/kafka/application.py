@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import psycopg
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -26,6 +27,13 @@ from workorders.kafka.session import open_session
 from workorders.kafka.settings import client_settings, java_settings
 
 OpenSession = Callable[[], SparkSession]
+
+# Spark's source makes microseconds of a message's timestamp, whose producer may write anything there, and fails above
+# the year 294246. The column cannot be left out, and no try would ever be luckier. The error's name stays in the JVM.
+_UNREADABLE_TIMESTAMP = "overflows when converting to Spark's microsecond-precision TimestampType"
+_WITHOUT_SPARK = (
+    "{}: a message has a timestamp that Spark cannot hold; this range is read without Spark, which is slow."
+)
 
 
 def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_session) -> int:
@@ -100,11 +108,18 @@ class _Job:
         self._session = session
 
     def ingest(self, attempts: Sequence[Attempt]) -> list[Outcome]:
-        """Ingest the ranges together; one at a time if Spark's own reader fails, so that one cannot fail the others."""
+        """Ingest the ranges together; one at a time if Spark's own reader fails, so that one cannot fail the others.
+
+        A range that Spark's reader can never read is read without it. PySpark has exceptions of its own for the Java
+        classes that it knows; failures of Kafka's reader and lost executors are not among them.
+        """
         task = self._task(attempts)
         try:
             found = self._run(task, [attempt for attempt in attempts if attempt.read_from < attempt.range.end])
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
+            if len(attempts) == 1 and _UNREADABLE_TIMESTAMP in str(error):
+                print(_WITHOUT_SPARK.format(attempts[0].range), flush=True)  # noqa: T201 - belongs into the task's log
+                return [task.ingest_without_spark(attempts[0])]
             if len(attempts) == 1:
                 return [Outcome(attempts[0].range, Created(), 0.0, sentence(attempts[0].range, error))]
             return [outcome for attempt in attempts for outcome in self.ingest([attempt])]

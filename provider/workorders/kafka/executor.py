@@ -2,8 +2,8 @@
 
 import gc
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -22,7 +22,8 @@ from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.range_end import prove_end
-from workorders.kafka.record import RecordMapping
+from workorders.kafka.range_reader import read_range
+from workorders.kafka.record import Record, RecordMapping
 from workorders.kafka.same_log import prove_same_log
 
 RESULT_SCHEMA = (
@@ -69,8 +70,13 @@ class PartitionIngest:
             outcome = self.ingest(attempt, chain([first], record_batches))
         yield _row(outcome)
 
-    def ingest(self, attempt: Attempt, record_batches: Iterator[pyarrow.RecordBatch]) -> Outcome:
-        """Ingest one range on a connection of its own, and say what became of it."""
+    def ingest_without_spark(self, attempt: Attempt) -> Outcome:
+        """Read one range with our own consumer, a message at a time and several times slower, and ingest it."""
+        with closing(read_range(self.kafka_settings, attempt.range, attempt.read_from)) as records:
+            return self.ingest(attempt, records)
+
+    def ingest(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Outcome:
+        """Ingest what was read of one range on a connection of its own, and say what became of it."""
         begun = time.monotonic()
         created, error = Created(), None
         try:
@@ -78,7 +84,7 @@ class PartitionIngest:
                 created = ingest(
                     connection,
                     attempt,
-                    self._items(attempt, record_batches),
+                    self._items(attempt, read),
                     partial(prove_end, self.kafka_settings, attempt.range),
                     partial(prove_same_log, self.kafka_settings, attempt.trigger.name, attempt.range),
                 )
@@ -86,10 +92,13 @@ class PartitionIngest:
             error = sentence(attempt.range, failure)
         return Outcome(attempt.range, created, time.monotonic() - begun, error)
 
-    def _items(self, attempt: Attempt, record_batches: Iterator[pyarrow.RecordBatch]) -> Iterator[Item]:
+    def _items(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Iterator[Item]:
         stream = stream_name(attempt.range.partition, attempt.generation)
-        for batch in record_batches:
-            yield from self.mapping.items(batch, stream)
+        for part in read:
+            if isinstance(part, Record):
+                yield self.mapping.map_record(part, stream)
+            else:
+                yield from self.mapping.items(part, stream)
 
     def _attempt(self, topic: str, partition: int) -> Attempt:
         return next(
@@ -113,8 +122,10 @@ def _uncollected() -> Iterator[None]:
 
 def sentence(range_: OffsetRange, failure: BaseException) -> str:
     """Return a failure as one plain line; our own exceptions say it all, others get the place."""
-    # Half a surrogate pair, which some errors quote, cannot travel.
-    text = " ".join(str(failure).encode("utf-8", "backslashreplace").decode().split())
+    # A failure in the JVM brings its stack, which Spark's log has as well. Half a surrogate pair, which some errors
+    # quote, cannot travel.
+    said = str(failure).partition("\tat ")[0].encode("utf-8", "backslashreplace").decode()
+    text = " ".join(said.split())
     if isinstance(failure, WorkOrdersError):
         return text
     return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."

@@ -47,3 +47,10 @@ def test_a_server_that_is_away_is_said_at_once_and_without_the_password() -> Non
         connect(f"postgresql://someone:hunter2@127.0.0.1:{free_port()}/nowhere")
     assert time.monotonic() - begin < 10
     assert "hunter2" not in str(raised.value)
+
+
+def test_no_statement_is_prepared_so_that_a_pooler_may_stand_between(stack: LocalStack) -> None:
+    with connect(stack.database_url) as connection:
+        for number in range(20):
+            connection.execute("SELECT %s::integer", (number,))
+        assert connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)

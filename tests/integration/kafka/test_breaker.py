@@ -3,7 +3,7 @@
 import pytest
 
 from local_stack.stack import LocalStack
-from support.ingesting import attempt, everything, no_proof, partition_of, plan, row
+from support.ingesting import attempt, everything, no_proof, partition_of, plan, row, same_log
 from support.work_orders import accepted_range, positions, rejected
 from workorders.core.database import Connection, connect
 from workorders.core.items import Item
@@ -37,7 +37,7 @@ def messages(range_: OffsetRange, bad: int) -> list[Item]:
 
 def run(stack: LocalStack, made: Attempt, bad: int) -> Created:
     with connect(stack.database_url) as own:
-        return ingest(own, made, messages(made.range, bad), no_proof)
+        return ingest(own, made, messages(made.range, bad), no_proof, same_log)
 
 
 @pytest.mark.parametrize("bad", [21, 40])
@@ -59,7 +59,7 @@ def test_a_range_with_gaps_is_judged_by_its_messages_once_all_are_read(
     items = messages(made.range, 16)[10:]
     before = everything(connection, trigger)
     with connect(stack.database_url) as own, pytest.raises(TooManyRejectedError, match="16 of 30 messages"):
-        ingest(own, made, items, no_proof)
+        ingest(own, made, items, no_proof, same_log)
     assert everything(connection, trigger) == before
 
 

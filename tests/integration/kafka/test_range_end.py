@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.topics import Topics
-from workorders.kafka import range_end
+from workorders.kafka import range_reader
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
 from workorders.kafka.partitions import OffsetRange, Partition
@@ -126,7 +126,7 @@ def test_the_end_of_a_log_that_was_cut_inside_the_range_proves_nothing(log: Log,
 
 
 def test_a_broker_that_is_away_proves_nothing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(range_end, "TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(range_reader, "TIMEOUT_SECONDS", 1.0)
     begin = time.monotonic()
     with pytest.raises(KafkaUnavailableError, match=rf"^{name} 0 \[0, 9\): Kafka did not answer within 1 s"):
         prove_end({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, OffsetRange(Partition(name, 0, "id"), 0, 9), 3)
@@ -143,4 +143,4 @@ def test_an_open_transaction_inside_the_range_proves_nothing(log: Log) -> None:
 def test_no_group_is_left_behind(log: Log, cluster: Cluster) -> None:
     log.topics.produce_committed(log.name, THREE)
     log.prove(3, 4)
-    assert run(cluster.committed(range_end._GROUP_IS_NEVER_JOINED, [log.partition])) == {log.partition: None}
+    assert run(cluster.committed(range_reader._GROUP_IS_NEVER_JOINED, [log.partition])) == {log.partition: None}

@@ -375,7 +375,7 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
         f"{name} 0 [10, 20) was superseded by decision {number} and is not ingested; "
         f"`workorders decisions` shows who decided and why.",
     )
-    assert batches.not_handed_over(connection, batch.trigger) == []
+    assert batches.unfinished(connection, name) == []
     assert batches.summaries(connection, name)[0].finished_at is not None
     prepared = trigger_.prepare(stalled)
     assert (prepared.attempts, dict(prepared.refusals)) == ((), {})

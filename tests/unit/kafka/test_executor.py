@@ -124,3 +124,11 @@ def test_a_failure_that_quotes_what_text_cannot_hold_is_answered_all_the_same() 
 def test_the_cycle_collector_works_again_after_a_partition() -> None:
     list(INGEST(iter([messages(100)])))
     assert gc.isenabled()
+
+
+def test_a_failure_in_the_jvm_is_said_without_its_stack() -> None:
+    java = "Job aborted: Lost task 0.0: KafkaIllegalStateException: no\n\tat org.apache.spark.A.b(A.scala:1)\n\tat C.d"
+    assert sentence(ORDERS, RuntimeError(java)) == (
+        "orders 3 [100, 200): RuntimeError: Job aborted: Lost task 0.0: KafkaIllegalStateException: no; "
+        "nothing was committed there."
+    )

@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from workorders.core.database import connection_string
+from workorders.core.database import PREPARE_NOTHING, connection_string
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.settings import client_settings
 
@@ -57,7 +57,9 @@ class SharedDatabase:
         async with self._turn:
             try:
                 if self._connection is None or self._connection.closed:
-                    self._connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True)
+                    self._connection = await psycopg.AsyncConnection.connect(
+                        self._url, autocommit=True, prepare_threshold=PREPARE_NOTHING
+                    )
                 cursor = await self._connection.execute(query, arguments)
                 return await cursor.fetchall()
             except psycopg.OperationalError:

@@ -1,0 +1,58 @@
+"""`python -m support.ingest_distinct BATCH EPOCH`: ingest a batch of messages with distinct keys and headers.
+
+The messages are made here, in Spark's Arrow batches. Prints how many were created and the peak of resident memory.
+"""
+
+import resource
+import sys
+from collections.abc import Iterator
+
+import pyarrow
+
+from workorders.core.database import connect
+from workorders.kafka import batches
+from workorders.kafka.attempt import Attempt
+from workorders.kafka.connections import Connections
+from workorders.kafka.executor import PartitionIngest
+from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.record import RecordMapping
+
+RECORDS_A_BATCH = 10_000
+
+
+def distinct(range_: OffsetRange) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the messages of a range; no key, header or value comes twice."""
+    for begin in range(range_.start, range_.end, RECORDS_A_BATCH):
+        numbers = range(begin, min(begin + RECORDS_A_BATCH, range_.end))
+        header = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
+        headers = [[{"key": f"name-{number}", "value": b"value-%d" % number}] for number in numbers]
+        yield pyarrow.RecordBatch.from_pydict(
+            {
+                "key": pyarrow.array([b"key-%d" % number for number in numbers], pyarrow.binary()),
+                "value": pyarrow.array([b'{"number":%d}' % number for number in numbers], pyarrow.binary()),
+                "topic": pyarrow.array([range_.partition.topic] * len(numbers)),
+                "partition": pyarrow.array([range_.partition.partition] * len(numbers), pyarrow.int32()),
+                "offset": pyarrow.array(numbers, pyarrow.int64()),
+                "timestamp_ms": pyarrow.array(numbers, pyarrow.int64()),
+                "timestampType": pyarrow.array([0] * len(numbers), pyarrow.int32()),
+                "headers": pyarrow.array(headers, pyarrow.list_(header)),
+            }
+        )
+
+
+def main(batch_id: int, epoch: int) -> None:
+    """Ingest the one range of the batch."""
+    database_url = Connections.from_environment().database_url
+    with connect(database_url) as connection:
+        batch = batches.load(connection, batch_id)
+    range_ = batch.ranges[0].range
+    attempt = Attempt(batch_id=batch_id, trigger=batch.trigger, range=range_, epoch=epoch, read_from=range_.start)
+    outcome = PartitionIngest(database_url, {}, RecordMapping(), [attempt]).ingest(attempt, distinct(range_))
+    if outcome.error is not None:
+        sys.exit(outcome.error)
+    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(outcome.created.created, peak_kib * 1024)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

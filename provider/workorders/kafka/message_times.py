@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message, TopicPartition
 
 from workorders.kafka.partitions import Partition
+from workorders.kafka.range_reader import GROUP_NEVER_JOINED
 
-_GROUP_IS_NEVER_JOINED = "workorders-range-end"
 _POLL_SECONDS = 0.2
 
 
@@ -37,7 +37,7 @@ def _read(
     consumer = Consumer(
         {
             **settings,
-            "group.id": _GROUP_IS_NEVER_JOINED,
+            "group.id": GROUP_NEVER_JOINED,
             "enable.auto.commit": "false",
             "isolation.level": "read_uncommitted",
             # One message a partition is wanted, and no megabytes behind it.

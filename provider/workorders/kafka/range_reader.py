@@ -22,7 +22,8 @@ _POLL_SECONDS = 1.0
 # For a name that is no UTF-8 the client sets an exception and returns a broken list all the same. Python notices that
 # in a call by C, but not in one that its interpreter has specialized: there, whatever comes next fails or crashes.
 _ASK_HEADERS: Callable[[Message], Sequence[tuple[str, bytes | None]] | None] = methodcaller("headers")
-_GROUP_IS_NEVER_JOINED = "workorders-range-reader"
+GROUP_NEVER_JOINED = "workorders-range-reader"
+"""Group of consumers that are assigned their partitions: the brokers ask for one all the same, to check its rights."""
 
 
 def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: int) -> Generator[Record, None, None]:
@@ -39,7 +40,7 @@ def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: in
     consumer = Consumer(
         {
             **settings,
-            "group.id": _GROUP_IS_NEVER_JOINED,
+            "group.id": GROUP_NEVER_JOINED,
             "enable.auto.commit": "false",
             "enable.partition.eof": "true",
             "isolation.level": "read_committed",

@@ -25,7 +25,7 @@ class Planning:
     def handed_over(self) -> list[tuple[int, bool]]:
         """Run the task; return the batches that it hands over, and whether their run is started again."""
         operator = PlanBatchOperator(task_id="plan", definition=define(self.name), ingest_dag_id="an_ingest")
-        found = operator.execute({"ti": self})  # type: ignore[arg-type, typeddict-item]
+        found = operator.execute({"ti": self})  # type: ignore[typeddict-item]
         assert [one["trigger_run_id"] for one in found] == [f"batch_{one['conf']['batch_id']}" for one in found]
         return [(one["conf"]["batch_id"], one["reset_dag_run"]) for one in found]
 

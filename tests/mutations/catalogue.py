@@ -90,7 +90,7 @@ NO_DUPLICATES = (
         ),
         (
             f"{CREATE_FOR}::test_of_two_writers_that_both_promise_new_events_one_fails",
-            f"{INGEST}::test_work_orders_that_are_there_before_their_range_are_an_error",
+            f"{INGEST}::test_a_work_order_that_comes_in_between_fails_the_attempt_and_is_not_doubled",
         ),
     ),
     Mutation(
@@ -183,8 +183,8 @@ ORDER_OF_COMMITS = (
         (
             Change(
                 "kafka/ingest.py",
-                "fresh=True)\n        _require_whole",
-                "fresh=True)\n    with connection.transaction():\n        _require_whole",
+                "fresh=_is_new(connection, attempt))\n        if",
+                "fresh=_is_new(connection, attempt))\n    with connection.transaction():\n        if",
             ),
         ),
         (
@@ -228,7 +228,13 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "replay-takes-the-partition-from-the-next-batch",
         4,
-        (Change(LEDGER_SQL, "    AND ranges.finished_at IS NULL\n    AND (ledger.", "    AND (ledger."),),
+        (
+            Change(
+                LEDGER_SQL,
+                "    AND ranges.finished_at IS NULL\n    AND ranges.superseded_by IS NULL\n    AND (ledger.",
+                "    AND (ledger.",
+            ),
+        ),
         (
             f"{INGEST}::test_a_replay_takes_no_partition_from_the_batch_that_reads_on",
             f"{LEDGER}::test_an_attempt_takes_the_epoch_of_unfinished_partitions_only",
@@ -237,7 +243,7 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "death-of-an-attempt-not-said",
         5,
-        (Change("kafka/stalls.py", "if part.last_error or not part.finished", "if part.last_error"),),
+        (Change("kafka/stalls.py", "(part.last_error or not part.finished)", "part.last_error"),),
         (f"{STALLS}::test_an_attempt_that_died_is_named_for_every_range_that_it_left",),
     ),
     Mutation(
@@ -311,7 +317,7 @@ TRANSACTIONS_AND_LOSS = (
         9,
         (
             Change("kafka/settings.py", '= "read_committed"', '= "read_uncommitted"'),
-            Change("kafka/reader.py", 'level", "read_committed")', 'level", "read_uncommitted")'),
+            Change("kafka/reader.py", 'level": "read_committed",', 'level": "read_uncommitted",'),
         ),
         (f"{SPARK}::test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing",),
     ),
@@ -330,7 +336,7 @@ TRANSACTIONS_AND_LOSS = (
     Mutation(
         "messages-deleted-unread-passed-over",
         10,
-        (Change("kafka/checks.py", "if log.log_start > range_.start:", "if False:"),),
+        (Change("kafka/checks.py", "if log_start > range_.start:", "if False:"),),
         (f"{CHECKS}::test_what_retention_deleted_unread_is_named",),
     ),
     Mutation(

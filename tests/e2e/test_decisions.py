@@ -10,7 +10,13 @@ from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, Place, some_events
 
-FORM = {"decision": "resume", "topic": "e2e.decisions", "partitions": [], "offset": None, "why": "retention was short"}
+FORM: dict[str, Any] = {
+    "decision": "resume",
+    "topic": "e2e.decisions",
+    "partitions": [],
+    "offset": None,
+    "why": "retention was short",
+}
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, Place, some_events
 
-FORM: dict[str, object] = {
+FORM: dict[str, Any] = {
     "decision": "resume",
     "topic": "e2e.decisions",
     "partitions": [],

@@ -15,8 +15,10 @@ from workorders.core.items import Item
 from workorders.kafka import batches, ledger, stalls
 from workorders.kafka.attempt import Attempt
 from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
+from workorders.kafka.partitions import Partition
 from workorders.kafka.planner import Plan, plan_batch
 from workorders.kafka.preparation import Preparation, prepare
 from workorders.kafka.range_end import prove_end
@@ -91,14 +93,23 @@ class GoingOn:
         return planned.batch_id
 
     def recreated(self, delete: Callable[[], object], create: Callable[[], object]) -> None:
-        """Delete the topic and make it again, until Kafka says another id."""
-        before = self._ids()
+        """Delete the topic and make it again, until Kafka says another id and knows its leaders."""
+        before = {part.topic_id for part in self._partitions()}
         delete()
         create()
-        eventually(lambda: not before & self._ids(), seconds=SECONDS, what="a topic of another id")
 
-    def _ids(self) -> set[str]:
-        return {part.topic_id for part in run(self.cluster.existing_partitions(self.definition.topics))}
+        def made() -> bool:
+            now = self._partitions()
+            try:
+                logs = run(self.cluster.offsets(now))
+            except KafkaUnavailableError:  # a leader that does not know yet that it is one
+                return False
+            return bool(logs) and bool({part.topic_id for part in now} - before)
+
+        eventually(made, seconds=SECONDS, what="a topic of another id")
+
+    def _partitions(self) -> list[Partition]:
+        return run(self.cluster.existing_partitions(self.definition.topics))
 
     def _offsets(self, attempt: Attempt) -> Iterator[int]:
         partition = attempt.range.partition

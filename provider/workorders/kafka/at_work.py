@@ -1,7 +1,9 @@
 """Says that an attempt at a batch is at work, for as long as it lives and no longer."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+
+import psycopg
 
 from workorders.core.database import Connection, connect
 from workorders.core.queries import load_queries
@@ -26,7 +28,12 @@ def at_work(database_url: str, batch_id: int) -> Iterator[Connection]:
         # In a transaction and not in the session: a pooler may keep a session alive behind a client that is gone.
         connection.execute(_QUERIES["stay"])
         connection.execute(_QUERIES["hold_attempt"], {"batch_id": batch_id})
-        yield connection
+        try:
+            yield connection
+        finally:
+            # The lock is free when this returns; by the connection's end alone it would be some moments later.
+            with suppress(psycopg.Error):
+                connection.rollback()
 
 
 def nobody_at_work(connection: Connection, batch_id: int) -> bool:

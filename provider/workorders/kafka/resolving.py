@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -79,15 +79,17 @@ def consider(connection: Connection, cluster: "Cluster", wish: Wish) -> list[Dec
         KafkaUnavailableError: the cluster did not answer.
     """
     triggers.find(connection, wish.trigger)
-    rows = _rows(connection, wish)
+    known = _standings(connection, wish.trigger, wish.topic)
     # Kafka is asked outside of any transaction, which must not wait for a network.
     connection.rollback()
-    if not rows:
+    if not known:
         raise DecisionRefusedError(
             f"{wish.trigger}: the ledger has no topic {wish.topic}; nothing was changed; see `workorders status`."
         )
-    there, logs = asyncio.run(_ask(cluster, wish.topic))
-    standings = {partition: _standing(wish, row, there, logs) for partition, row in rows.items()}
+    topic_id, logs = asyncio.run(_ask(cluster, wish.topic))
+    standings = {
+        number: replace(standing, topic_id_now=topic_id, log=logs.get(number)) for number, standing in known.items()
+    }
     unknown = [str(number) for number in wish.partitions if number not in standings]
     if unknown:
         raise DecisionRefusedError(
@@ -183,25 +185,22 @@ def recorded(
         return cursor.execute(_QUERIES["decisions"], {"trigger": trigger, "before": before, "limit": limit}).fetchall()
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """What the database says of a partition."""
-
-    partition: Partition
-    next_offset: int
-    start_offset: int
-    generation: int
-    batch_id: int | None
-    held: OffsetRange | None
-
-
-def _rows(connection: Connection, wish: Wish) -> dict[int, _Row]:
-    found: dict[int, _Row] = {}
-    cursor = connection.execute(_QUERIES["standings"], {"trigger": wish.trigger, "topic": wish.topic})
+def _standings(connection: Connection, trigger: str, topic: str) -> dict[int, Standing]:
+    """Return what the database says of each partition, by its number; Kafka was not asked yet."""
+    found: dict[int, Standing] = {}
+    cursor = connection.execute(_QUERIES["standings"], {"trigger": trigger, "topic": topic})
     for number, topic_id, next_offset, start_offset, generation, batch_id, held_id, start, end in cursor:
-        held = None if batch_id is None else OffsetRange(Partition(wish.topic, number, held_id), start, end)
-        partition = Partition(wish.topic, number, topic_id)
-        found[number] = _Row(partition, next_offset, start_offset, generation, batch_id, held)
+        found[number] = Standing(
+            trigger=trigger,
+            partition=Partition(topic, number, topic_id),
+            next_offset=next_offset,
+            start_offset=start_offset,
+            generation=generation,
+            topic_id_now=None,
+            log=None,
+            held=None if batch_id is None else OffsetRange(Partition(topic, number, held_id), start, end),
+            batch_id=batch_id,
+        )
     return found
 
 
@@ -210,20 +209,6 @@ async def _ask(cluster: "Cluster", topic: str) -> tuple[str | None, dict[int, Pa
     there = await cluster.existing_partitions([topic])
     logs = await cluster.offsets(there)
     return (there[0].topic_id if there else None), {log.partition.partition: log for log in logs}
-
-
-def _standing(wish: Wish, row: _Row, topic_id: str | None, logs: dict[int, PartitionOffsets]) -> Standing:
-    return Standing(
-        trigger=wish.trigger,
-        partition=row.partition,
-        next_offset=row.next_offset,
-        start_offset=row.start_offset,
-        generation=row.generation,
-        topic_id_now=topic_id,
-        log=logs.get(row.partition.partition),
-        held=row.held,
-        batch_id=row.batch_id,
-    )
 
 
 def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision]) -> None:
@@ -244,20 +229,9 @@ def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision
                 f"{trigger.name}: an attempt at batch {batch_id} is at work; nothing was changed; wait for its end, or "
                 f"end the task create_work_orders of its run, and decide again."
             )
-    now = _rows(connection, Wish(decisions[0].kind, trigger.name, topic))
+    now = _standings(connection, trigger.name, topic)
     for standing in standings:
-        row = now.get(standing.partition.partition)
-        shown = (
-            standing.partition,
-            standing.next_offset,
-            standing.start_offset,
-            standing.generation,
-            standing.batch_id,
-            standing.held,
-        )
-        if row is None or shown != (
-            row.partition, row.next_offset, row.start_offset, row.generation, row.batch_id, row.held
-        ):  # fmt: skip
+        if now.get(standing.partition.partition) != replace(standing, topic_id_now=None, log=None):
             raise DecisionRefusedError(
                 f"{trigger.name}: {standing.place} has changed since the decision was considered; nothing was changed; "
                 f"look again, and decide again."

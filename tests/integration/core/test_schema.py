@@ -176,3 +176,25 @@ def test_work_orders_survive_an_upgrade(new_database: Callable[[], str]) -> None
     schema.upgrade(database_url)
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT name FROM workorders.workflows").fetchall() == [("admit",)]
+
+
+def test_the_way_back_is_open_after_a_decision(new_database: Callable[[], str]) -> None:
+    """A partition then has a superseded range and an unfinished one, which the older index would not let stand."""
+    database_url = new_database()
+    schema.upgrade(database_url)
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            """
+            INSERT INTO workorders.workflows (name) VALUES ('admit');
+            INSERT INTO workorders.triggers (name, type, workflow_id, definition) VALUES ('orders', 'kafka', 1, '{}');
+            INSERT INTO workorders.kafka_batches (trigger_id) VALUES (1), (1);
+            INSERT INTO workorders.kafka_decisions (who, why, trigger_id, topic, partition, kind, from_topic_id,
+                from_offset, to_topic_id, to_offset, superseded_batch_id, epoch)
+            VALUES ('ada', 'a test', 1, 'orders', 0, 'resume', 'id', 0, 'id', 5, 1, 1);
+            INSERT INTO workorders.kafka_ranges (batch_id, topic, partition, trigger_id, topic_id, start_offset,
+                end_offset, superseded_by)
+            VALUES (1, 'orders', 0, 1, 'id', 0, 10, 1), (2, 'orders', 0, 1, 'id', 5, 10, NULL);
+            """
+        )
+    downgrade(database_url)
+    assert left_behind(database_url) == []

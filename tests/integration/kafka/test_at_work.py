@@ -24,7 +24,7 @@ def test_an_attempt_is_at_work_until_its_end_and_on_its_batch_alone(stack: Local
     with at_work(stack.database_url, BATCH):
         assert not nobody(connection)
         assert nobody(connection, BATCH + 1)
-    eventually(lambda: nobody(connection), seconds=10, what="the release of the lock")
+    assert nobody(connection)
 
 
 def test_an_attempt_whose_connection_is_cut_goes_on_unnoticed_and_ends_well(

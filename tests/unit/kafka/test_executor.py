@@ -1,13 +1,17 @@
 import gc
 import pickle
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 
 import psycopg
 import pyarrow
 import pytest
 
+from workorders.core.items import Item
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import Created
+from workorders.kafka import executor
 from workorders.kafka.attempt import Attempt, Outcome
 from workorders.kafka.exceptions import FencedError
 from workorders.kafka.executor import RESULT_SCHEMA, PartitionIngest, outcomes, sentence
@@ -132,3 +136,26 @@ def test_a_failure_in_the_jvm_is_said_without_its_stack() -> None:
         "orders 3 [100, 200): RuntimeError: Job aborted: Lost task 0.0: KafkaIllegalStateException: no; "
         "nothing was committed there."
     )
+
+
+def test_items_go_to_the_stream_of_their_log_and_the_topic_is_proved_with_the_executors_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Behind a cut, the same offsets of the same topic are other messages."""
+    streams: list[str | None] = []
+    proved: list[object] = []
+
+    def ingest(
+        _: object, __: object, items: Iterable[Item], ___: object, prove_same_log: Callable[[], None]
+    ) -> Created:
+        streams.extend(item.stream for item in items)
+        prove_same_log()
+        return Created(2)
+
+    monkeypatch.setattr(executor, "connect", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(executor, "ingest", ingest)
+    monkeypatch.setattr(executor, "prove_same_log", lambda *given: proved.extend(given))
+    outcome = INGEST.ingest(replace(ATTEMPT, generation=5), iter([messages(100, 101)]))
+    assert (outcome.created, outcome.error) == (Created(2), None)
+    assert streams == ["orders/3@id~5"] * 2
+    assert proved == [INGEST.kafka_settings, "orders", ORDERS]

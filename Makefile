@@ -8,7 +8,7 @@ INSTALLED := .venv/installed
 export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up down test lint format types contracts unit bench lock lock-jars clean check-python check-java
+.PHONY: help install demo up down test lint format types contracts unit mutations bench lock lock-jars clean check-python check-java
 
 help: ## list what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -60,6 +60,9 @@ types: $(INSTALLED) ## check types
 
 contracts: $(INSTALLED) ## check which module may import which
 	$(BIN)/lint-imports
+
+mutations: $(INSTALLED) check-java ## break the code on purpose; the named tests must notice
+	$(BIN)/python -m mutations
 
 bench: $(INSTALLED) check-java ## measure, against plain COPY and Airflow's own operator
 	$(BIN)/python -m benchmarks

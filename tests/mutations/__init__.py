@@ -1,0 +1,1 @@
+"""Deliberate breaks of the source, and the tests that must notice them."""

@@ -1,0 +1,350 @@
+"""Every mutation. Each names the fastest tests that show the break; slower ones that would show it too are not run."""
+
+from mutations.mutation import CONTRACTS, Change, Mutation
+
+INGEST, LEDGER, BATCHES = (f"integration/kafka/test_{name}.py" for name in ("ingest", "ledger", "batches"))
+RANGE_END, SPARK = "integration/kafka/test_range_end.py", "integration/kafka/test_application.py"
+ODD, AMBIGUOUS = "integration/kafka/test_odd_messages.py", "integration/kafka/test_ambiguous_commit.py"
+CREATE_FOR, PLANNER = "integration/core/test_create_for.py", "integration/kafka/test_planner.py"
+STALLS, FIRST_OFFSETS = "integration/kafka/test_stalls.py", "integration/kafka/test_first_offsets.py"
+CHECKS, PLANNING = "unit/kafka/test_checks.py", "unit/kafka/test_planning.py"
+
+LEDGER_SQL, BATCHES_SQL = "kafka/sql/ledger.sql", "kafka/sql/batches.sql"
+EPOCH_UNDER_THE_LOCK = Change("kafka/ingest.py", "if locked.epoch != attempt.epoch:", "if False:")
+PLACE_UNDER_THE_LOCK = Change("kafka/ingest.py", "if locked.next_offset != range_.start:", "if False:")
+
+NO_LOSS = (
+    Mutation(
+        "end-of-range-not-proved",
+        1,
+        (Change("kafka/ingest.py", "if watch.next_offset < attempt.range.end:", "if False:"),),
+        (
+            f"{INGEST}::test_nothing_is_committed_when_the_end_cannot_be_proved",
+            f"{INGEST}::test_a_range_that_ends_early_is_proved_from_behind_its_last_message",
+            f"{INGEST}::test_a_replay_that_ends_early_is_proved_as_well",
+        ),
+    ),
+    Mutation(
+        "end-of-a-cut-log-taken-for-the-end",
+        1,
+        (Change("kafka/range_reader.py", "if offset is None or offset < range_.end:", "if False:"),),
+        (
+            f"{RANGE_END}::test_the_end_of_a_log_that_was_cut_inside_the_range_proves_nothing",
+            f"{RANGE_END}::test_an_open_transaction_inside_the_range_proves_nothing",
+        ),
+    ),
+    Mutation(
+        "messages-outside-the-range-taken",
+        1,
+        (
+            Change(
+                "kafka/ingest.py",
+                "if position is None or not self.next_offset <= position < range_.end:",
+                "if position is None:",
+            ),
+        ),
+        (f"{INGEST}::test_a_message_that_is_not_the_ranges_next_one_is_refused",),
+    ),
+    Mutation(
+        "timestamp-stops-a-partition",
+        1,
+        (Change("kafka/application.py", "and _UNREADABLE_TIMESTAMP in str(error)", "and False"),),
+        (f"{ODD}::test_a_timestamp_that_spark_cannot_hold_stops_nothing",),
+    ),
+    Mutation(
+        "value-refused-by-postgres-stops-a-partition",
+        1,
+        (
+            Change(
+                "core/work_orders.py",
+                "        except _VALUE_ERRORS as error:",
+                "        except ZeroDivisionError as error:",
+            ),
+        ),
+        (f"{CREATE_FOR}::test_a_value_that_postgres_refuses_is_rejected_and_its_neighbours_are_created",),
+    ),
+    Mutation(
+        "new-partition-begins-by-policy",
+        1,
+        (
+            Change(
+                "kafka/first_offsets.py",
+                "known_topics = {partition.topic for partition in known}",
+                "known_topics: set[str] = set()",
+            ),
+        ),
+        (f"{FIRST_OFFSETS}::test_a_new_partition_of_a_known_topic_begins_at_its_first_offset_whatever_the_policy",),
+    ),
+)
+
+NO_DUPLICATES = (
+    Mutation(
+        "unique-source-key-dropped",
+        2,
+        (
+            Change(
+                "core/migrations/versions/core_0001_work_orders.py",
+                "            UNIQUE (stream_id, position),\n",
+                "",
+            ),
+        ),
+        (
+            f"{CREATE_FOR}::test_of_two_writers_that_both_promise_new_events_one_fails",
+            f"{INGEST}::test_work_orders_that_are_there_before_their_range_are_an_error",
+        ),
+    ),
+    Mutation(
+        "topic-id-left-out-of-the-source-key",
+        2,
+        (Change("kafka/ledger.py", "{partition.partition}@{partition.topic_id}", "{partition.partition}"),),
+        ("unit/kafka/test_ledger.py::test_the_stream_of_a_partition_names_the_topic_id_too",),
+    ),
+    Mutation(
+        "replay-taken-for-fresh",
+        2,
+        (Change("kafka/ingest.py", "if attempt.is_replay:", "if False:"),),
+        (
+            f"{INGEST}::test_a_replay_adds_nothing_and_moves_nothing",
+            f"{INGEST}::test_two_replays_at_once_restore_each_message_once",
+        ),
+    ),
+    Mutation(
+        "batch-planned-again-while-unfinished",
+        2,
+        (Change("kafka/planning.py", "if position is not None and not position.busy:", "if position is not None:"),),
+        (
+            f"{PLANNING}::test_only_free_partitions_with_a_backlog_are_planned_each_once_and_sorted",
+            f"{PLANNER}::test_a_partition_whose_batch_is_unfinished_is_left_alone_and_the_others_go_on",
+        ),
+    ),
+    Mutation(
+        "one-unfinished-batch-a-partition-dropped",
+        2,
+        (
+            Change(
+                "kafka/migrations/versions/kafka_0001_ledger.py",
+                "CREATE UNIQUE INDEX kafka_ranges_unfinished_idx",
+                "CREATE INDEX kafka_ranges_unfinished_idx",
+            ),
+        ),
+        (f"{BATCHES}::test_a_partition_is_in_one_unfinished_batch_at_most",),
+    ),
+)
+
+ORDER_OF_COMMITS = (
+    Mutation(
+        "epoch-forgotten",
+        3,
+        (EPOCH_UNDER_THE_LOCK, Change(LEDGER_SQL, "start_offset)s\n    AND epoch = %(epoch)s;", "start_offset)s;")),
+        (
+            f"{INGEST}::test_an_older_attempt_is_fenced_and_changes_nothing",
+            f"{LEDGER}::test_moving_is_compare_and_set",
+        ),
+    ),
+    Mutation(
+        "epoch-not-checked-under-the-lock",
+        3,
+        (EPOCH_UNDER_THE_LOCK,),
+        (f"{INGEST}::test_an_older_attempt_is_fenced_and_changes_nothing",),
+    ),
+    Mutation(
+        "attempt-without-an-epoch-of-its-own",
+        3,
+        (Change(LEDGER_SQL, "SET epoch = %(epoch)s,\n    attempts", "SET attempts"),),
+        (
+            f"{LEDGER}::test_an_attempt_takes_the_epoch_of_unfinished_partitions_only",
+            f"{INGEST}::test_of_two_attempts_at_once_exactly_the_newer_one_wins",
+        ),
+    ),
+    Mutation(
+        "compare-and-set-compares-nothing",
+        3,
+        (PLACE_UNDER_THE_LOCK, Change(LEDGER_SQL, "    AND next_offset = %(start_offset)s\n", "")),
+        (
+            f"{INGEST}::test_a_ledger_that_is_not_at_the_ranges_start_is_a_conflict",
+            f"{LEDGER}::test_moving_is_compare_and_set",
+        ),
+    ),
+    Mutation(
+        "compare-and-set-not-looked-at",
+        3,
+        (Change("kafka/ledger.py", "if moved != 1:", "if False:"),),
+        (f"{LEDGER}::test_moving_is_compare_and_set",),
+    ),
+    Mutation(
+        "range-finished-twice",
+        3,
+        (Change("kafka/batches.py", "if finished != 1:", "if False:"),),
+        (f"{INGEST}::test_a_range_of_another_batch_that_is_finished_already_is_fenced",),
+    ),
+    Mutation(
+        "rows-committed-before-the-ledger",
+        3,
+        (
+            Change(
+                "kafka/ingest.py",
+                "fresh=True)\n        _require_whole",
+                "fresh=True)\n    with connection.transaction():\n        _require_whole",
+            ),
+        ),
+        (
+            f"{INGEST}::test_everything_of_a_range_becomes_visible_in_one_transaction",
+            f"{INGEST}::test_nothing_is_committed_when_the_end_cannot_be_proved",
+        ),
+    ),
+    Mutation(
+        "group-committed-first",
+        3,
+        (Change("kafka/airflow/dags.py", "create >> commit", "commit >> create"),),
+        ("unit/kafka/airflow/test_dags.py::test_the_ingest_creates_then_commits_and_runs_on_request_only",),
+    ),
+    Mutation(
+        "group-committed-where-the-batch-ends",
+        3,
+        (
+            Change(
+                LEDGER_SQL,
+                "SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset\n",
+                "SELECT ledger.topic, ledger.partition, ledger.topic_id, ranges.end_offset\n",
+            ),
+        ),
+        (f"{LEDGER}::test_the_positions_of_a_batch_are_the_ledgers_and_not_the_ranges",),
+    ),
+    Mutation(
+        "lost-answer-of-a-commit-taken-for-a-failure",
+        3,
+        (Change("kafka/application.py", "if result.error is None or finished is None:", "if True:"),),
+        (f"{AMBIGUOUS}::test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing",),
+    ),
+)
+
+ISOLATED_AND_SEEN = (
+    Mutation(
+        "failure-of-a-partition-cancels-the-others",
+        4,
+        (Change("kafka/executor.py", "except Exception as failure:", "except ZeroDivisionError as failure:"),),
+        ("unit/kafka/test_executor.py::test_a_failure_is_answered_and_not_raised_so_that_other_partitions_go_on",),
+    ),
+    Mutation(
+        "replay-takes-the-partition-from-the-next-batch",
+        4,
+        (Change(LEDGER_SQL, "    AND ranges.finished_at IS NULL\n    AND (ledger.", "    AND (ledger."),),
+        (
+            f"{INGEST}::test_a_replay_takes_no_partition_from_the_batch_that_reads_on",
+            f"{LEDGER}::test_an_attempt_takes_the_epoch_of_unfinished_partitions_only",
+        ),
+    ),
+    Mutation(
+        "death-of-an-attempt-not-said",
+        5,
+        (Change("kafka/stalls.py", "if part.last_error or not part.finished", "if part.last_error"),),
+        (f"{STALLS}::test_an_attempt_that_died_is_named_for_every_range_that_it_left",),
+    ),
+    Mutation(
+        "older-attempt-speaks-of-a-stall",
+        5,
+        (
+            Change(
+                LEDGER_SQL,
+                "last_error = %(error)s\nWHERE trigger_id = %(trigger_id)s\n    AND topic = %(topic)s\n"
+                "    AND partition = %(partition)s\n    AND epoch = %(epoch)s;",
+                "last_error = %(error)s\nWHERE trigger_id = %(trigger_id)s\n    AND topic = %(topic)s\n"
+                "    AND partition = %(partition)s;",
+            ),
+        ),
+        (f"{LEDGER}::test_an_older_attempt_says_nothing_of_a_stall",),
+    ),
+    Mutation(
+        "tries-run-out",
+        6,
+        (Change("kafka/airflow/dags.py", '"retries": ENDLESS_RETRIES', '"retries": 5'),),
+        ("unit/kafka/airflow/test_dags.py::test_every_task_is_tried_again_for_ever",),
+    ),
+    Mutation(
+        "wait-grows-without-end",
+        6,
+        (Change("core/backoff.py", "min(LONGEST_SECONDS, 1 << doublings)", "1 << doublings"),),
+        ("unit/core/test_backoff.py::test_the_wait_doubles_up_to_a_minute",),
+    ),
+    Mutation(
+        "replay-that-lost-messages-succeeds",
+        7,
+        (Change("kafka/ingest.py", "if missing > 0:", "if False:"),),
+        (f"{INGEST}::test_a_replay_that_cannot_restore_everything_restores_the_rest_and_says_how_much_is_lost",),
+    ),
+    Mutation(
+        "core-knows-kafka",
+        8,
+        (
+            Change(
+                "core/items.py",
+                "from typing import NamedTuple",
+                "from typing import NamedTuple\n\nimport confluent_kafka",
+            ),
+        ),
+        (CONTRACTS,),
+    ),
+)
+
+TRANSACTIONS_AND_LOSS = (
+    Mutation(
+        "batch-ends-behind-the-last-stable-offset",
+        9,
+        (
+            Change(
+                "kafka/planning.py", "if contradiction else log.last_stable", "if contradiction else log.high_watermark"
+            ),
+        ),
+        (
+            f"{PLANNING}::test_messages_of_an_open_transaction_are_waited_for",
+            f"{PLANNER}::test_a_batch_ends_before_an_open_transaction",
+        ),
+    ),
+    Mutation(
+        "end-proved-with-uncommitted-messages",
+        9,
+        (Change("kafka/range_reader.py", '"read_committed",', '"read_uncommitted",'),),
+        (f"{RANGE_END}::test_an_aborted_tail_is_invisible",),
+    ),
+    Mutation(
+        "spark-reads-aborted-messages",
+        9,
+        (
+            Change("kafka/settings.py", '= "read_committed"', '= "read_uncommitted"'),
+            Change("kafka/reader.py", 'level", "read_committed")', 'level", "read_uncommitted")'),
+        ),
+        (f"{SPARK}::test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing",),
+    ),
+    Mutation(
+        "topic-made-again-read-with-the-old-offsets",
+        10,
+        (Change("kafka/checks.py", "if log.partition.topic_id != range_.partition.topic_id:", "if False:"),),
+        (f"{CHECKS}::test_a_topic_that_was_made_again_is_never_read_with_the_old_offsets",),
+    ),
+    Mutation(
+        "topic-id-not-checked-under-the-lock",
+        10,
+        (Change("kafka/ingest.py", "if locked.topic_id != range_.partition.topic_id:", "if False:"),),
+        (f"{INGEST}::test_a_ledger_that_follows_another_topic_of_that_name_is_not_moved",),
+    ),
+    Mutation(
+        "messages-deleted-unread-passed-over",
+        10,
+        (Change("kafka/checks.py", "if log.log_start > range_.start:", "if False:"),),
+        (f"{CHECKS}::test_what_retention_deleted_unread_is_named",),
+    ),
+    Mutation(
+        "shortened-log-waited-for-in-silence",
+        10,
+        (Change("kafka/checks.py", "if log.high_watermark < range_.end:", "if False:"),),
+        (f"{CHECKS}::test_a_log_that_was_cut_short_is_named_with_its_end",),
+    ),
+    Mutation(
+        "contradiction-never-planned",
+        10,
+        (Change("kafka/planning.py", "max(log.last_stable, position.next_offset + 1) if contradiction else", "0 or"),),
+        (f"{PLANNING}::test_a_contradiction_of_log_and_ledger_gets_a_range_that_will_fail_where_people_look",),
+    ),
+)
+
+MUTATIONS = (*NO_LOSS, *NO_DUPLICATES, *ORDER_OF_COMMITS, *ISOLATED_AND_SEEN, *TRANSACTIONS_AND_LOSS)

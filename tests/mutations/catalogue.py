@@ -348,7 +348,7 @@ TRANSACTIONS_AND_LOSS = (
     Mutation(
         "contradiction-never-planned",
         10,
-        (Change("kafka/planning.py", "        or log.log_start > position.next_offset\n", ""),),
+        (Change("kafka/planning.py", "max(log.last_stable, position.next_offset + 1) if contradiction else", "0 or"),),
         (f"{PLANNING}::test_a_contradiction_of_log_and_ledger_gets_a_range_that_will_fail_where_people_look",),
     ),
 )

@@ -10,10 +10,8 @@ from pathlib import Path
 import psutil
 
 from local_stack.stack import CHECKOUT, LocalStack
+from support.spark_submit import submit_command
 
-CORES = 2
-# As `workorders.kafka.airflow.operators.DEFAULT_CONF`, which cannot be imported without starting up Airflow.
-CONF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN"}
 APPLICATION = CHECKOUT / "spark_apps" / "create_work_orders.py"
 _TIMEOUT_SECONDS = 900.0
 
@@ -38,16 +36,12 @@ def submit(
     Raises:
         RuntimeError: the application failed.
     """
-    command = ["spark-submit", "--master", f"local[{CORES}]", "--jars", ",".join(map(str, stack.spark_jars))]
-    for name, value in (CONF | dict(conf or {})).items():
-        command += ["--conf", f"{name}={value}"]
+    command = submit_command(",".join(map(str, stack.spark_jars)), application, arguments, conf)
     environment = {**stack.environment(), "PYTHONPATH": _python_path()}
     output = stack.logs / "spark-submit.log"
     begun = time.monotonic()
     with output.open("wb") as log, ThreadPoolExecutor(1) as pool:
-        process = subprocess.Popen(
-            [*command, str(application), *arguments], env=environment, stdout=log, stderr=subprocess.STDOUT
-        )
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
         watching = pool.submit(while_running, psutil.Process(process.pid)) if while_running else None
         try:
             code = process.wait(_TIMEOUT_SECONDS)

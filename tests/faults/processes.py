@@ -1,0 +1,99 @@
+"""Finds processes by their parentage, command line or connection, and stops, continues and kills them for certain."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from local_stack.ports import LOOPBACK
+from local_stack.waiting import wait_until
+
+SECONDS = 60.0
+APPLICATION = "create_work_orders.py"
+
+
+def owner_of(port: int) -> psutil.Process:
+    """Return the process that a connection from this local port belongs to.
+
+    Raises:
+        AssertionError: there is none.
+    """
+    for connection in psutil.net_connections("tcp4"):
+        if connection.laddr and tuple(connection.laddr) == (LOOPBACK, port) and connection.pid:
+            return psutil.Process(connection.pid)
+    raise AssertionError(f"No process has a connection from port {port}.")
+
+
+def java_of(pid: int) -> psutil.Process:
+    """Return the JVM of `spark-submit` among the descendants of a process, once it runs."""
+    return _descendant(pid, lambda process: process.name() == "java" and APPLICATION in " ".join(process.cmdline()))
+
+
+def driver_of(pid: int) -> psutil.Process:
+    """Return the Python process that runs the application's driver, once it runs."""
+    return _descendant(
+        pid,
+        lambda process: process.name().startswith("python") and any(map(_is_application, process.cmdline())),
+    )
+
+
+def _is_application(argument: str) -> bool:
+    return argument.endswith(APPLICATION)
+
+
+def _descendant(pid: int, wanted: Callable[[psutil.Process], bool]) -> psutil.Process:
+    found: list[psutil.Process] = []
+
+    def look() -> bool:
+        for process in psutil.Process(pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                if wanted(process):
+                    found.append(process)
+                    return True
+        return False
+
+    assert wait_until(look, seconds=SECONDS), f"process {pid} has no such descendant"
+    return found[0]
+
+
+def kill(process: psutil.Process) -> None:
+    """Kill a process by SIGKILL, and wait until it is dead.
+
+    Raises:
+        AssertionError: it had ended before, so that nothing was injected, or it did not die.
+    """
+    assert is_alive(process), f"{process} had ended before it could be killed"
+    os.kill(process.pid, signal.SIGKILL)
+    assert wait_until(lambda: not is_alive(process), seconds=SECONDS), f"{process} did not die"
+
+
+@contextmanager
+def stopped(*processes: psutil.Process) -> Iterator[None]:
+    """Keep processes stopped by SIGSTOP, and let them go on at the end.
+
+    Raises:
+        AssertionError: one did not stop.
+    """
+    for process in processes:
+        os.kill(process.pid, signal.SIGSTOP)
+    try:
+        for process in processes:
+            assert wait_until(lambda process=process: process.status() == psutil.STATUS_STOPPED, seconds=SECONDS), (
+                f"{process} did not stop"
+            )
+        yield
+    finally:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGCONT)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Say whether a process runs, stopped ones included."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -13,6 +13,7 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import Item
 from workorders.core.work_orders import Created
 from workorders.kafka.attempt import Attempt, Outcome
+from workorders.kafka.exceptions import FencedError
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
@@ -20,7 +21,8 @@ from workorders.kafka.range_end import prove_end
 from workorders.kafka.record import RecordMapping
 
 RESULT_SCHEMA = (
-    "topic string, partition int, created long, rejected long, already_there long, seconds double, error string"
+    "topic string, partition int, created long, rejected long, already_there long, seconds double, error string, "
+    "fenced boolean"
 )
 # The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, that is after its commit.
 _ARROW_SCHEMA = pyarrow.schema(
@@ -32,6 +34,7 @@ _ARROW_SCHEMA = pyarrow.schema(
         ("already_there", pyarrow.int64()),
         ("seconds", pyarrow.float64()),
         ("error", pyarrow.string()),
+        ("fenced", pyarrow.bool_()),
     ]
 )
 
@@ -63,7 +66,7 @@ class PartitionIngest:
     def ingest(self, attempt: Attempt, record_batches: Iterator[pyarrow.RecordBatch]) -> Outcome:
         """Ingest one range on a connection of its own, and say what became of it."""
         begun = time.monotonic()
-        created, error = Created(), None
+        created, error, fenced = Created(), None, False
         try:
             with connect(self.database_url, application_name=f"workorders batch {attempt.batch_id}") as connection:
                 created = ingest(
@@ -73,8 +76,8 @@ class PartitionIngest:
                     partial(prove_end, self.kafka_settings, attempt.range),
                 )
         except Exception as failure:  # noqa: BLE001 - whatever it is, it concerns this partition alone and is reported
-            error = sentence(attempt.range, failure)
-        return Outcome(attempt.range, created, time.monotonic() - begun, error)
+            error, fenced = sentence(attempt.range, failure), isinstance(failure, FencedError)
+        return Outcome(attempt.range, created, time.monotonic() - begun, error, fenced)
 
     def _items(self, attempt: Attempt, record_batches: Iterator[pyarrow.RecordBatch]) -> Iterator[Item]:
         stream = stream_name(attempt.range.partition)
@@ -106,6 +109,7 @@ def outcomes(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) 
             Created(row["created"], row["rejected"], row["already_there"]),  # type: ignore[arg-type]
             row["seconds"],  # type: ignore[arg-type]
             row["error"],  # type: ignore[arg-type]
+            row["fenced"],  # type: ignore[arg-type]
         )
         for row in rows
     ]
@@ -123,6 +127,7 @@ def _row(outcome: Outcome) -> pyarrow.RecordBatch:
                 "already_there": outcome.created.already_there,
                 "seconds": outcome.seconds,
                 "error": outcome.error,
+                "fenced": outcome.fenced,
             }
         ],
         schema=_ARROW_SCHEMA,

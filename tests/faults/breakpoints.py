@@ -39,6 +39,8 @@ class Breakpoint:
     """A statement that the session must have sent before."""
     lose_answer: bool = False
     """Pass the statement on, and hold its answer back instead."""
+    passing: int = 0
+    """So many sessions that come here first are let pass."""
     link: "PostgresLink | None" = None
     _reached: threading.Event = field(default_factory=threading.Event)
     _released: threading.Event = field(default_factory=threading.Event)
@@ -164,9 +166,12 @@ class PostgresProxy(Proxy):
         if frame[:1] not in _STATEMENTS:
             return None
         point = next((point for point in self._points if point.meets(link, frame)), None)
+        link.seen += frame
+        if point is not None and point.passing:
+            point.passing -= 1
+            return None
         if point is not None:
             point.link = link
-        link.seen += frame
         return point
 
 

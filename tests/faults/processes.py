@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,7 @@ from local_stack.ports import LOOPBACK
 from local_stack.waiting import wait_until
 
 SECONDS = 60.0
+ENDED_SECONDS = 300.0
 APPLICATION = "create_work_orders.py"
 
 
@@ -60,14 +62,16 @@ def _descendant(pid: int, wanted: Callable[[psutil.Process], bool]) -> psutil.Pr
 
 
 def kill(process: psutil.Process) -> None:
-    """Kill a process by SIGKILL, and wait until it is dead.
+    """Kill a process by SIGKILL, and wait until nothing is left of it.
+
+    A zombie will not do: other threads of it may still be about to end, and its connections with them.
 
     Raises:
         AssertionError: it had ended before, so that nothing was injected, or it did not die.
     """
     assert is_alive(process), f"{process} had ended before it could be killed"
     os.kill(process.pid, signal.SIGKILL)
-    assert wait_until(lambda: not is_alive(process), seconds=SECONDS), f"{process} did not die"
+    assert wait_until(lambda: not process.is_running(), seconds=SECONDS), f"{process} did not die"
 
 
 @contextmanager
@@ -89,6 +93,20 @@ def stopped(*processes: psutil.Process) -> Iterator[None]:
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGCONT)
+
+
+def pause(seconds: float) -> None:
+    """Let a fault last for a time: the one thing here that is no condition to wait for."""
+    time.sleep(seconds)
+
+
+def until_ended(process: psutil.Process) -> None:
+    """Wait until a process has ended by itself.
+
+    Raises:
+        AssertionError: it still runs.
+    """
+    assert wait_until(lambda: not is_alive(process), seconds=ENDED_SECONDS), f"{process} did not end"
 
 
 def is_alive(process: psutil.Process) -> bool:

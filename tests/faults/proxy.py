@@ -49,8 +49,8 @@ class Proxy:
         self._flowing = threading.Event()
         self._flowing.set()
         self._delay_seconds = 0.0
-        #: How many connections were cut, refused not counted.
-        self.cuts = 0
+        #: How often something was held back by `slow`.
+        self.delayed = 0
         self.accept()
 
     def accept(self) -> None:
@@ -73,14 +73,11 @@ class Proxy:
             links, self._links = self._links, []
         for link in links:
             link.close()
-        self.cuts += len(links)
         return len(links)
 
-    @property
-    def links(self) -> int:
-        """How many connections there are."""
-        with self._lock:
-            return len(self._links)
+    def stall(self) -> None:
+        """Keep connections, and let nothing through until `heal`."""
+        self._flowing.clear()
 
     def heal(self) -> None:
         """Be a mere wire again."""
@@ -107,7 +104,7 @@ class Proxy:
     @contextmanager
     def stalled(self) -> Iterator[None]:
         """Keep connections, and let nothing through."""
-        self._flowing.clear()
+        self.stall()
         try:
             yield
         finally:
@@ -116,6 +113,7 @@ class Proxy:
     @contextmanager
     def slow(self, seconds: float) -> Iterator[None]:
         """Hold back everything that is sent for so long."""
+        self.delayed = 0
         self._delay_seconds = seconds
         try:
             yield
@@ -152,6 +150,7 @@ class Proxy:
         try:
             while data := source.recv(_READ_BYTES):
                 if self._delay_seconds:
+                    self.delayed += 1
                     time.sleep(self._delay_seconds)
                 self._flowing.wait()
                 pass_on(link, sink, data)

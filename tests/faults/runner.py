@@ -1,7 +1,9 @@
 """Runs faults, one after the other, each in a scene of its own."""
 
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
+from pathlib import Path
 from random import Random
 
 from faults.catalogue import Fault, NotPossibleError
@@ -38,9 +40,14 @@ def run_all(site: Site, faults: Iterable[tuple[Fault, int]], say: Callable[[str]
         try:
             results.append(run_fault(site, fault, seed))
         except Exception as failure:  # noqa: BLE001 - whatever it is, it belongs into this fault's line of the table
-            results.append(Result(fault.name, fault.slug, seed, failure=f"{type(failure).__name__}: {failure}"))
+            results.append(Result(fault.name, fault.slug, seed, failure=_where(failure)))
         say(f"    {_outcome(results[-1])}")
     return results
+
+
+def _where(failure: Exception) -> str:
+    *_, last = traceback.extract_tb(failure.__traceback__)
+    return f"{type(failure).__name__}: {failure} ({Path(last.filename).name}:{last.lineno} {last.line})"
 
 
 def _outcome(result: Result) -> str:

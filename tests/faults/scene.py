@@ -1,6 +1,7 @@
 """One trigger under a fault: its topic, its producer, its sampler, and the tasks of its DAGs."""
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
@@ -111,9 +112,9 @@ class Scene:
         (batch_id,) = self.plan()
         return batch_id
 
-    def start_ingest(self, batch_id: int) -> Task:
+    def start_ingest(self, batch_id: int, variables: Mapping[str, str] | None = None) -> Task:
         """Start an attempt at a batch: check and Spark application."""
-        return self._start("ingest", str(batch_id))
+        return self._start("ingest", str(batch_id), variables)
 
     def start_commit(self, batch_id: int) -> Task:
         """Start the commit of the group's offsets."""
@@ -149,7 +150,7 @@ class Scene:
     def judge(self) -> Verdict:
         """Hold what is there against what was sent."""
         oracle.remember(self.site.admin_url, self.name, self._journals)
-        ends = Ends(self.trigger.last_stable_offsets(), self.trigger.group_offsets())
+        ends = self._ends()
         assert self.sampler.samples, "the sampler never saw anything"
         return oracle.judge(
             self.site.admin_url,
@@ -176,6 +177,15 @@ class Scene:
             if row["batch_id"] == batch_id
         }
 
+    def range_of(self, batch_id: int, partition: int) -> tuple[int, int]:
+        """Return start and end of a batch's range."""
+        (found,) = (
+            (row["start_offset"], row["end_offset"])
+            for row in self.trigger.ranges()
+            if (row["batch_id"], row["partition"]) == (batch_id, partition)
+        )
+        return found
+
     def _go_on(self) -> None:
         """Do what the listener and the unfinished ingest runs do next; what fails is tried again by the next call."""
         task = self.start_plan()
@@ -191,13 +201,18 @@ class Scene:
         return waiting
 
     def _drained(self) -> bool:
-        ends = {number: end for number, end in self.trigger.last_stable_offsets().items() if number not in self.still}
-        ledger, group = self.next_offsets(), self.trigger.group_offsets()
+        ends, ledger = self._ends(), self.next_offsets()
+        wanted = {number: end for number, end in ends.log.items() if number not in self.still}
         # The tasks of a batch with a partition that stands still never get as far as its commit.
-        committed = bool(self.still) or all(group.get(number) == end for number, end in ends.items())
-        return committed and all(ledger.get(number) == end for number, end in ends.items())
+        committed = bool(self.still) or all(ends.group.get(number) == end for number, end in wanted.items())
+        return committed and all(ledger.get(number) == end for number, end in wanted.items())
 
-    def _start(self, role: str, of: str) -> Task:
-        task = Task(self.site.process(role, "faults.role", role, of))
+    def _ends(self) -> Ends:
+        if not self.topics.exists(self.name):
+            return Ends({}, {})
+        return Ends(self.trigger.last_stable_offsets(), self.trigger.group_offsets())
+
+    def _start(self, role: str, of: str, variables: Mapping[str, str] | None = None) -> Task:
+        task = Task(self.site.process(role, "faults.role", role, of, variables=variables))
         self._tasks.append(task)
         return task

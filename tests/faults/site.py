@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import sys
 from collections.abc import Mapping
 from types import TracebackType
@@ -18,8 +19,7 @@ from local_stack.postgres import SUPERUSER
 from local_stack.processes import ManagedProcess
 from local_stack.stack import CHECKOUT, DATABASE, LocalStack
 
-# A paused process may not hold a partition's lock for five minutes here, as it may elsewhere: a suite has no time.
-IDLE_IN_TRANSACTION_SECONDS = 6
+PYTHON_PATH = os.pathsep.join(str(CHECKOUT / folder) for folder in ("provider", "include", "tests"))
 
 
 class Site:
@@ -88,18 +88,18 @@ class Site:
         if not self.stack.kafka.process.running:
             self.stack.kafka.start()
 
+    def database_url(self, *, options: str = "") -> str:
+        """Return the URL that the product has, with options of Postgres added."""
+        parts = conninfo_to_dict(self.stack.database_url)
+        login = f"{quote(str(parts['user']))}:{quote(str(parts['password']))}"
+        return f"postgresql://{login}@{LOOPBACK}:{self.postgres.port}/{DATABASE}?options={quote(options)}"
+
     def _variables(self) -> dict[str, str]:
         return {
-            "WORKORDERS_DATABASE_URL": self._url_through_proxy(),
+            "WORKORDERS_DATABASE_URL": self.database_url(),
             "WORKORDERS_KAFKA": json.dumps({"bootstrap.servers": f"{LOOPBACK}:{self.kafka.port}", "log_level": 0}),
-            "PYTHONPATH": ":".join(str(CHECKOUT / folder) for folder in ("provider", "include", "tests")),
+            "PYTHONPATH": PYTHON_PATH,
         }
-
-    def _url_through_proxy(self) -> str:
-        parts = conninfo_to_dict(self.stack.database_url)
-        options = quote(f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_SECONDS}s")
-        login = f"{quote(str(parts['user']))}:{quote(str(parts['password']))}"
-        return f"postgresql://{login}@{LOOPBACK}:{self.postgres.port}/{DATABASE}?options={options}"
 
     def _second_listener(self) -> Proxy:
         """Let the broker listen on a second port, and tell its clients there that it is at the proxy's."""

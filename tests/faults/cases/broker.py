@@ -9,7 +9,7 @@ import psutil
 from faults.breakpoints import AFTER_READ, COMMITTER, DRIVER, EXECUTOR, Breakpoint
 from faults.catalogue import fault
 from faults.processes import pause, stopped
-from faults.scene import PARTITIONS, Scene
+from faults.scene import Scene
 from faults.tasks import Task
 
 _LOADS_THE_BATCH = b"FROM workorders.kafka_batches"

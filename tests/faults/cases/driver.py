@@ -2,6 +2,7 @@
 
 from faults.breakpoints import AFTER_READ, AFTER_ROWS, COMMITTER, DRIVER, EXECUTOR, Breakpoint
 from faults.catalogue import fault
+from faults.database import until_waiting_for_a_lock
 from faults.processes import driver_of, java_of, kill, owner_of, pause, stopped, until_ended
 from faults.scene import Scene
 
@@ -112,7 +113,7 @@ def commit_paused_beside_a_newer_one(scene: Scene) -> None:
             second = scene.planned()
             scene.start_ingest(second).succeed()
             newer = scene.start_commit(second)
-            scene.until_waiting_for_a_lock("workorders commit")
+            until_waiting_for_a_lock(scene.site, "workorders commit")
             scene.injected += 1
             point.release()
         scene.lifted()

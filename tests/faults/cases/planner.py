@@ -2,6 +2,7 @@
 
 from faults.breakpoints import BEFORE_COMMIT, PLANNER, Breakpoint
 from faults.catalogue import fault
+from faults.database import until_waiting_for_a_lock
 from faults.processes import kill, owner_of, stopped
 from faults.scene import Scene
 
@@ -25,7 +26,7 @@ def planner_stopped(scene: Scene) -> None:
         first = scene.start_plan()
         with stopped(owner_of(point.wait().client_port)):
             second = scene.start_plan()
-            scene.until_waiting_for_a_lock("workorders plan")
+            until_waiting_for_a_lock(scene.site, "workorders plan")
             scene.injected += 1
             point.release()
         planned = [task.answer()["planned"] for task in (first, second)]

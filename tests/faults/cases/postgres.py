@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from faults.breakpoints import AFTER_READ, AFTER_ROWS, DRIVER, EXECUTOR, Breakpoint
 from faults.catalogue import fault
+from faults.database import backend_of, locked_ledger, until_waiting_for_a_lock
 from faults.disk import small_disk
 from faults.processes import kill, pause
 from faults.scene import Scene
@@ -69,7 +70,7 @@ def postgres_down_while_planning(scene: Scene) -> None:
 @fault("a session's backend ended by an administrator")
 def backend_terminated(scene: Scene) -> None:
     with _amid_rows(scene) as (attempt, point):
-        pid = scene.backend_of(point.wait())
+        pid = backend_of(scene.site, point.wait()).pid
         assert scene.site.admin("SELECT pg_terminate_backend(%(pid)s, 10000)", {"pid": pid}) == [(True,)]
     scene.lifted()
     attempt.wait()
@@ -78,7 +79,7 @@ def backend_terminated(scene: Scene) -> None:
 @fault("a session's backend killed, and Postgres recovers by itself")
 def backend_killed(scene: Scene) -> None:
     with _amid_rows(scene) as (attempt, point):
-        kill(scene.backend_process_of(point.wait()))
+        kill(backend_of(scene.site, point.wait()))
     scene.lifted()
     attempt.wait()
 
@@ -171,9 +172,9 @@ def ledger_locked(scene: Scene) -> None:
     with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_READ)) as point:
         attempt = scene.start_ingest(batch_id)
         point.wait()
-        with scene.locked_ledger():
+        with locked_ledger(scene.site, scene.name):
             point.release()
-            scene.until_waiting_for_a_lock("workorders batch")
+            until_waiting_for_a_lock(scene.site, "workorders batch")
             scene.injected += 1
             pause(scene.random.uniform(0.5, 3))
     scene.lifted()

@@ -2,6 +2,7 @@
 
 import re
 
+from faults import logs
 from faults.catalogue import fault
 from faults.scene import PARTITIONS, Scene
 
@@ -46,7 +47,7 @@ def records_deleted(scene: Scene) -> None:
 def records_expired(scene: Scene) -> None:
     scene.stop_producing()
     batch_id = scene.planned()
-    scene.expire()
+    logs.expire(scene.site, scene.name)
     scene.still = set(range(PARTITIONS))
     scene.injected += 1
     scene.start_ingest(batch_id).fail("were deleted by retention before they were read")
@@ -101,7 +102,7 @@ def log_cut_short(scene: Scene) -> None:
     scene.stop_producing()
     assert scene.finish(scene.planned())
     before = scene.next_offsets()
-    scene.cut_log(2)
+    logs.cut(scene.site, scene.name, 2)
     scene.still = {2}
     scene.injected += 1
     scene.start_ingest(scene.planned()).fail("was cut short")

@@ -2,6 +2,7 @@
 
 from faults.breakpoints import AFTER_READ, AFTER_ROWS, BEFORE_COMMIT, EXECUTOR, Breakpoint
 from faults.catalogue import fault
+from faults.database import until_waiting_for_a_lock
 from faults.processes import kill, owner_of, pause, stopped
 from faults.scene import Scene
 
@@ -79,14 +80,20 @@ def worker_paused_beyond_a_newer_attempt(scene: Scene) -> None:
         older.fail("fenced")
 
 
+def _idle_at_most(scene: Scene, seconds: int) -> dict[str, str]:
+    """Return variables under which Postgres ends a session that idles in a transaction, sooner than by default."""
+    options = f"-c idle_in_transaction_session_timeout={seconds}s"
+    return {"WORKORDERS_DATABASE_URL": scene.site.database_url(options=options)}
+
+
 @fault("attempt paused with a partition's lock in its hands")
 def worker_paused_with_a_lock(scene: Scene) -> None:
     batch_id = scene.planned()
     with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_ROWS)) as point:
-        older = scene.start_ingest(batch_id, idle_seconds=8)
+        older = scene.start_ingest(batch_id, _idle_at_most(scene, 8))
         with stopped(owner_of(point.wait().client_port)):
             newer = scene.start_ingest(batch_id)
-            scene.until_waiting_for_a_lock("workorders check")
+            until_waiting_for_a_lock(scene.site, "workorders check")
             scene.injected += 1
             # Postgres ends the session that idles in its transaction, and the newer attempt goes on.
             newer.succeed()

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psutil
@@ -30,35 +30,40 @@ def owner_of(port: int) -> psutil.Process:
 
 
 def java_of(pid: int) -> psutil.Process:
-    """Return the JVM of `spark-submit` among the descendants of a process, once it runs."""
-    return _descendant(pid, lambda process: process.name() == "java" and APPLICATION in " ".join(process.cmdline()))
+    """Return the JVM of `spark-submit` among the descendants of a process.
+
+    Raises:
+        AssertionError: there is none.
+    """
+    java = find_java(pid)
+    assert java is not None, f"process {pid} has started no JVM"
+    return java
+
+
+def find_java(pid: int) -> psutil.Process | None:
+    """Return the JVM of `spark-submit` among the descendants of a process; None when there is none."""
+    return _descendant(pid, "java")
 
 
 def driver_of(pid: int) -> psutil.Process:
-    """Return the Python process that runs the application's driver, once it runs."""
-    return _descendant(
-        pid,
-        lambda process: process.name().startswith("python") and any(map(_is_application, process.cmdline())),
-    )
+    """Return the Python process that runs the application's driver.
+
+    Raises:
+        AssertionError: there is none.
+    """
+    java = java_of(pid)
+    driver = _descendant(java.pid, "python")
+    assert driver is not None, f"{java} has started no driver"
+    return driver
 
 
-def _is_application(argument: str) -> bool:
-    return argument.endswith(APPLICATION)
-
-
-def _descendant(pid: int, wanted: Callable[[psutil.Process], bool]) -> psutil.Process:
-    found: list[psutil.Process] = []
-
-    def look() -> bool:
+def _descendant(pid: int, name: str) -> psutil.Process | None:
+    with contextlib.suppress(psutil.NoSuchProcess):
         for process in psutil.Process(pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-                if wanted(process):
-                    found.append(process)
-                    return True
-        return False
-
-    assert wait_until(look, seconds=SECONDS), f"process {pid} has no such descendant"
-    return found[0]
+                if process.name().startswith(name) and any(APPLICATION in word for word in process.cmdline()):
+                    return process
+    return None
 
 
 def kill(process: psutil.Process) -> None:

@@ -75,10 +75,6 @@ class Proxy:
             link.close()
         return len(links)
 
-    def stall(self) -> None:
-        """Keep connections, and let nothing through until `heal`."""
-        self._flowing.clear()
-
     def heal(self) -> None:
         """Be a mere wire again."""
         self._delay_seconds = 0.0
@@ -104,7 +100,7 @@ class Proxy:
     @contextmanager
     def stalled(self) -> Iterator[None]:
         """Keep connections, and let nothing through."""
-        self.stall()
+        self._flowing.clear()
         try:
             yield
         finally:

@@ -127,6 +127,15 @@ class Scene:
             return True
         return False
 
+    def commit(self, batch_id: int) -> None:
+        """Commit a batch whose ingest is done, which ends its tasks.
+
+        Raises:
+            AssertionError: the commit failed.
+        """
+        self.start_commit(batch_id).succeed()
+        self.unfinished.remove(batch_id)
+
     def lifted(self) -> None:
         """Say that the fault is over: from now on recovery takes its time."""
         if self._lifted is None:

@@ -19,14 +19,14 @@ _MUCH = 60_000
 
 
 @contextmanager
-def _amid_reading(scene: Scene) -> Iterator[tuple[Task, int]]:
-    """Hold a worker that has a part of its messages; it goes on at the end."""
+def _amid_reading(scene: Scene) -> Iterator[tuple[Task, Breakpoint]]:
+    """Hold a worker that has a part of its messages; it goes on when released, or at the end."""
     scene.produce(backlog=_MUCH)
     batch_id = scene.planned()
     with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_READ)) as point:
         attempt = scene.start_ingest(batch_id)
         point.wait()
-        yield attempt, batch_id
+        yield attempt, point
         scene.injected += 1
 
 
@@ -54,7 +54,8 @@ def broker_restarted(scene: Scene) -> None:
 
 @fault("broker stopped and continued amid reading")
 def broker_paused(scene: Scene) -> None:
-    with _amid_reading(scene) as (attempt, _), stopped(psutil.Process(scene.site.stack.kafka.process.pid)):
+    with _amid_reading(scene) as (attempt, point), stopped(psutil.Process(scene.site.stack.kafka.process.pid)):
+        point.release()
         pause(scene.random.uniform(1, 4))
     scene.lifted()
     attempt.wait()
@@ -98,12 +99,11 @@ def broker_connections_cut(scene: Scene) -> None:
 
 @fault("broker silent for a while amid reading")
 def broker_silent(scene: Scene) -> None:
-    with _amid_reading(scene) as (attempt, _):
-        scene.site.kafka.stall()
-        scene.lifted()
-    pause(scene.random.uniform(1, 5))
-    assert attempt.running
-    scene.site.kafka.heal()
+    with _amid_reading(scene) as (attempt, point), scene.site.kafka.stalled():
+        point.release()
+        pause(scene.random.uniform(1, 5))
+        assert attempt.running
+    scene.lifted()
     attempt.succeed()
 
 
@@ -111,7 +111,7 @@ def broker_silent(scene: Scene) -> None:
 def broker_slow(scene: Scene) -> None:
     batch_id = scene.planned()
     with scene.site.kafka.slow(scene.random.uniform(0.05, 0.15)):
-        scene.start_ingest(batch_id).succeed()
+        assert scene.finish(batch_id)
     assert scene.site.kafka.delayed
     scene.injected += scene.site.kafka.delayed
     scene.lifted()

@@ -46,6 +46,7 @@ def jvm_stopped(scene: Scene) -> None:
             pause(scene.random.uniform(0.5, 3))
         scene.lifted()
         attempt.succeed()
+    scene.commit(batch_id)
 
 
 @fault("JVM killed after all COMMITs, before it said so")
@@ -75,6 +76,7 @@ def task_killed_and_its_jvm_lives_on(scene: Scene) -> None:
     scene.lifted()
     until_ended(java)
     assert "fenced" in older.output(), older.output()[-3000:]
+    scene.commit(batch_id)
 
 
 @fault("the same batch three times at once", short=True)
@@ -89,6 +91,7 @@ def three_attempts_at_once(scene: Scene) -> None:
     for attempt in attempts:
         attempt.wait()
     assert all(scene.ranges(batch_id).values())
+    scene.commit(batch_id)
 
 
 @fault("commit of the group killed before it commits", short=True)
@@ -120,3 +123,4 @@ def commit_paused_beside_a_newer_one(scene: Scene) -> None:
         for task in (older, newer):
             task.succeed()
     assert scene.trigger.group_offsets() == scene.next_offsets()
+    scene.unfinished.clear()

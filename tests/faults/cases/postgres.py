@@ -132,7 +132,7 @@ def postgres_out_of_disk(scene: Scene) -> None:
 def postgres_slow(scene: Scene) -> None:
     batch_id = scene.planned()
     with scene.site.postgres.slow(scene.random.uniform(0.05, 0.15)):
-        scene.start_ingest(batch_id).succeed()
+        assert scene.finish(batch_id)
     assert scene.site.postgres.delayed
     scene.injected += scene.site.postgres.delayed
     scene.lifted()

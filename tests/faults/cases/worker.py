@@ -6,6 +6,9 @@ from faults.database import until_waiting_for_a_lock
 from faults.processes import kill, owner_of, pause, stopped
 from faults.scene import Scene
 
+# Long enough for a second attempt to come to the lock on a busy machine, and within its lock timeout of 30 s.
+_IDLE_SECONDS = 20
+
 
 def _kill_at(scene: Scene, point: Breakpoint) -> None:
     """Kill the first worker that comes to a breakpoint, and let the attempt end as it may."""
@@ -51,6 +54,7 @@ def worker_without_answer(scene: Scene) -> None:
         # The driver asks the ledger, which knows that the COMMIT happened.
         attempt.succeed()
     assert all(scene.ranges(batch_id).values())
+    scene.commit(batch_id)
 
 
 @fault("worker stopped and continued after its rows")
@@ -64,6 +68,7 @@ def worker_stopped(scene: Scene) -> None:
             pause(scene.random.uniform(0.5, 3))
         scene.lifted()
         attempt.succeed()
+    scene.commit(batch_id)
 
 
 @fault("paused attempt wakes after a newer one is done", short=True)
@@ -78,6 +83,7 @@ def worker_paused_beyond_a_newer_attempt(scene: Scene) -> None:
             point.release()
         scene.lifted()
         older.fail("fenced")
+    scene.commit(batch_id)
 
 
 def _idle_at_most(scene: Scene, seconds: int) -> dict[str, str]:
@@ -90,7 +96,7 @@ def _idle_at_most(scene: Scene, seconds: int) -> dict[str, str]:
 def worker_paused_with_a_lock(scene: Scene) -> None:
     batch_id = scene.planned()
     with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_ROWS)) as point:
-        older = scene.start_ingest(batch_id, _idle_at_most(scene, 8))
+        older = scene.start_ingest(batch_id, _idle_at_most(scene, _IDLE_SECONDS))
         with stopped(owner_of(point.wait().client_port)):
             newer = scene.start_ingest(batch_id)
             until_waiting_for_a_lock(scene.site, "workorders check")
@@ -100,3 +106,4 @@ def worker_paused_with_a_lock(scene: Scene) -> None:
             point.release()
         scene.lifted()
         older.wait()
+    scene.commit(batch_id)

@@ -8,7 +8,7 @@ INSTALLED := .venv/installed
 export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up down test lint format types contracts unit mutations bench lock lock-jars clean check-python check-java
+.PHONY: help install demo up down test lint format types contracts unit mutations faults bench lock lock-jars clean check-python check-java
 
 help: ## list what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -66,6 +66,9 @@ mutations: $(INSTALLED) check-java ## break the code on purpose; the named tests
 
 bench: $(INSTALLED) check-java ## measure, against plain COPY and Airflow's own operator
 	$(BIN)/python -m benchmarks
+
+faults: $(INSTALLED) check-java ## inject every fault and count what became of the messages; SEED=, MINUTES= draw faults at random
+	$(BIN)/python -m faults $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(FAULTS)
 
 lock: $(INSTALLED) ## resolve the Python packages anew into requirements.lock
 	$(BIN)/uv pip compile setup.cfg --all-extras --universal --python-version 3.11 --generate-hashes --upgrade --quiet \

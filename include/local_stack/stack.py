@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +18,7 @@ from local_stack.airflow import Airflow
 from local_stack.broker import Kafka
 from local_stack.java import find_java
 from local_stack.postgres import Postgres
-from local_stack.processes import Processes
+from local_stack.processes import ManagedProcess, Processes
 from workorders import schema
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -135,6 +135,20 @@ class LocalStack:
         if self._processes is None:
             raise AssertionError("The stack is not running.")
         return self._processes.pid
+
+    def process(
+        self, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None
+    ) -> ManagedProcess:
+        """Describe a process of the caller's own that ends with the stack, whatever ends that; ``start`` starts it.
+
+        Args:
+            name: Its name within the stack, and its log file's.
+            command: Program and arguments. No secrets: arguments can be read by everyone on the machine.
+            environment: Variables to add to ``environment()``.
+        """
+        if self._processes is None:
+            raise AssertionError("The stack is not running.")
+        return ManagedProcess(self._processes, name, command, {**self.environment(), **(environment or {})})
 
     def environment(self) -> dict[str, str]:
         """Return the whole environment for a program that works with this stack. It holds passwords."""

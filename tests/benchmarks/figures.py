@@ -10,7 +10,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.machine import machine, versions
+from support.machine import machine, versions
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "bench"
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import psutil
 
 from local_stack.stack import CHECKOUT, LocalStack
-from workorders.kafka.spark_settings import DEFAULT_CONF
+from support.spark_submit import submit_command
 
-CORES = 2
 APPLICATION = CHECKOUT / "spark_apps" / "create_work_orders.py"
 _TIMEOUT_SECONDS = 900.0
 
@@ -37,16 +36,12 @@ def submit(
     Raises:
         RuntimeError: the application failed.
     """
-    command = ["spark-submit", "--master", f"local[{CORES}]", "--jars", ",".join(map(str, stack.spark_jars))]
-    for name, value in ({**DEFAULT_CONF, **(conf or {})}).items():
-        command += ["--conf", f"{name}={value}"]
+    command = submit_command(",".join(map(str, stack.spark_jars)), application, arguments, conf)
     environment = {**stack.environment(), "PYTHONPATH": _python_path()}
     output = stack.logs / "spark-submit.log"
     begun = time.monotonic()
     with output.open("wb") as log, ThreadPoolExecutor(1) as pool:
-        process = subprocess.Popen(
-            [*command, str(application), *arguments], env=environment, stdout=log, stderr=subprocess.STDOUT
-        )
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
         watching = pool.submit(while_running, psutil.Process(process.pid)) if while_running else None
         try:
             code = process.wait(_TIMEOUT_SECONDS)

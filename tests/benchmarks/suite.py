@@ -8,8 +8,8 @@ from statistics import median
 from benchmarks import airflow_consume, backlog, create_for, idle, latency, plain_copy, small_batch, worker_memory
 from benchmarks.figures import Bar, Figure, middle
 from benchmarks.sizes import Sizes
-from benchmarks.spark_submit import CORES
 from local_stack.stack import LocalStack
+from support.spark_submit import CORES
 
 BASE_WAYS = ("text blocks", "binary blocks")
 """Ways of raw COPY that compete to be the base: rendering in Python is never the fastest."""

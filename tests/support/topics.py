@@ -36,7 +36,17 @@ class Topics:
     def delete(self, name: str) -> None:
         """Delete a topic and wait until it is gone."""
         self._admin.delete_topics([name])[name].result(SECONDS)
-        assert wait_until(lambda: name not in self._admin.list_topics(timeout=SECONDS).topics, seconds=SECONDS)
+        assert wait_until(lambda: not self.exists(name), seconds=SECONDS)
+
+    def exists(self, name: str) -> bool:
+        """Say whether there is a topic of that name."""
+        return name in self._admin.list_topics(timeout=SECONDS).topics
+
+    def first_offsets(self, name: str) -> dict[int, int]:
+        """Return the beginning of each partition's log."""
+        places = {TopicPartition(name, number): OffsetSpec.earliest() for number in self._partitions(name)}
+        answers = self._admin.list_offsets(places)
+        return {place.partition: answer.result(SECONDS).offset for place, answer in answers.items()}
 
     def delete_before(self, name: str, offset: int, partition: int = 0) -> None:
         """Move the log's start, as retention does."""

@@ -160,9 +160,9 @@ def _believe(result: Outcome, finished: BatchRange | None) -> Outcome:
     """Return the outcome as the database has it.
 
     A range that reports an error and is finished all the same lost its connection while COMMIT was under way, or Spark
-    lost its answer: the commit did happen.
+    lost its answer: the commit did happen. An attempt that was fenced committed nothing; another one did.
     """
-    if result.error is None or finished is None:
+    if result.error is None or result.fenced or finished is None:
         return result
     counts = Created(finished.created or 0, finished.rejected or 0, finished.already_there)
     return Outcome(result.range, counts, result.seconds)

@@ -40,3 +40,5 @@ class Outcome:
     seconds: float
     error: str | None = None
     """One plain sentence; None when the range is ingested."""
+    fenced: bool = False
+    """A newer attempt took over. What became of the range is that one's to say, even if all is well."""

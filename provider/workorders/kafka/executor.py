@@ -18,6 +18,7 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import Item
 from workorders.core.work_orders import Created
 from workorders.kafka.attempt import Attempt, Outcome
+from workorders.kafka.exceptions import FencedError
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
@@ -27,7 +28,8 @@ from workorders.kafka.record import Record, RecordMapping
 from workorders.kafka.same_log import prove_same_log
 
 RESULT_SCHEMA = (
-    "topic string, partition int, created long, rejected long, already_there long, seconds double, error string"
+    "topic string, partition int, created long, rejected long, already_there long, seconds double, error string, "
+    "fenced boolean"
 )
 # The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, that is after its commit.
 _AS_RESULT = json.ParseOptions(
@@ -40,6 +42,7 @@ _AS_RESULT = json.ParseOptions(
             ("already_there", pyarrow.int64()),
             ("seconds", pyarrow.float64()),
             ("error", pyarrow.string()),
+            ("fenced", pyarrow.bool_()),
         ]
     )
 )
@@ -78,7 +81,7 @@ class PartitionIngest:
     def ingest(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Outcome:
         """Ingest what was read of one range on a connection of its own, and say what became of it."""
         begun = time.monotonic()
-        created, error = Created(), None
+        created, error, fenced = Created(), None, False
         try:
             with connect(self.database_url, application_name=f"workorders batch {attempt.batch_id}") as connection:
                 created = ingest(
@@ -89,8 +92,8 @@ class PartitionIngest:
                     partial(prove_same_log, self.kafka_settings, attempt.trigger.name, attempt.range),
                 )
         except Exception as failure:  # noqa: BLE001 - whatever it is, it concerns this partition alone and is reported
-            error = sentence(attempt.range, failure)
-        return Outcome(attempt.range, created, time.monotonic() - begun, error)
+            error, fenced = sentence(attempt.range, failure), isinstance(failure, FencedError)
+        return Outcome(attempt.range, created, time.monotonic() - begun, error, fenced)
 
     def _items(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Iterator[Item]:
         stream = stream_name(attempt.range.partition, attempt.generation)
@@ -140,6 +143,7 @@ def outcomes(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) 
             Created(row["created"], row["rejected"], row["already_there"]),  # type: ignore[arg-type]
             row["seconds"],  # type: ignore[arg-type]
             row["error"],  # type: ignore[arg-type]
+            row["fenced"],  # type: ignore[arg-type]
         )
         for row in rows
     ]
@@ -159,6 +163,7 @@ def _row(outcome: Outcome) -> pyarrow.RecordBatch:
         "already_there": outcome.created.already_there,
         "seconds": outcome.seconds,
         "error": outcome.error,
+        "fenced": outcome.fenced,
     }
     read: pyarrow.Table = json.read_json(BytesIO(orjson.dumps(row)), parse_options=_AS_RESULT)
     return read.to_batches()[0]

@@ -29,6 +29,7 @@ SPARK_TO_ARROW = {
     "int": pyarrow.int32(),
     "long": pyarrow.int64(),
     "double": pyarrow.float64(),
+    "boolean": pyarrow.bool_(),
 }
 
 
@@ -101,8 +102,23 @@ def test_an_answer_becomes_the_outcome_of_its_own_range() -> None:
         "already_there": 3,
         "seconds": 0.5,
         "error": None,
+        "fenced": False,
     }
     assert outcomes([row], [ATTEMPT, other]) == [Outcome(other.range, Created(1, 2, 3), 0.5, None)]
+
+
+@pytest.mark.parametrize(
+    ("failure", "fenced"), [(FencedError("orders: fenced."), True), (psycopg.OperationalError("gone"), False)]
+)
+def test_an_answer_says_whether_the_attempt_was_fenced(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, fenced: bool
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(executor, "connect", refuse)
+    (answer,) = INGEST(iter([messages(100)]))
+    assert [outcome.fenced for outcome in outcomes(answer.to_pylist(), [ATTEMPT])] == [fenced]
 
 
 def test_our_own_failures_are_said_as_they_are() -> None:

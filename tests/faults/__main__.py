@@ -1,0 +1,62 @@
+"""`python -m faults [NAME ...]`: inject faults, judge, print the table, write it as JSON."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from random import Random, SystemRandom
+
+from rich.console import Console
+
+from faults.cases import FAULTS
+from faults.catalogue import Fault
+from faults.results import show, write
+from faults.runner import draw, run_all
+from faults.site import Site
+
+_WIDTH = 160
+
+
+def main() -> int:
+    """Run faults; 1 when a promise was broken or a fault could not be injected."""
+    by_slug = {fault.slug: fault for fault in FAULTS.values()}
+    parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which, as --list has them; all if not given")
+    parser.add_argument("--list", action="store_true", help="list the faults, and inject none")
+    parser.add_argument("--short", action="store_true", help="the part that `make test` has")
+    parser.add_argument("--seed", type=int, help="repeats a run; drawn and printed if not given")
+    parser.add_argument("--minutes", type=float, help="draw faults again and again for so long, in place of each once")
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(by_slug):
+        parser.error(f"there is no fault {', '.join(sorted(unknown))}; --list has them all")
+    console = Console(width=_WIDTH, highlight=False)
+    chosen = [by_slug[name] for name in given.names] or [
+        fault for fault in FAULTS.values() if fault.short or not given.short
+    ]
+    if given.list:
+        for fault in chosen:
+            console.print(f"{fault.slug:40} {fault.name}{' (short)' if fault.short else ''}")
+        return 0
+    seed = SystemRandom().randrange(1_000_000) if given.seed is None else given.seed
+    console.print(f"Seed {seed}.")
+    with Site() as site:
+        results = run_all(site, _sequence(chosen, seed, given.minutes), lambda line: console.print(line, style="dim"))
+        site.stack.keep_logs = not all(result.kept for result in results)
+    show(console, results)
+    console.print(
+        f"Seed {seed}. The table is in {write(results, name='random' if given.minutes else 'faults', seed=seed)}."
+    )
+    return 0 if all(result.kept for result in results) else 1
+
+
+def _sequence(chosen: list[Fault], seed: int, minutes: float | None) -> Iterator[tuple[Fault, int]]:
+    if minutes is None:
+        yield from ((fault, seed) for fault in chosen)
+        return
+    random, deadline = Random(seed), time.monotonic() + 60 * minutes
+    while time.monotonic() < deadline:
+        yield draw(chosen, random)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

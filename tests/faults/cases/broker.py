@@ -1,0 +1,131 @@
+"""Faults of the broker, and of the way to it."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from faults.breakpoints import AFTER_READ, COMMITTER, DRIVER, EXECUTOR, Breakpoint
+from faults.catalogue import fault
+from faults.processes import pause, stopped
+from faults.scene import Scene
+from faults.tasks import Task
+
+_LOADS_THE_BATCH = b"FROM workorders.kafka_batches"
+_READS_THE_LEDGER = b"FROM workorders.kafka_ledger"
+# More than the JVM fetches ahead of a worker that is held, so that the fault meets it while it reads.
+_MUCH = 60_000
+
+
+@contextmanager
+def _amid_reading(scene: Scene) -> Iterator[tuple[Task, Breakpoint]]:
+    """Hold a worker that has a part of its messages; it goes on when released, or at the end."""
+    scene.produce(backlog=_MUCH)
+    batch_id = scene.planned()
+    with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_READ)) as point:
+        attempt = scene.start_ingest(batch_id)
+        point.wait()
+        yield attempt, point
+        scene.injected += 1
+
+
+@fault("broker killed amid reading, and restarted", short=True)
+def broker_killed(scene: Scene) -> None:
+    kafka = scene.site.stack.kafka
+    with _amid_reading(scene) as (attempt, _):
+        kafka.kill()
+        assert kafka.process.exit_code == -signal.SIGKILL
+    kafka.start()
+    scene.lifted()
+    attempt.wait()
+
+
+@fault("broker restarted amid reading")
+def broker_restarted(scene: Scene) -> None:
+    kafka = scene.site.stack.kafka
+    with _amid_reading(scene) as (attempt, _):
+        kafka.stop()
+        assert not kafka.process.running
+    kafka.start()
+    scene.lifted()
+    attempt.wait()
+
+
+@fault("broker stopped and continued amid reading")
+def broker_paused(scene: Scene) -> None:
+    with _amid_reading(scene) as (attempt, point), stopped(psutil.Process(scene.site.stack.kafka.process.pid)):
+        point.release()
+        pause(scene.random.uniform(1, 4))
+    scene.lifted()
+    attempt.wait()
+
+
+@fault("broker down while planning and while checking")
+def broker_down_while_planning(scene: Scene) -> None:
+    kafka = scene.site.stack.kafka
+    batch_id = scene.planned()
+    kafka.kill()
+    tasks = [scene.start_plan(), scene.start_ingest(batch_id)]
+    for task in tasks:
+        task.fail("did not answer")
+        scene.injected += 1
+    assert not any(scene.ranges(batch_id).values())
+    kafka.start()
+    scene.lifted()
+
+
+@fault("broker unreachable for the driver")
+def broker_unreachable(scene: Scene) -> None:
+    batch_id = scene.planned()
+    with scene.site.postgres.breakpoint(Breakpoint(DRIVER, _LOADS_THE_BATCH)) as point:
+        attempt = scene.start_ingest(batch_id)
+        point.wait()
+        with scene.site.kafka.unreachable():
+            point.release()
+            attempt.fail("did not answer")
+            scene.injected += 1
+    scene.lifted()
+    assert not any(scene.ranges(batch_id).values())
+
+
+@fault("connections to the broker cut amid reading")
+def broker_connections_cut(scene: Scene) -> None:
+    with _amid_reading(scene) as (attempt, _):
+        assert scene.site.kafka.cut()
+    scene.lifted()
+    attempt.succeed()
+
+
+@fault("broker silent for a while amid reading")
+def broker_silent(scene: Scene) -> None:
+    with _amid_reading(scene) as (attempt, point), scene.site.kafka.stalled():
+        point.release()
+        pause(scene.random.uniform(1, 5))
+        assert attempt.running
+    scene.lifted()
+    attempt.succeed()
+
+
+@fault("broker slow")
+def broker_slow(scene: Scene) -> None:
+    batch_id = scene.planned()
+    with scene.site.kafka.slow(scene.random.uniform(0.05, 0.15)):
+        assert scene.finish(batch_id)
+    assert scene.site.kafka.delayed
+    scene.injected += scene.site.kafka.delayed
+    scene.lifted()
+
+
+@fault("commit of the group unanswered")
+def commit_unanswered(scene: Scene) -> None:
+    batch_id = scene.planned()
+    scene.start_ingest(batch_id).succeed()
+    with scene.site.postgres.breakpoint(Breakpoint(COMMITTER, _READS_THE_LEDGER)) as point:
+        task = scene.start_commit(batch_id)
+        point.wait()
+        with scene.site.kafka.stalled():
+            point.release()
+            task.fail("did not answer|could not be committed")
+            scene.injected += 1
+    scene.lifted()

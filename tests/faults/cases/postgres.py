@@ -1,0 +1,181 @@
+"""Faults of Postgres, and of the way to it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from faults.breakpoints import AFTER_READ, AFTER_ROWS, DRIVER, EXECUTOR, Breakpoint
+from faults.catalogue import fault
+from faults.database import backend_of, locked_ledger, until_waiting_for_a_lock
+from faults.disk import small_disk
+from faults.processes import kill, pause
+from faults.scene import Scene
+from faults.tasks import Task
+
+_LOADS_THE_BATCH = b"FROM workorders.kafka_batches"
+_ROLE = "ALTER ROLE workorders "
+
+
+@contextmanager
+def _amid_rows(scene: Scene) -> Iterator[tuple[Task, Breakpoint]]:
+    """Hold a worker that has written its rows; it goes on at the end."""
+    batch_id = scene.planned()
+    with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_ROWS)) as point:
+        attempt = scene.start_ingest(batch_id)
+        point.wait()
+        yield attempt, point
+        scene.injected += 1
+
+
+@contextmanager
+def _with_role(scene: Scene, setting: str, undo: str) -> Iterator[None]:
+    scene.site.admin(_ROLE + setting)
+    try:
+        yield
+    finally:
+        scene.site.admin(_ROLE + undo)
+
+
+@fault("Postgres killed amid rows, and restarted", short=True)
+def postgres_killed(scene: Scene) -> None:
+    postgres = scene.site.stack.postgres
+    with _amid_rows(scene) as (attempt, _):
+        postgres.kill()
+        assert postgres.process.exit_code == -9
+    attempt.wait()
+    postgres.start()
+    scene.lifted()
+
+
+@fault("Postgres stopped amid rows, and restarted meanwhile")
+def postgres_restarted(scene: Scene) -> None:
+    postgres = scene.site.stack.postgres
+    with _amid_rows(scene) as (attempt, _):
+        postgres.stop()
+        assert not postgres.process.running
+        postgres.start()
+    scene.lifted()
+    attempt.wait()
+
+
+@fault("Postgres down while planning")
+def postgres_down_while_planning(scene: Scene) -> None:
+    postgres = scene.site.stack.postgres
+    postgres.kill()
+    scene.start_plan().fail("server closed the connection|Connection refused|connection failed")
+    scene.injected += 1
+    postgres.start()
+    scene.lifted()
+
+
+@fault("a session's backend ended by an administrator")
+def backend_terminated(scene: Scene) -> None:
+    with _amid_rows(scene) as (attempt, point):
+        pid = backend_of(scene.site, point.wait()).pid
+        assert scene.site.admin("SELECT pg_terminate_backend(%(pid)s, 10000)", {"pid": pid}) == [(True,)]
+    scene.lifted()
+    attempt.wait()
+
+
+@fault("a session's backend killed, and Postgres recovers by itself")
+def backend_killed(scene: Scene) -> None:
+    with _amid_rows(scene) as (attempt, point):
+        kill(backend_of(scene.site, point.wait()))
+    scene.lifted()
+    attempt.wait()
+
+
+@fault("Postgres out of connections")
+def postgres_out_of_connections(scene: Scene) -> None:
+    batch_id = scene.planned()
+    with scene.site.postgres.breakpoint(Breakpoint(DRIVER, _LOADS_THE_BATCH)) as point:
+        attempt = scene.start_ingest(batch_id)
+        point.wait()
+        with _with_role(scene, "CONNECTION LIMIT 0", "CONNECTION LIMIT -1"):
+            point.release()
+            attempt.fail("too many connections")
+            scene.start_plan().fail("too many connections")
+            scene.injected += 2
+    assert not any(scene.ranges(batch_id).values())
+
+
+@fault("Postgres read only")
+def postgres_read_only(scene: Scene) -> None:
+    batch_id = scene.planned()
+    with scene.site.postgres.breakpoint(Breakpoint(DRIVER, _LOADS_THE_BATCH)) as point:
+        attempt = scene.start_ingest(batch_id)
+        point.wait()
+        setting = "default_transaction_read_only"
+        with _with_role(scene, f"SET {setting} = on", f"RESET {setting}"):
+            point.release()
+            attempt.fail("read-only transaction")
+            scene.start_ingest(batch_id).fail("read-only transaction")
+            scene.injected += 2
+    assert not any(scene.ranges(batch_id).values())
+
+
+@fault("Postgres out of disk")
+def postgres_out_of_disk(scene: Scene) -> None:
+    with small_disk(scene.site) as disk:
+        batch_id = scene.planned()
+        disk.fill()
+        attempt = scene.start_ingest(batch_id)
+        output = attempt.fail("No space left on device")
+        assert "nothing was committed there" in output
+        assert not any(scene.ranges(batch_id).values())
+        scene.injected += 1
+        disk.free()
+        scene.lifted()
+        assert scene.finish(batch_id)
+
+
+@fault("Postgres slow")
+def postgres_slow(scene: Scene) -> None:
+    batch_id = scene.planned()
+    with scene.site.postgres.slow(scene.random.uniform(0.05, 0.15)):
+        assert scene.finish(batch_id)
+    assert scene.site.postgres.delayed
+    scene.injected += scene.site.postgres.delayed
+    scene.lifted()
+
+
+@fault("Postgres refuses, and cuts every connection amid rows", short=True)
+def postgres_unreachable(scene: Scene) -> None:
+    with _amid_rows(scene) as (attempt, _), scene.site.postgres.unreachable() as cut:
+        assert cut
+        attempt.fail("refused|closed the connection")
+    scene.lifted()
+
+
+@fault("Postgres silent for a while amid rows")
+def postgres_silent(scene: Scene) -> None:
+    with _amid_rows(scene) as (attempt, point), scene.site.postgres.stalled():
+        point.release()
+        pause(scene.random.uniform(1, 5))
+        assert attempt.running
+    scene.lifted()
+    attempt.succeed()
+
+
+@fault("Postgres silent amid rows, then the connections are gone")
+def postgres_silent_then_gone(scene: Scene) -> None:
+    with _amid_rows(scene) as (attempt, point), scene.site.postgres.stalled():
+        point.release()
+        pause(scene.random.uniform(0.5, 2))
+        assert scene.site.postgres.cut()
+    scene.lifted()
+    attempt.wait()
+
+
+@fault("the ledger's row locked by somebody else")
+def ledger_locked(scene: Scene) -> None:
+    batch_id = scene.planned()
+    with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_READ)) as point:
+        attempt = scene.start_ingest(batch_id)
+        point.wait()
+        with locked_ledger(scene.site, scene.name):
+            point.release()
+            until_waiting_for_a_lock(scene.site, "workorders batch")
+            scene.injected += 1
+            pause(scene.random.uniform(0.5, 3))
+    scene.lifted()
+    attempt.succeed()

@@ -1,0 +1,43 @@
+"""The list of all faults: each is one function with a name, added by a decorator."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from faults.scene import Scene
+
+Injection = Callable[["Scene"], None]
+
+
+class NotPossibleError(Exception):
+    """This machine cannot have the fault; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One kind of fault."""
+
+    name: str
+    inject: Injection
+    short: bool
+    """Whether `make test` has it, too."""
+
+    @property
+    def slug(self) -> str:
+        """The name as a part of topics' and files' names."""
+        return self.inject.__name__.replace("_", "-")
+
+
+FAULTS: dict[str, Fault] = {}
+
+
+def fault(name: str, *, short: bool = False) -> Callable[[Injection], Injection]:
+    """Add a function to the list: it injects the fault into a scene, proves that it did, and lifts it again."""
+
+    def add(inject: Injection) -> Injection:
+        assert name not in FAULTS, name
+        FAULTS[name] = Fault(name, inject, short)
+        return inject
+
+    return add

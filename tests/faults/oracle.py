@@ -1,0 +1,162 @@
+"""Judges what became of what was sent, by arithmetic in Postgres: no log is looked at."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from faults import contents
+from faults.producer import END
+from faults.sampler import Standing
+from workorders.core.queries import load_queries
+
+_QUERIES = load_queries("faults", "oracle.sql")
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The counts; all but `messages` are 0 when the promises were kept."""
+
+    messages: int
+    """Messages that must have a work order."""
+    lost: int
+    duplicated: int
+    disordered: int
+    strangers: int
+    """Work orders of aborted messages, or of none at all."""
+    wrong: int
+    """Work orders with another content or another reason of rejection than expected."""
+    contradictions: tuple[str, ...] = ()
+    """Instants or ends at which group, ledger and work orders did not agree, in words."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise was kept."""
+        return not (
+            self.lost or self.duplicated or self.disordered or self.strangers or self.wrong or self.contradictions
+        )
+
+    def __str__(self) -> str:
+        shown = "; ".join(self.contradictions[:_MOST_SHOWN])
+        return (
+            f"{self.messages} messages: {self.lost} lost, {self.duplicated} duplicated, {self.disordered} out of "
+            f"order, {self.strangers} of aborted or unknown messages, {self.wrong} with another content, "
+            f"{len(self.contradictions)} contradictions{': ' if shown else ''}{shown}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Where a trigger's partitions stand at the end."""
+
+    log: Mapping[int, int]
+    """Last stable offsets."""
+    group: Mapping[int, int]
+    """Committed offsets."""
+
+
+def remember(url: str, trigger: str, journals: Iterable[Path]) -> None:
+    """Put what was sent into a table beside the work orders.
+
+    Raises:
+        AssertionError: a producer did not end well.
+    """
+    with psycopg.connect(url) as connection:
+        connection.execute(_QUERIES["schema"])
+        with connection.cursor() as cursor, cursor.copy("COPY faults.sent FROM STDIN") as copy:
+            for journal in journals:
+                *lines, last = journal.read_text(encoding="ascii").splitlines()
+                assert last == END, f"the producer of {journal.name} did not end well"
+                for line in lines:
+                    producer, sequence, partition, offset = map(int, line.split())
+                    value = contents.value(producer, sequence)
+                    copy.write_row((trigger, producer, sequence, partition, offset, contents.kind(sequence), value))
+
+
+def judge(
+    url: str,
+    trigger: str,
+    *,
+    standings: Iterable[Standing],
+    sampled: Sequence[str],
+    ends: Ends,
+    still: Collection[int],
+) -> Verdict:
+    """Count what was lost, doubled and so on.
+
+    Args:
+        url: the database.
+        trigger: its name.
+        standings: what the sampler saw.
+        sampled: the contradictions that the sampler saw.
+        ends: where Kafka stands, now that all is done.
+        still: partitions that stand still by right, as Kafka has lost something of them.
+
+    Raises:
+        AssertionError: the producer itself left a hole, or the sampler never saw anything, so that nothing can be said.
+    """
+    arguments = {"trigger": trigger, "standing_still": list(still)}
+    with psycopg.connect(url) as connection:
+        for table in ("found", "due"):
+            connection.execute(_QUERIES[table], arguments)
+
+        def count(query: str) -> int:
+            row = connection.execute(_QUERIES[query], arguments).fetchone()
+            assert row is not None
+            return int(row[0])
+
+        assert count("unsent") == 0, "the journal of the producer has a hole"
+        visible = _by_partition(connection.execute(_QUERIES["visible_offsets"], arguments))
+        ledger = connection.execute(_QUERIES["ledger"], arguments).fetchall()
+        wrong_ends = [*_miscounted(standings, visible), *_wrong_ends(ledger, ends, still)]
+        return Verdict(
+            messages=count("messages"),
+            lost=count("lost"),
+            duplicated=count("duplicated"),
+            disordered=count("disordered"),
+            strangers=count("strangers"),
+            wrong=count("wrong"),
+            contradictions=(*sampled, *wrong_ends),
+        )
+
+
+def _by_partition(rows: Iterable[Sequence[Any]]) -> dict[int, list[int]]:
+    offsets: dict[int, list[int]] = defaultdict(list)
+    for partition, offset in rows:
+        offsets[partition].append(offset)
+    return offsets
+
+
+def _miscounted(standings: Iterable[Standing], visible: Mapping[int, list[int]]) -> list[str]:
+    """Return the instants at which fewer or more work orders lay before the ledger than messages had been sent there.
+
+    The sampler could not know that yet, for a message is there before its producer hears of it.
+    """
+    return [
+        f"partition {seen.partition}: {seen.behind} work orders before {seen.next_offset}, {sent} messages"
+        for seen in standings
+        if seen.behind != (sent := bisect_left(visible.get(seen.partition, []), seen.next_offset))
+    ]
+
+
+def _wrong_ends(ledger: Iterable[Sequence[Any]], ends: Ends, still: Collection[int]) -> list[str]:
+    def is_committed(partition: int, next_offset: int) -> bool:
+        # A batch with a partition that stands still does not get as far as its commit.
+        return bool(still) or ends.group.get(partition) == next_offset
+
+    wrong: list[str] = []
+    for partition, next_offset, status in ledger:
+        if partition in still:
+            if status != "stalled":
+                wrong.append(f"partition {partition} should be stalled and is {status}")
+        elif next_offset != ends.log.get(partition) or status != "active" or not is_committed(partition, next_offset):
+            wrong.append(
+                f"partition {partition} ends with ledger {next_offset} ({status}), log {ends.log.get(partition)} and "
+                f"group {ends.group.get(partition)}"
+            )
+    return wrong

@@ -1,0 +1,122 @@
+"""Finds processes by their parentage, command line or connection, and stops, continues and kills them for certain."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from local_stack.ports import LOOPBACK
+from local_stack.waiting import wait_until
+
+SECONDS = 60.0
+ENDED_SECONDS = 300.0
+APPLICATION = "create_work_orders.py"
+
+
+def owner_of(port: int) -> psutil.Process:
+    """Return the process that a connection from this local port belongs to.
+
+    Raises:
+        AssertionError: there is none.
+    """
+    for connection in psutil.net_connections("tcp4"):
+        if connection.laddr and tuple(connection.laddr) == (LOOPBACK, port) and connection.pid:
+            return psutil.Process(connection.pid)
+    raise AssertionError(f"No process has a connection from port {port}.")
+
+
+def java_of(pid: int) -> psutil.Process:
+    """Return the JVM of `spark-submit` among the descendants of a process.
+
+    Raises:
+        AssertionError: there is none.
+    """
+    java = find_java(pid)
+    assert java is not None, f"process {pid} has started no JVM"
+    return java
+
+
+def find_java(pid: int) -> psutil.Process | None:
+    """Return the JVM of `spark-submit` among the descendants of a process; None when there is none."""
+    return _descendant(pid, "java")
+
+
+def driver_of(pid: int) -> psutil.Process:
+    """Return the Python process that runs the application's driver.
+
+    Raises:
+        AssertionError: there is none.
+    """
+    java = java_of(pid)
+    driver = _descendant(java.pid, "python")
+    assert driver is not None, f"{java} has started no driver"
+    return driver
+
+
+def _descendant(pid: int, name: str) -> psutil.Process | None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in psutil.Process(pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                if process.name().startswith(name) and any(APPLICATION in word for word in process.cmdline()):
+                    return process
+    return None
+
+
+def kill(process: psutil.Process) -> None:
+    """Kill a process by SIGKILL, and wait until nothing is left of it.
+
+    A zombie will not do: other threads of it may still be about to end, and its connections with them.
+
+    Raises:
+        AssertionError: it had ended before, so that nothing was injected, or it did not die.
+    """
+    assert is_alive(process), f"{process} had ended before it could be killed"
+    os.kill(process.pid, signal.SIGKILL)
+    assert wait_until(lambda: not process.is_running(), seconds=SECONDS), f"{process} did not die"
+
+
+@contextmanager
+def stopped(*processes: psutil.Process) -> Iterator[None]:
+    """Keep processes stopped by SIGSTOP, and let them go on at the end.
+
+    Raises:
+        AssertionError: one did not stop.
+    """
+    for process in processes:
+        os.kill(process.pid, signal.SIGSTOP)
+    try:
+        for process in processes:
+            assert wait_until(lambda process=process: process.status() == psutil.STATUS_STOPPED, seconds=SECONDS), (
+                f"{process} did not stop"
+            )
+        yield
+    finally:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGCONT)
+
+
+def pause(seconds: float) -> None:
+    """Let a fault last for a time: the one thing here that is no condition to wait for."""
+    time.sleep(seconds)
+
+
+def until_ended(process: psutil.Process) -> None:
+    """Wait until a process has ended by itself.
+
+    Raises:
+        AssertionError: it still runs.
+    """
+    assert wait_until(lambda: not is_alive(process), seconds=ENDED_SECONDS), f"{process} did not end"
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Say whether a process runs, stopped ones included."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

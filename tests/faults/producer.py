@@ -1,0 +1,178 @@
+"""A producer process that knows nothing of work orders: `python -m faults.producer ...`, until SIGTERM.
+
+Two producers write known contents: one plain, one in transactions of which every third is aborted. Where the broker put
+a message stands in the journal, once the broker has acknowledged it (in a transaction: the commit), a line each of
+producer, sequence number, partition and offset.
+"""
+
+import argparse
+import signal
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any, TextIO
+
+from confluent_kafka import KafkaException, Message, Producer
+
+from faults.contents import aborted_value, value
+
+TICK_SECONDS = 0.1
+ABORTED_EVERY = 3
+END = "end"
+_MOST_OUTSTANDING = 5_000
+_STEP_SECONDS = 10.0
+
+
+class Stop:
+    """Whether somebody asked for the end."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        signal.signal(signal.SIGTERM, self._ask)
+
+    def _ask(self, _number: int, _frame: FrameType | None) -> None:
+        self.asked = True
+
+
+class Writer:
+    """Writes one producer's sequence over partitions `first` to `first + partitions`, and journals what was taken."""
+
+    def __init__(self, number: int, given: argparse.Namespace, journal: TextIO, **settings: Any) -> None:
+        self.number = number
+        self.sequence = 0
+        self._given = given
+        self._journal = journal
+        self.kafka = Producer(
+            {
+                "bootstrap.servers": given.servers,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                # A broker that is killed for a while is no reason to give a message up.
+                "message.timeout.ms": 0,
+                "log_level": 0,
+                **settings,
+            }
+        )
+
+    def send(self, count: int) -> list[tuple[int, int, int, int]]:
+        """Hand the next messages to the client; the returned list fills as the broker takes them."""
+        taken: list[tuple[int, int, int, int]] = []
+        for _ in range(count):
+            self._produce(value(self.number, self.sequence), self.sequence, taken)
+            self.sequence += 1
+        return taken
+
+    def send_doomed(self, count: int) -> None:
+        """Hand over messages of a transaction that will be aborted."""
+        for number in range(count):
+            self._produce(aborted_value(self.number, number), number, [])
+
+    def keep(self, taken: list[tuple[int, int, int, int]]) -> None:
+        """Write places into the journal."""
+        self._journal.writelines(" ".join(map(str, place)) + "\n" for place in taken)
+        taken.clear()
+
+    def _produce(self, content: bytes | None, sequence: int, taken: list[tuple[int, int, int, int]]) -> None:
+        def delivered(error: Any, message: Message) -> None:
+            partition, offset = message.partition(), message.offset()
+            if error is None and partition is not None and offset is not None:
+                taken.append((self.number, sequence, partition, offset))
+
+        partition = self._given.first_partition + sequence % self._given.partitions
+        self.kafka.produce(self._given.topic, content, partition=partition, on_delivery=delivered)
+        self.kafka.poll(0)
+
+
+class Plain:
+    """Writes without transactions."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._taken: list[list[tuple[int, int, int, int]]] = []
+
+    def write(self, count: int) -> None:
+        """Write, unless the broker has much to take still."""
+        if len(self._writer.kafka) < _MOST_OUTSTANDING:
+            self._taken.append(self._writer.send(count))
+        self._writer.kafka.poll(0)
+
+    def finish(self) -> None:
+        """Wait until the broker has everything."""
+        while self._writer.kafka.flush(_STEP_SECONDS):
+            pass
+        for taken in self._taken:
+            self._writer.keep(taken)
+
+
+class Transactional:
+    """Writes in transactions, and aborts every third."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._transactions = 0
+        _insist(writer.kafka.init_transactions)
+
+    def write(self, count: int) -> None:
+        """Write one transaction; again with the same contents when the broker made its abort necessary."""
+        kafka, begin = self._writer.kafka, self._writer.sequence
+        self._transactions += 1
+        kafka.begin_transaction()
+        try:
+            if self._transactions % ABORTED_EVERY == 0:
+                self._writer.send_doomed(count)
+                kafka.flush()
+                _insist(kafka.abort_transaction)
+            else:
+                taken = self._writer.send(count)
+                _insist(kafka.commit_transaction)
+                self._writer.keep(taken)
+        except KafkaException as failure:
+            if not failure.args[0].txn_requires_abort():
+                raise
+            _insist(kafka.abort_transaction)
+            self._writer.sequence = begin
+
+
+def _insist(step: Any) -> None:
+    while True:
+        try:
+            step(_STEP_SECONDS)
+        except KafkaException as failure:
+            if not failure.args[0].retriable():
+                raise
+        else:
+            return
+
+
+def main() -> None:
+    """Write a backlog at once, then a steady stream, until SIGTERM; the journal ends with a line `end`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--servers", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--first-partition", type=int, default=0)
+    parser.add_argument("--partitions", type=int, required=True)
+    parser.add_argument("--producer", type=int, required=True, help="number of the first of the two producers")
+    parser.add_argument("--backlog", type=int, required=True, help="messages to write at once")
+    parser.add_argument("--per-tick", type=int, required=True, help="messages of each producer every 0.1 s")
+    parser.add_argument("--journal", type=Path, required=True)
+    given = parser.parse_args()
+    stop = Stop()
+    with given.journal.open("w", encoding="ascii", buffering=1) as journal:
+        plain = Plain(Writer(given.producer, given, journal))
+        transactional = Transactional(
+            Writer(given.producer + 1, given, journal, **{"transactional.id": f"{given.topic}-{given.producer}"})
+        )
+        plain.write(given.backlog // 2)
+        for _ in range(2):
+            transactional.write(given.backlog // 4)
+        print("backlog written", flush=True)
+        while not stop.asked:
+            plain.write(given.per_tick)
+            transactional.write(given.per_tick)
+            time.sleep(TICK_SECONDS)
+        plain.finish()
+        journal.write(f"{END}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""What a run of faults gave: a table for people, and files for comparison."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from faults.oracle import Verdict
+from local_stack.stack import CHECKOUT
+from support.machine import machine, versions
+
+FOLDER = CHECKOUT / "build" / "faults"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one fault."""
+
+    fault: str
+    slug: str
+    seed: int
+    injected: int = 0
+    seconds_to_recover: float = 0.0
+    """From the end of the fault until everything that was sent had its work order and was committed."""
+    samples: int = 0
+    """Instants at which group, ledger and work orders were held against one another."""
+    verdict: Verdict | None = None
+    skipped: str = ""
+    """Why the fault is not possible on this machine."""
+    failure: str = ""
+    """What went wrong before the oracle could speak."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise was kept; also when there was nothing to see."""
+        return bool(self.skipped) or (not self.failure and self.verdict is not None and self.verdict.kept)
+
+
+def show(console: Console, results: Sequence[Result]) -> None:
+    """Print the table."""
+    table = Table(title="faults", title_justify="left", title_style="bold")
+    for heading in ("fault", "injected", "messages", "lost", "duplicated", "order broken", "s to recover", ""):
+        table.add_column(heading, justify="left" if heading in {"fault", ""} else "right")
+    for result in results:
+        table.add_row(result.fault, *_cells(result), _remark(result))
+    console.print(table)
+
+
+def _cells(result: Result) -> list[str]:
+    verdict = result.verdict
+    if verdict is None:
+        return [str(result.injected), *["-"] * 5]
+    counts = (result.injected, verdict.messages, verdict.lost, verdict.duplicated, verdict.disordered)
+    return [*(f"{count:,}" for count in counts), f"{result.seconds_to_recover:.1f}"]
+
+
+def _remark(result: Result) -> str:
+    if result.skipped:
+        return f"skipped: {result.skipped}"
+    if result.failure:
+        return f"FAILED: {result.failure.splitlines()[0]}"
+    return "" if result.kept else f"BROKEN: {result.verdict}"
+
+
+def write(results: Sequence[Result], *, name: str, seed: int) -> Path:
+    """Write the results as JSON, and return the file's path."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = FOLDER / f"{name}.json"
+    content = {
+        "run": name,
+        "seed": seed,
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "versions": versions(),
+        "faults": [asdict(result) | {"kept": result.kept, "figures": _figures(result)} for result in results],
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return path
+
+
+def _figures(result: Result) -> list[dict[str, object]]:
+    verdict = result.verdict
+    if verdict is None:
+        return []
+    figures = {
+        "injected": (result.injected, "times"),
+        "messages": (verdict.messages, "messages"),
+        "lost": (verdict.lost, "messages"),
+        "duplicated": (verdict.duplicated, "work orders"),
+        "order broken": (verdict.disordered, "work orders"),
+        "recovery": (round(result.seconds_to_recover, 2), "s"),
+        "samples": (result.samples, "looks"),
+    }
+    return [{"name": name, "value": value, "unit": unit} for name, (value, unit) in figures.items()]

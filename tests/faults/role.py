@@ -1,0 +1,91 @@
+"""The tasks of a trigger's two DAGs, each as a process: `python -m faults.role plan|ingest|commit ...`.
+
+They call what Airflow's operators call, in the same order, without Airflow.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+
+from support.spark_submit import submit_command
+from workorders.core.database import connect
+from workorders.core.exceptions import WorkOrdersError
+from workorders.kafka import batches, ledger, stalls
+from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.connections import Connections
+from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.planner import plan_batch
+from workorders.kafka.preparation import prepare
+from workorders.kafka.settings import client_settings
+
+ANSWER = "answer: "
+
+
+def plan(connections: Connections, definition: KafkaTriggerDefinition) -> int:
+    """Plan as `PlanBatchOperator` does, and answer with the batches that no ingest was started for."""
+    cluster = Cluster(client_settings(connections.kafka))
+    with connect(connections.database_url, application_name="workorders plan") as database:
+        planned = run(plan_batch(database, cluster, definition))
+        waiting = batches.not_handed_over(database, planned.trigger)
+    print(f"{ANSWER}{json.dumps({'planned': planned.batch_id, 'waiting': waiting})}", flush=True)
+    return 0
+
+
+def ingest(connections: Connections, batch_id: int) -> int:
+    """Make one attempt as `CreateWorkOrdersOperator` does: a check, then Spark."""
+    with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
+        epoch = ledger.take_epoch(database, batch_id)
+        batches.mark_handed_over(database, [batch_id])
+        batch = batches.load(database, batch_id)
+        prepared = prepare(connections.kafka, batch, epoch)
+        if not prepared.attempts:
+            refusals = {range_: str(error) for range_, error in prepared.refusals.items()}
+            stalls.write_down(database, batch, epoch, refusals)
+            print("\n".join(refusals.values()), flush=True)
+            return 1
+    return spark(batch_id, epoch)
+
+
+def spark(batch_id: int, epoch: int) -> int:
+    """Submit the application."""
+    application = Path(os.environ["WORKORDERS_SPARK_APPS"]) / "create_work_orders.py"
+    arguments = ["--batch", str(batch_id), "--epoch", str(epoch)]
+    command = submit_command(os.environ["WORKORDERS_SPARK_JARS"], application, arguments)
+    return subprocess.run(command, check=False).returncode
+
+
+def commit(connections: Connections, batch_id: int) -> int:
+    """Commit the ledger's positions to the group as `CommitOffsetsOperator` does."""
+    cluster = Cluster(client_settings(connections.kafka))
+    with connect(connections.database_url, application_name="workorders commit") as database:
+        batch = batches.load(database, batch_id)
+        ledger.lock_commits(database, batch.trigger.id)
+        positions = ledger.positions_of_batch(database, batch.id)
+        group = KafkaTriggerDefinition.model_validate(batch.definition).group
+        run(cluster.commit(group, positions))
+    return 0
+
+
+def main() -> int:
+    """Play one role; 1 with a sentence when it could not be done."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("role", choices=["plan", "ingest", "commit"])
+    parser.add_argument("of", help="the trigger's definition as JSON, or the number of a batch")
+    given = parser.parse_args()
+    connections = Connections.from_environment()
+    try:
+        if given.role == "plan":
+            return plan(connections, KafkaTriggerDefinition.model_validate_json(given.of))
+        return (ingest if given.role == "ingest" else commit)(connections, int(given.of))
+    except (WorkOrdersError, psycopg.Error) as error:
+        print(" ".join(str(error).split()), flush=True)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""Runs faults, one after the other, each in a scene of its own."""
+
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from pathlib import Path
+from random import Random
+
+from faults.catalogue import Fault, NotPossibleError
+from faults.results import Result
+from faults.scene import Scene
+from faults.site import Site
+
+_scenes = count(1)
+
+
+def run_fault(site: Site, fault: Fault, seed: int) -> Result:
+    """Inject one fault, let everything recover, and judge.
+
+    Raises:
+        Exception: whatever went wrong; what was started for the scene has been stopped.
+    """
+    try:
+        with Scene(site, f"{fault.slug}-{next(_scenes)}", Random(seed)) as scene:
+            fault.inject(scene)
+            seconds = scene.recover()
+            assert scene.injected, f"{fault.name} was not injected"
+            return Result(fault.name, fault.slug, seed, scene.injected, seconds, scene.sampler.samples, scene.judge())
+    except NotPossibleError as reason:
+        return Result(fault.name, fault.slug, seed, skipped=str(reason))
+    finally:
+        site.heal()
+
+
+def run_all(site: Site, faults: Iterable[tuple[Fault, int]], say: Callable[[str], None]) -> list[Result]:
+    """Run faults with their seeds; one that fails is no reason to leave the others out."""
+    results: list[Result] = []
+    for fault, seed in faults:
+        say(f"{fault.name} (seed {seed})")
+        try:
+            results.append(run_fault(site, fault, seed))
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it belongs into this fault's line of the table
+            results.append(Result(fault.name, fault.slug, seed, failure=_where(failure)))
+        say(f"    {_outcome(results[-1])}")
+    return results
+
+
+def _where(failure: Exception) -> str:
+    *_, last = traceback.extract_tb(failure.__traceback__)
+    return f"{type(failure).__name__}: {failure} ({Path(last.filename).name}:{last.lineno} {last.line})"
+
+
+def _outcome(result: Result) -> str:
+    if result.skipped:
+        return f"skipped: {result.skipped}"
+    if result.failure:
+        return f"FAILED: {result.failure}"
+    return f"{result.verdict}; injected {result.injected}, recovered in {result.seconds_to_recover:.1f} s"
+
+
+def draw(faults: Sequence[Fault], random: Random) -> tuple[Fault, int]:
+    """Return a fault and a seed of its own."""
+    return random.choice(faults), random.randrange(1_000_000)

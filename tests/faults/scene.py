@@ -1,0 +1,227 @@
+"""One trigger under a fault: its topic, its producer, its sampler, and the tasks of its DAGs."""
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Self
+
+from faults import oracle
+from faults.oracle import Ends, Verdict
+from faults.sampler import Sampler
+from faults.site import Site
+from faults.tasks import Task
+from local_stack.waiting import wait_until
+from support.definitions import define
+from support.observed_trigger import ObservedTrigger
+from support.topics import Topics
+
+PARTITIONS = 3
+_BACKLOG = 600
+_PER_TICK = 5
+_BACKLOG_SECONDS = 60.0
+_DRAIN_SECONDS = 600.0
+_PAUSE_SECONDS = 0.3
+
+
+class Scene:
+    """One trigger and what happens to it, from entering the context until leaving it."""
+
+    def __init__(self, site: Site, name: str, random: Random) -> None:
+        self.site = site
+        self.name = name
+        #: For durations and sizes; the same seed gives the same.
+        self.random = random
+        self.definition = define(name)
+        self.topics = Topics(site.kafka_settings)
+        self.trigger = ObservedTrigger(
+            name, name, kafka_settings=site.kafka_settings, database_url=site.admin_url, group=self.definition.group
+        )
+        self.sampler = Sampler(name, self.definition.group, name, url=site.admin_url, kafka=site.kafka_settings)
+        #: How often the fault was injected, with proof.
+        self.injected = 0
+        #: Partitions that stand still by right.
+        self.still: set[int] = set()
+        #: Batches that were handed over and whose tasks have not all ended well, oldest first.
+        self.unfinished: list[int] = []
+        self._tasks: list[Task] = []
+        self._producers: list[tuple[Task, Path]] = []
+        self._journals: list[Path] = []
+        self._lifted: float | None = None
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.topics.create(self.name, PARTITIONS)
+        self._open.enter_context(self.sampler)
+        self.produce()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.close()
+        for task in [*self._tasks, *(task for task, _ in self._producers)]:
+            task.end()
+
+    def produce(self, *, first_partition: int = 0, partitions: int = PARTITIONS, backlog: int = _BACKLOG) -> None:
+        """Start a producer with numbers of its own, and wait until the broker has its backlog."""
+        number = 1 + 2 * (len(self._producers) + len(self._journals))
+        journal = self.site.stack.logs / f"{self.name}-{number}.journal"
+        arguments = {
+            "servers": self.site.stack.bootstrap_servers,
+            "topic": self.name,
+            "first-partition": first_partition,
+            "partitions": partitions,
+            "producer": number,
+            "backlog": backlog,
+            "per-tick": _PER_TICK,
+            "journal": journal,
+        }
+        words = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
+        producer = Task(self.site.process("producer", "faults.producer", *words))
+        self._producers.append((producer, journal))
+        assert wait_until(
+            lambda: "backlog written" in producer.output() or not producer.running, seconds=_BACKLOG_SECONDS
+        ), "no backlog"
+
+    def stop_producing(self) -> None:
+        """Let the producers finish what they have begun, and end."""
+        producers, self._producers = self._producers, []
+        for producer, _ in producers:
+            producer.process.terminate()
+        for producer, journal in producers:
+            producer.succeed()
+            self._journals.append(journal)
+
+    def start_plan(self) -> Task:
+        """Start the listener's planning task."""
+        return self._start("plan", self.definition.model_dump_json())
+
+    def plan(self) -> list[int]:
+        """Plan, and return the batches whose ingest has to be started."""
+        return self._take_over(self.start_plan())
+
+    def planned(self) -> int:
+        """Plan one batch, and return its number.
+
+        Raises:
+            AssertionError: there was nothing to plan, or more than one batch waits.
+        """
+        (batch_id,) = self.plan()
+        return batch_id
+
+    def start_ingest(self, batch_id: int, variables: Mapping[str, str] | None = None) -> Task:
+        """Start an attempt at a batch: check and Spark application."""
+        return self._start("ingest", str(batch_id), variables)
+
+    def start_commit(self, batch_id: int) -> Task:
+        """Start the commit of the group's offsets."""
+        return self._start("commit", str(batch_id))
+
+    def finish(self, batch_id: int) -> bool:
+        """Run the tasks of a batch's ingest run once; say whether both ended well."""
+        if self.start_ingest(batch_id).wait() == 0 and self.start_commit(batch_id).wait() == 0:
+            self.unfinished.remove(batch_id)
+            return True
+        return False
+
+    def commit(self, batch_id: int) -> None:
+        """Commit a batch whose ingest is done, which ends its tasks.
+
+        Raises:
+            AssertionError: the commit failed.
+        """
+        self.start_commit(batch_id).succeed()
+        self.unfinished.remove(batch_id)
+
+    def lifted(self) -> None:
+        """Say that the fault is over: from now on recovery takes its time."""
+        if self._lifted is None:
+            self._lifted = time.monotonic()
+
+    def recover(self) -> float:
+        """Go on as the two DAGs do until everything is done; return the seconds since the fault was lifted.
+
+        Raises:
+            AssertionError: it was not done in time.
+        """
+        self.lifted()
+        assert self._lifted is not None
+        self.stop_producing()
+        deadline = time.monotonic() + _DRAIN_SECONDS
+        while not self._drained():
+            assert time.monotonic() < deadline, f"{self.name} was not done in time; unfinished: {self.unfinished}"
+            self._go_on()
+        return time.monotonic() - self._lifted
+
+    def judge(self) -> Verdict:
+        """Hold what is there against what was sent."""
+        oracle.remember(self.site.admin_url, self.name, self._journals)
+        ends = self._ends()
+        assert self.sampler.samples, "the sampler never saw anything"
+        return oracle.judge(
+            self.site.admin_url,
+            self.name,
+            standings=self.sampler.standings,
+            sampled=self.sampler.contradictions,
+            ends=ends,
+            still=self.still,
+        )
+
+    def next_offsets(self) -> dict[int, int]:
+        """Return where the ledger stands, by partition."""
+        return self.trigger.next_offsets()
+
+    def errors(self) -> dict[int, str]:
+        """Return the last errors on the ledger, by partition."""
+        return {number: row["last_error"] for number, row in self.trigger.ledger().items() if row["last_error"]}
+
+    def ranges(self, batch_id: int) -> dict[int, bool]:
+        """Return the partitions of a batch, and whether they are finished."""
+        return {
+            row["partition"]: row["finished_at"] is not None
+            for row in self.trigger.ranges()
+            if row["batch_id"] == batch_id
+        }
+
+    def range_of(self, batch_id: int, partition: int) -> tuple[int, int]:
+        """Return start and end of a batch's range."""
+        (found,) = (
+            (row["start_offset"], row["end_offset"])
+            for row in self.trigger.ranges()
+            if (row["batch_id"], row["partition"]) == (batch_id, partition)
+        )
+        return found
+
+    def _go_on(self) -> None:
+        """Do what the listener and the unfinished ingest runs do next; what fails is tried again by the next call."""
+        task = self.start_plan()
+        if task.wait() == 0:
+            self._take_over(task)
+        for batch_id in list(self.unfinished):
+            self.finish(batch_id)
+        time.sleep(_PAUSE_SECONDS)
+
+    def _take_over(self, task: Task) -> list[int]:
+        waiting: list[int] = task.answer()["waiting"]
+        self.unfinished += [batch_id for batch_id in waiting if batch_id not in self.unfinished]
+        return waiting
+
+    def _drained(self) -> bool:
+        ends, ledger = self._ends(), self.next_offsets()
+        wanted = {number: end for number, end in ends.log.items() if number not in self.still}
+        # The tasks of a batch with a partition that stands still never get as far as its commit.
+        committed = bool(self.still) or all(ends.group.get(number) == end for number, end in wanted.items())
+        return committed and all(ledger.get(number) == end for number, end in wanted.items())
+
+    def _ends(self) -> Ends:
+        if not self.topics.exists(self.name):
+            return Ends({}, {})
+        return Ends(self.trigger.last_stable_offsets(), self.trigger.group_offsets())
+
+    def _start(self, role: str, of: str, variables: Mapping[str, str] | None = None) -> Task:
+        task = Task(self.site.process(role, "faults.role", role, of, variables=variables))
+        self._tasks.append(task)
+        return task

@@ -1,0 +1,18 @@
+"""The command line of `spark-submit` as the ingest DAG makes it, on so many cores of this machine."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from workorders.kafka.spark_settings import DEFAULT_CONF
+
+CORES = 2
+
+
+def submit_command(
+    jars: str, application: Path, arguments: Sequence[str] = (), conf: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return program and arguments; `jars` are separated by commas, `conf` wins over the settings of the ingest DAG."""
+    command = ["spark-submit", "--master", f"local[{CORES}]", "--jars", jars]
+    for name, value in ({**DEFAULT_CONF, **(conf or {})}).items():
+        command += ["--conf", f"{name}={value}"]
+    return [*command, str(application), *arguments]

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
-    AlterConfigOpType,  # type: ignore[attr-defined]
-    ConfigEntry,  # type: ignore[attr-defined]
-    ConfigResource,  # type: ignore[attr-defined]
-    ResourceType,  # type: ignore[attr-defined]
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
 )
 
 from faults.site import Site

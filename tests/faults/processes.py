@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import psutil
 
@@ -90,9 +91,7 @@ def stopped(*processes: psutil.Process) -> Iterator[None]:
         os.kill(process.pid, signal.SIGSTOP)
     try:
         for process in processes:
-            assert wait_until(lambda process=process: process.status() == psutil.STATUS_STOPPED, seconds=SECONDS), (
-                f"{process} did not stop"
-            )
+            assert wait_until(partial(_is_stopped, process), seconds=SECONDS), f"{process} did not stop"
         yield
     finally:
         for process in processes:
@@ -120,3 +119,7 @@ def is_alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    return process.status() == psutil.STATUS_STOPPED

@@ -31,7 +31,7 @@ def plan(connections: Connections, definition: KafkaTriggerDefinition) -> int:
     cluster = Cluster(client_settings(connections.kafka))
     with connect(connections.database_url, application_name="workorders plan") as database:
         planned = run(plan_batch(database, cluster, definition))
-        waiting = batches.not_handed_over(database, planned.trigger)
+        waiting = [batch.id for batch in batches.unfinished(database, definition.name) if not batch.handed_over]
     print(f"{ANSWER}{json.dumps({'planned': planned.batch_id, 'waiting': waiting})}", flush=True)
     return 0
 

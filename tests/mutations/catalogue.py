@@ -213,7 +213,7 @@ ORDER_OF_COMMITS = (
     Mutation(
         "lost-answer-of-a-commit-taken-for-a-failure",
         3,
-        (Change("kafka/application.py", "if result.error is None or finished is None:", "if True:"),),
+        (Change("kafka/application.py", "if result.error is None or result.fenced or finished is None:", "if True:"),),
         (f"{AMBIGUOUS}::test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing",),
     ),
 )

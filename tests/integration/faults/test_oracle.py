@@ -10,7 +10,7 @@ from faults import contents, oracle
 from faults.oracle import Ends, Verdict
 from faults.sampler import Standing
 from local_stack.stack import LocalStack
-from support.ingesting import attempt, no_proof, partition_of, plan
+from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted, rejected, remove
 from workorders.core.database import Connection
 from workorders.core.items import Item, Rejection
@@ -38,7 +38,13 @@ def judge(stack: LocalStack, connection: Connection, trigger: Trigger, tmp_path:
     range_ = OffsetRange(partition_of(trigger.name), 0, MESSAGES)
     batch_id = plan(connection, trigger, range_)
     stream = stream_name(range_.partition)
-    ingest(connection, attempt(connection, batch_id), [item(stream, number) for number in range(MESSAGES)], no_proof)
+    ingest(
+        connection,
+        attempt(connection, batch_id),
+        [item(stream, number) for number in range(MESSAGES)],
+        no_proof,
+        same_log,
+    )
     journal = tmp_path / "journal"
     journal.write_text("".join(f"1 {number} 0 {number}\n" for number in range(MESSAGES)) + "end\n", encoding="ascii")
     oracle.remember(stack.database_url, trigger.name, [journal])

@@ -143,4 +143,4 @@ def test_an_open_transaction_inside_the_range_proves_nothing(log: Log) -> None:
 def test_no_group_is_left_behind(log: Log, cluster: Cluster) -> None:
     log.topics.produce_committed(log.name, THREE)
     log.prove(3, 4)
-    assert run(cluster.committed(range_reader._GROUP_IS_NEVER_JOINED, [log.partition])) == {log.partition: None}
+    assert run(cluster.committed(range_reader.GROUP_NEVER_JOINED, [log.partition])) == {log.partition: None}

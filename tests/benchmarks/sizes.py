@@ -22,6 +22,10 @@ class Sizes:
     """Spark sessions of each kind that take turns with a small batch."""
     memory: tuple[int, ...] = (10_000, 100_000, 500_000)
     """Messages of one partition, while the memory of the Python worker is watched."""
+    layout_rows: int = 20_000_000
+    """Work orders that stand in the tables while states change."""
+    layout_touched: int = 100_000
+    """Work orders that are worked at, and as many that are wiped."""
     idle_triggers: int = 100
     idle_seconds: float = 30.0
     latency_messages: int = 20
@@ -36,6 +40,8 @@ QUICK = Sizes(
     consumed_in_batches=1_000,
     submissions=1,
     memory=(1_000, 4_000),
+    layout_rows=4_000,
+    layout_touched=400,
     idle_triggers=5,
     idle_seconds=3.0,
     latency_messages=1,

@@ -5,8 +5,19 @@ from dataclasses import dataclass, field
 from itertools import count, pairwise
 from statistics import median
 
-from benchmarks import airflow_consume, backlog, create_for, idle, latency, plain_copy, small_batch, worker_memory
+from benchmarks import (
+    airflow_consume,
+    backlog,
+    create_for,
+    idle,
+    latency,
+    layout,
+    plain_copy,
+    small_batch,
+    worker_memory,
+)
 from benchmarks.figures import Bar, Figure, middle
+from benchmarks.layouts import LAYOUTS
 from benchmarks.sizes import Sizes
 from local_stack.stack import LocalStack
 from support.spark_submit import CORES
@@ -146,6 +157,29 @@ def memory(bench: Bench) -> list[Figure]:
     return figures
 
 
+def layouts(bench: Bench) -> list[Figure]:
+    """Three layouts of the tables, each with many work orders in it; ours is the first."""
+    rows, touched = bench.sizes.layout_rows, bench.sizes.layout_touched
+    url = bench.stack.database_url
+    costs = {}
+    for one in LAYOUTS:
+        bench.say(f"{one.name}, {rows:,} work orders")
+        costs[one.name] = layout.measure(url, one, rows, touched)
+    ours = LAYOUTS[0].name
+    units = {
+        "filled_per_second": ("filled", "/s"),
+        "worked_per_second": ("claimed and finished", "/s"),
+        "worked_wal_bytes": ("log a claimed and finished one", "bytes"),
+        "wiped_per_second": ("wiped", "/s"),
+        "disk_bytes": ("disk", "bytes"),
+    }
+    return [
+        against(f"{word}, {name}", [getattr(cost, field_)], [getattr(costs[ours], field_)], "ours", unit=unit)
+        for field_, (word, unit) in units.items()
+        for name, cost in costs.items()
+    ]
+
+
 def idle_triggers(bench: Bench) -> list[Figure]:
     """Many idle triggers in one event loop."""
     triggers, seconds = bench.sizes.idle_triggers, bench.sizes.idle_seconds
@@ -177,6 +211,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "airflow_consume": airflow_operator,
     "small_batch": small_batches,
     "memory": memory,
+    "layout": layouts,
     "idle": idle_triggers,
     "latency": produce_to_work_order,
 }

@@ -98,8 +98,9 @@ def take_epoch(connection: Connection, batch_id: int) -> int:
         raise LookupError("kafka_epochs")
     epoch = int(row[0])
     with connection.transaction():
-        batches.begin_attempt(connection, batch_id, epoch)
+        # The ledger's rows before the batch's, as an attempt at work locks them: the other way would be a deadlock.
         connection.execute(_QUERIES["take_epoch"], {"epoch": epoch, "batch_id": batch_id})
+        batches.begin_attempt(connection, batch_id, epoch)
     return epoch
 
 

@@ -1,4 +1,8 @@
-"""One stack with the real Airflow for all tests here, with one trigger a subject, so none disturbs another."""
+"""One stack with the real Airflow for all tests here, with one trigger a subject, so none disturbs another.
+
+It ends with the last test of this folder, which must be a package for that: an idle Airflow takes a good part of a
+core from whatever is tested next.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -24,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(1800))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def dags_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository's DAG files, and the tests' own beside them."""
     folder = tmp_path_factory.mktemp("dags")
@@ -33,7 +37,7 @@ def dags_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def airflow_stack(request: pytest.FixtureRequest, dags_folder: Path) -> Iterator[LocalStack]:
     """Postgres, Kafka, and Airflow with the triggers of these tests."""
     with LocalStack(
@@ -43,7 +47,7 @@ def airflow_stack(request: pytest.FixtureRequest, dags_folder: Path) -> Iterator
         stack.keep_logs = request.session.testsfailed > 0
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def api(airflow_stack: LocalStack) -> Iterator[AirflowApi]:
     """Airflow's REST API."""
     client = AirflowApi(airflow_stack.airflow_url)
@@ -51,7 +55,7 @@ def api(airflow_stack: LocalStack) -> Iterator[AirflowApi]:
     client.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def triggers(airflow_stack: LocalStack) -> dict[str, ObservedTrigger]:
     """Every trigger that has a topic, by name."""
     found = {
@@ -68,20 +72,20 @@ def triggers(airflow_stack: LocalStack) -> dict[str, ObservedTrigger]:
     return found
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def command_lines(airflow_stack: LocalStack) -> Iterator[CommandLines]:
     """Every command line of the stack's processes since its start."""
     with CommandLines(airflow_stack.supervisor_pid) as collected:
         yield collected
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def orders(api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Flow:
     """The trigger of everything that goes well."""
     return Flow(api, triggers["orders"])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ordered(orders: Flow) -> list[Place]:
     """The messages of the first batches of `orders`: valid and invalid ones, and an aborted transaction among them."""
     trigger = orders.trigger

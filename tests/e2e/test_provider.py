@@ -11,7 +11,7 @@ from local_stack.stack import LocalStack
 PACKAGE = "airflow-provider-workorders"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def provider(airflow_stack: LocalStack) -> dict[str, Any]:
     """What `airflow providers get` prints."""
     (found,) = json.loads(airflow(airflow_stack, "providers", "get", PACKAGE, "--full", "--output", "json"))

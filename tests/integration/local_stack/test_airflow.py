@@ -46,6 +46,14 @@ with LocalStack(airflow=True, dags_folder=folder / "dags", environment={"PID_FIL
 """
 
 
+@pytest.fixture(scope="module")
+def airflow_stack(request: pytest.FixtureRequest) -> Iterator[LocalStack]:
+    """A stack with Airflow, that no other module's tests have to share the machine with."""
+    with LocalStack(airflow=True) as running:
+        yield running
+        running.keep_logs = request.session.testsfailed > 0
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "dags").mkdir()

@@ -1,0 +1,1 @@
+"""End-to-end tests with the real Airflow; a package, so that their stack ends with them."""

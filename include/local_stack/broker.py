@@ -2,6 +2,7 @@
 
 import logging
 import os
+import secrets
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
@@ -43,7 +44,8 @@ _SETTINGS = {
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN",
     "auto.create.topics.enable": "false",
     # One broker: its internal topics cannot have three copies, and few partitions of them are made fastest.
     "offsets.topic.replication.factor": "1",
@@ -60,6 +62,9 @@ _SETTINGS = {
     "broker.session.timeout.ms": "3000",
 }
 
+_USER = "workorders"
+_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
 
 class Kafka:
     """A single Kafka broker."""
@@ -70,7 +75,9 @@ class Kafka:
         self._java = java
         self._class_path = os.pathsep.join(map(str, jars))
         self._port = free_port()
+        self._sasl_port = free_port()
         self._controller_port = free_port()
+        self._password = secrets.token_urlsafe(24)
         self._configuration = self._home / "server.properties"
         #: The broker's process.
         self.process = self._managed("kafka", "kafka.Kafka", str(self._configuration))
@@ -79,6 +86,21 @@ class Kafka:
     def bootstrap_servers(self) -> str:
         """The broker's address, which stays the same when it is stopped and started."""
         return f"{LOOPBACK}:{self._port}"
+
+    @property
+    def sasl_settings(self) -> dict[str, str | int | float | bool]:
+        """What a client needs at the listener that asks for a login. It holds a password."""
+        return {
+            "bootstrap.servers": self._sasl_address,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": _USER,
+            "sasl.password": self._password,
+        }
+
+    @property
+    def _sasl_address(self) -> str:
+        return f"{LOOPBACK}:{self._sasl_port}"
 
     def create(self) -> None:
         """Make the broker's storage and start it for the first time.
@@ -123,8 +145,9 @@ class Kafka:
         controller = f"{LOOPBACK}:{self._controller_port}"
         return {
             **_SETTINGS,
-            "listeners": f"PLAINTEXT://{self.bootstrap_servers},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap_servers}",
+            "listeners": f"PLAINTEXT://{self.bootstrap_servers},SASL://{self._sasl_address},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap_servers},SASL://{self._sasl_address}",
+            "listener.name.sasl.plain.sasl.jaas.config": f'{_LOGIN} required user_{_USER}="{self._password}";',
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": str(self._home / "data"),
         }

@@ -11,7 +11,7 @@ from local_stack.waiting import wait_until
 from support.groups import commit
 from support.topics import Topics
 from workorders.kafka.cluster import Cluster, run
-from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError, UnknownTopicError
+from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.partitions import Partition, PartitionOffsets
 from workorders.kafka.settings import client_settings
 
@@ -54,6 +54,15 @@ def test_a_topic_that_does_not_exist_is_unknown(cluster: Cluster, topics: Topics
     topics.create(name)
     with pytest.raises(UnknownTopicError, match=r"^Kafka at 127\.0\.0\.1:\d+ does not have the topic: "):
         run(cluster.partitions([name, f"{name}-not-there"]))
+
+
+def test_a_wrong_password_is_a_refusal_and_no_broker_that_is_away(stack: LocalStack, topics: Topics, name: str) -> None:
+    topics.create(name)
+    right = stack.kafka.sasl_settings
+    assert run(Cluster(client_settings(right)).partitions([name]))
+    wrong = Cluster(client_settings({**right, "sasl.password": "wrong"}), timeout_seconds=3)
+    with pytest.raises(KafkaRefusedError, match=r"^Kafka at 127\.0\.0\.1:\d+ refused us: .*check the credentials"):
+        run(wrong.partitions([name]))
 
 
 def test_a_regular_expression_matches_from_the_start_of_a_name(cluster: Cluster, topics: Topics, name: str) -> None:

@@ -38,7 +38,9 @@ def count_rejected(**context: Any) -> int:
 
 
 with DAG("shop_listener", schedule="@continuous", start_date=START, max_active_runs=1) as listener:
-    wait = WaitForMessagesSensor(task_id="wait_for_messages", definition=TRIGGER, **FOR_EVER)
+    wait = WaitForMessagesSensor(
+        task_id="wait_for_messages", definition=TRIGGER, ingest_dag_id="shop_ingest", **FOR_EVER
+    )
     plan = PlanBatchOperator(task_id="plan_batch", definition=TRIGGER, ingest_dag_id="shop_ingest", **FOR_EVER)
     hand_over = HandOverOperator.partial(task_id="hand_over", trigger_dag_id="shop_ingest", **FOR_EVER)
     wait >> plan >> hand_over.expand_kwargs(plan.output)

@@ -55,6 +55,15 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class UnfinishedBatch:
+    """A batch of which some range has no work orders yet."""
+
+    id: int
+    handed_over: bool
+    """Whether its ingest run was once seen; it may have been deleted, or marked as ended, since."""
+
+
+@dataclass(frozen=True, slots=True)
 class BatchSummary:
     """A batch in one line."""
 
@@ -155,15 +164,15 @@ def write_error(connection: Connection, batch_id: int, range_: OffsetRange, *, e
     )
 
 
-def not_handed_over(connection: Connection, trigger: Trigger) -> list[int]:
-    """Return the unfinished batches for which no ingest run is known yet, oldest first."""
-    return [row[0] for row in connection.execute(_QUERIES["not_handed_over"], {"trigger_id": trigger.id})]
+def unfinished(connection: Connection, trigger: str, *, older_than_seconds: float = 0.0) -> list[UnfinishedBatch]:
+    """Return the batches that are to be worked at now: unfinished and not waiting for their next try; oldest first."""
+    arguments = {"trigger": trigger, "seconds": older_than_seconds}
+    return unfinished_from(connection.execute(_QUERIES["unfinished"], arguments))
 
 
-def left_behind(connection: Connection, trigger: str, seconds: float) -> bool:
-    """Return whether a batch has waited for its hand-over longer than that."""
-    row = connection.execute(_QUERIES["left_behind"], {"trigger": trigger, "seconds": seconds}).fetchone()
-    return bool(row and row[0])
+def unfinished_from(rows: Iterable[Sequence[Any]]) -> list[UnfinishedBatch]:
+    """Return the batches in rows of the query `unfinished`, which the triggerer runs on a connection of its own."""
+    return [UnfinishedBatch(*row) for row in rows]
 
 
 def mark_handed_over(connection: Connection, batch_ids: Iterable[int]) -> None:

@@ -6,6 +6,7 @@ from workorders.core.database import Connection
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import Created
 from workorders.kafka import batches, ledger
+from workorders.kafka.batches import UnfinishedBatch
 from workorders.kafka.exceptions import FencedError, UnknownBatchError
 from workorders.kafka.partitions import OffsetRange
 
@@ -77,16 +78,38 @@ def test_a_range_is_finished_once_with_its_counts(
         finish(connection, batch_id, ranges[0])
 
 
-def test_unfinished_batches_wait_for_their_hand_over_oldest_first(
-    connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
+def test_a_batch_is_to_be_worked_at_until_its_last_range_is_finished_oldest_first(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
 ) -> None:
-    first = plan(connection, trigger, ranges[0])
-    second = plan(connection, trigger, ranges[1])
-    assert batches.not_handed_over(connection, trigger) == [first, second]
-    batches.mark_handed_over(connection, [first])
-    assert batches.not_handed_over(connection, trigger) == [second]
-    finish(connection, second, ranges[1])
-    assert batches.not_handed_over(connection, trigger) == []
+    first = plan(connection, trigger, *ranges)
+    second = plan(connection, trigger, OffsetRange(partition_of(name, 2), 0, 5))
+    assert [batch.id for batch in batches.unfinished(connection, name)] == [first, second]
+    assert batches.unfinished(connection, f"{name}-other") == []
+    finish(connection, first, ranges[0])
+    assert [batch.id for batch in batches.unfinished(connection, name)] == [first, second]
+    finish(connection, first, ranges[1])
+    assert [batch.id for batch in batches.unfinished(connection, name)] == [second]
+
+
+def test_a_batch_that_was_handed_over_is_still_to_be_worked_at(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
+) -> None:
+    batch_id = plan(connection, trigger, *ranges)
+    assert batches.unfinished(connection, name) == [UnfinishedBatch(batch_id, handed_over=False)]
+    batches.mark_handed_over(connection, [batch_id])
+    assert batches.unfinished(connection, name) == [UnfinishedBatch(batch_id, handed_over=True)]
+
+
+def test_a_batch_that_failed_is_nobodys_work_before_its_next_try_is_due(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
+) -> None:
+    batch_id = plan(connection, trigger, *ranges)
+    epoch = ledger.take_epoch(connection, batch_id)
+    # now() stands still within this transaction.
+    ledger.stall(connection, trigger, ranges[1].partition, epoch=epoch, error="no", delay_seconds=1)
+    assert batches.unfinished(connection, name) == []
+    ledger.stall(connection, trigger, ranges[1].partition, epoch=epoch, error="no", delay_seconds=0)
+    assert [batch.id for batch in batches.unfinished(connection, name)] == [batch_id]
 
 
 def test_marking_a_hand_over_again_keeps_the_first_time(
@@ -101,26 +124,15 @@ def test_marking_a_hand_over_again_keeps_the_first_time(
     assert batches.load(connection, batch_id).handed_over_at == before
 
 
-def test_a_batch_is_left_behind_when_nobody_handed_it_over_for_so_long(
+def test_young_batches_can_be_left_out(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
 ) -> None:
     batch_id = plan(connection, trigger, *ranges)
     connection.execute(
         "UPDATE workorders.kafka_batches SET planned_at = now() - interval '60 s' WHERE id = %s", (batch_id,)
     )
-    assert batches.left_behind(connection, name, 59)
-    assert not batches.left_behind(connection, name, 61)
-    assert not batches.left_behind(connection, f"{name}-other", 59)
-    batches.mark_handed_over(connection, [batch_id])
-    assert not batches.left_behind(connection, name, 59)
-
-
-def test_a_finished_batch_is_not_left_behind(
-    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
-) -> None:
-    batch_id = plan(connection, trigger, ranges[0])
-    finish(connection, batch_id, ranges[0])
-    assert not batches.left_behind(connection, name, -1)
+    assert batches.unfinished(connection, name, older_than_seconds=59)
+    assert not batches.unfinished(connection, name, older_than_seconds=61)
 
 
 def test_the_time_since_the_last_batch_is_the_databases(

@@ -41,7 +41,9 @@ def _listener_dag(definition: KafkaTriggerDefinition, ingest_dag_id: str) -> DAG
         tags=_tags(definition, "listener"),
         doc_md=_LISTENER_DOC.format(name=definition.name, topics=", ".join(definition.topics), ingest=ingest_dag_id),
     ) as dag:
-        wait = WaitForMessagesSensor(task_id="wait_for_messages", definition=definition, **_endless())
+        wait = WaitForMessagesSensor(
+            task_id="wait_for_messages", definition=definition, ingest_dag_id=ingest_dag_id, **_endless()
+        )
         plan = PlanBatchOperator(task_id="plan_batch", definition=definition, ingest_dag_id=ingest_dag_id, **_endless())
         hand_over = HandOverOperator.partial(
             task_id="hand_over",

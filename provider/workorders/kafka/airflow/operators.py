@@ -9,7 +9,7 @@ import psycopg
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.retries import next_try_seconds
@@ -18,6 +18,8 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka import batches, ledger, stalls
 from workorders.kafka.airflow.connection import kafka_settings
 from workorders.kafka.airflow.hook import SecretEnvironmentHook
+from workorders.kafka.airflow.ingest_runs import IngestRuns, run_at_work, run_id
+from workorders.kafka.batches import UnfinishedBatch
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.connections import Connections
 from workorders.kafka.definition import KafkaTriggerDefinition
@@ -43,13 +45,11 @@ DEFAULT_CONF = {
 """Spark settings of the application; the operator's `conf` wins over them."""
 
 
-def run_id(batch_id: int) -> str:
-    """Return the id of the ingest run of a batch: derived from it, so that handing over twice makes one run."""
-    return f"batch_{batch_id}"
-
-
 class PlanBatchOperator(BaseOperator):
-    """Records the next batch of a trigger, and returns the batches that no ingest run was started for yet.
+    """Records the next batch of a trigger, and returns the unfinished batches that no ingest run is at work for.
+
+    These are the new one; one that a listener run planned before it died; and one whose run somebody deleted, or marked
+    as failed or as success. It holds its partitions until it is finished, so it is handed over again.
 
     Args:
         definition: the trigger.
@@ -67,7 +67,8 @@ class PlanBatchOperator(BaseOperator):
         self.ingest_dag_id = ingest_dag_id
 
     def execute(self, context: "Context") -> list[dict[str, Any]]:
-        """Plan, and look for batches that an earlier crash left behind."""
+        """Plan, and look for batches that were left behind."""
+        runs = IngestRuns(self.ingest_dag_id, context["ti"].get_dr_count)
         cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
         with connect(database_url(self.definition.database_connection), application_name="workorders plan") as database:
             plan = run(plan_batch(database, cluster, self.definition))
@@ -75,31 +76,56 @@ class PlanBatchOperator(BaseOperator):
                 self.log.info("Nothing to plan for trigger %s.", self.definition.name)
             else:
                 self.log.info("Planned batch %s: %s", plan.batch_id, ", ".join(map(str, plan.ranges)))
-            waiting = batches.not_handed_over(database, plan.trigger)
-            lost = [batch_id for batch_id in waiting if not self._has_run(context, batch_id)]
-            batches.mark_handed_over(database, set(waiting) - set(lost))
-            return [self._hand_over(batch_id, batches.load(database, batch_id).label) for batch_id in lost]
+            at_work = runs.at_work([batch.id for batch in batches.unfinished(database, plan.trigger.name)])
+            batches.mark_handed_over(database, at_work)
+            # Asked again: a batch that was finished while Airflow was asked has no run at work either.
+            left = [batch for batch in batches.unfinished(database, plan.trigger.name) if batch.id not in at_work]
+            return [self._hand_over(batch, runs, batches.load(database, batch.id).label) for batch in left]
 
-    def _has_run(self, context: "Context", batch_id: int) -> bool:
-        count: int = context["ti"].get_dr_count(dag_id=self.ingest_dag_id, run_ids=[run_id(batch_id)])
-        return count > 0
-
-    def _hand_over(self, batch_id: int, label: str) -> dict[str, Any]:
+    def _hand_over(self, batch: UnfinishedBatch, runs: IngestRuns, label: str) -> dict[str, Any]:
+        ended = runs.exists(batch.id)
+        if ended:
+            self.log.warning(
+                "Batch %s is unfinished and its run %s has ended; the run is started again, for a batch is never given "
+                "up. To hold it back, pause %s.",
+                *(batch.id, run_id(batch.id), self.ingest_dag_id),
+            )
+        elif batch.handed_over:
+            self.log.warning(
+                "Batch %s is unfinished and its run %s is gone; it is handed over again.", batch.id, run_id(batch.id)
+            )
         return {
-            "trigger_run_id": run_id(batch_id),
-            "conf": {"batch_id": batch_id},
+            "trigger_run_id": run_id(batch.id),
+            "conf": {"batch_id": batch.id},
             "note": label if len(label) <= LONGEST_NOTE else label[: LONGEST_NOTE - 4] + " ...",
+            "reset_dag_run": ended,
         }
 
 
 class HandOverOperator(TriggerDagRunOperator):
-    """Starts the ingest run of a batch. A run that is there already is left alone, and the task is skipped."""
+    """Starts the ingest run of a batch.
+
+    A run that is there already is left alone, and the task is skipped. With `reset_dag_run` a run that has ended is
+    started again; one that is at work is left alone even then.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("skip_when_already_exists", True)
         # The run of a batch is no point in time: it can be cleared and run again at any later one.
         kwargs.setdefault("logical_date", None)
         super().__init__(**kwargs)
+
+    def execute(self, context: "Context") -> None:
+        """Start the run.
+
+        Raises:
+            AirflowSkipException: the run is at work.
+        """
+        # Airflow would kill the tasks of a run that it resets, also of one that this task's last try has just reset.
+        name = str(self.trigger_run_id)
+        if self.reset_dag_run and run_at_work(self.trigger_dag_id, name, context["ti"].get_dr_count):
+            raise AirflowSkipException(f"Run {name} of {self.trigger_dag_id} is at work already; nothing was reset.")
+        super().execute(context)
 
 
 class CreateWorkOrdersOperator(SparkSubmitOperator):
@@ -224,6 +250,13 @@ class CommitOffsetsOperator(BaseOperator):
             ledger.lock_commits(database, batch.trigger.id)
             positions = ledger.positions_of_batch(database, batch.id)
             run(cluster.commit(self.definition.group, positions))
+        unfinished = ", ".join(str(part.range) for part in batch.ranges if not part.finished)
+        if unfinished:
+            # Somebody has marked the task before this one as success.
+            self.log.warning(
+                "Batch %s: %s has no work orders yet and holds its partition; the listener hands the batch over again.",
+                *(batch.id, unfinished),
+            )
         for partition, offset in positions.items():
             self.log.info(
                 "Group %s: %s %s committed at %s.", self.definition.group, partition.topic, partition.partition, offset

@@ -23,6 +23,8 @@ class WaitForMessagesSensor(BaseSensorOperator):
 
     Args:
         definition: the trigger.
+        ingest_dag_id: the DAG that batches are handed over to. With it, the wait ends as well for an unfinished batch
+            whose run somebody deleted or marked as ended; without it, the next message's batch takes that one along.
         idle_after: after so long without messages the wait ends, as skipped.
         start_from_trigger: whether the triggerer takes the task straight from the scheduler. With False, a worker
             starts it and hands it over; that is also what happens in mapped tasks and in `dag.test()`.
@@ -40,6 +42,7 @@ class WaitForMessagesSensor(BaseSensorOperator):
         self,
         *,
         definition: KafkaTriggerDefinition,
+        ingest_dag_id: str | None = None,
         idle_after: timedelta = timedelta(hours=1),
         start_from_trigger: bool = True,
         **kwargs: Any,
@@ -49,6 +52,7 @@ class WaitForMessagesSensor(BaseSensorOperator):
         self.topics = list(definition.topics)
         self.kafka_connection = definition.kafka_connection
         self.database_connection = definition.database_connection
+        self.ingest_dag_id = ingest_dag_id
         self._limits = {
             "poll_interval": definition.poll_interval,
             "min_messages": definition.min_messages,
@@ -74,5 +78,6 @@ class WaitForMessagesSensor(BaseSensorOperator):
             "topics": self.topics,
             "kafka_connection": self.kafka_connection,
             "database_connection": self.database_connection,
+            "ingest_dag_id": self.ingest_dag_id,
             **self._limits,
         }

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from workorders.airflow.connections import async_database_url
@@ -14,7 +15,9 @@ from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.queries import load_queries
 from workorders.kafka.airflow.connection import async_kafka_settings
+from workorders.kafka.airflow.ingest_runs import IngestRuns
 from workorders.kafka.airflow.shared import SharedDatabase, shared_cluster, shared_database
+from workorders.kafka.batches import unfinished_from
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger import positions_from
@@ -30,7 +33,7 @@ REFRESH_SECONDS = 10.0
 MISSING_TOPIC_SECONDS = 10
 """Longest wait between two looks for a topic that does not exist."""
 LEFT_BEHIND_SECONDS = 30.0
-"""A planned batch that nobody handed over for so long was left by a listener run that died."""
+"""A batch that is younger may still be about to be handed over by the listener run that planned it."""
 
 
 class NewMessagesTrigger(BaseTrigger):
@@ -52,6 +55,8 @@ class NewMessagesTrigger(BaseTrigger):
         rate_limit_per_second: most messages a second; None for no limit.
         max_messages: most messages of one batch.
         idle_after: seconds after which the wait ends without messages, so that a listener run does not last for ever.
+        ingest_dag_id: the DAG that batches are handed over to; with it, an unfinished batch whose run was deleted or
+            marked as ended is noticed as well.
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class NewMessagesTrigger(BaseTrigger):
         rate_limit_per_second: float | None = None,
         max_messages: int = 100_000,
         idle_after: float = 3600.0,
+        ingest_dag_id: str | None = None,
         **_from_another_version: Any,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -80,6 +86,7 @@ class NewMessagesTrigger(BaseTrigger):
         self.rate_limit_per_second = rate_limit_per_second
         self.max_messages = max_messages
         self.idle_after = idle_after
+        self.ingest_dag_id = ingest_dag_id
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class's path and its arguments."""
@@ -96,6 +103,7 @@ class NewMessagesTrigger(BaseTrigger):
                 "rate_limit_per_second": self.rate_limit_per_second,
                 "max_messages": self.max_messages,
                 "idle_after": self.idle_after,
+                "ingest_dag_id": self.ingest_dag_id,
             },
         )
 
@@ -168,8 +176,8 @@ class _Watch:
             self._partitions = await self._cluster.partitions(self._trigger.topics)
             self._idle_ends = None
             self._refresh_at = now + REFRESH_SECONDS
-            if await self._left_behind():
-                return "A batch was planned and not handed over; it is handed over now."
+            if reason := await self._left_behind():
+                return reason
         ends = await self._cluster.last_stable_offsets(self._partitions)
         if ends == self._idle_ends:
             return None
@@ -209,9 +217,17 @@ class _Watch:
     async def _positions(self) -> Mapping[Partition, Position]:
         return positions_from(await self._fetch(_LEDGER["positions"]))
 
-    async def _left_behind(self) -> bool:
-        rows = await self._fetch(_BATCHES["left_behind"], seconds=LEFT_BEHIND_SECONDS)
-        return bool(rows and rows[0][0])
+    async def _left_behind(self) -> str | None:
+        found = unfinished_from(await self._fetch(_BATCHES["unfinished"], seconds=LEFT_BEHIND_SECONDS))
+        if not all(batch.handed_over for batch in found):
+            return "A batch was planned and not handed over; it is handed over now."
+        if found and self._trigger.ingest_dag_id is not None:
+            runs = IngestRuns(self._trigger.ingest_dag_id, RuntimeTaskInstance.get_dr_count)
+            batch_ids = [batch.id for batch in found]
+            # The question blocks, and the triggerer answers it in the loop that this runs in.
+            if len(await asyncio.to_thread(runs.at_work, batch_ids)) < len(batch_ids):
+                return "A batch is unfinished and its ingest run is gone or has ended; it is handed over again."
+        return None
 
     async def _fetch(self, query: Any, **arguments: Any) -> list[tuple[Any, ...]]:
         return await self._database.fetch(query, {"trigger": self._trigger.trigger_name, **arguments})

@@ -11,27 +11,19 @@ FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 WHERE triggers.name = %(trigger)s;
 
--- name: not_handed_over
-SELECT batches.id
-FROM workorders.kafka_batches AS batches
-WHERE batches.trigger_id = %(trigger_id)s
-    AND batches.handed_over_at IS NULL
-    AND EXISTS (
-        SELECT FROM workorders.kafka_ranges AS ranges
-        WHERE ranges.batch_id = batches.id AND ranges.finished_at IS NULL
-    )
+-- name: unfinished
+-- A batch that failed needs nobody before its next try is due; the ledger knows when that is, whoever makes the try.
+SELECT batches.id, batches.handed_over_at IS NOT NULL AS handed_over
+FROM workorders.triggers
+JOIN workorders.kafka_ranges AS ranges ON ranges.trigger_id = triggers.id AND ranges.finished_at IS NULL
+JOIN workorders.kafka_batches AS batches ON batches.id = ranges.batch_id
+LEFT JOIN workorders.kafka_ledger AS ledger
+    ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+WHERE triggers.name = %(trigger)s
+    AND batches.planned_at <= now() - %(seconds)s * interval '1 second'
+GROUP BY batches.id
+HAVING coalesce(max(ledger.next_attempt_at) <= now(), true)
 ORDER BY batches.id;
-
--- name: left_behind
--- A batch that a listener run planned and, for so long, nobody handed over: that run died in between.
-SELECT EXISTS (
-    SELECT FROM workorders.kafka_batches AS batches
-    JOIN workorders.triggers ON triggers.id = batches.trigger_id
-    JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id AND ranges.finished_at IS NULL
-    WHERE triggers.name = %(trigger)s
-        AND batches.handed_over_at IS NULL
-        AND batches.planned_at < now() - %(seconds)s * interval '1 second'
-);
 
 -- name: mark_handed_over
 UPDATE workorders.kafka_batches

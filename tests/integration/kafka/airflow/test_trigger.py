@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 import psutil
 import pytest
-from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.triggers.base import TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from local_stack.stack import LocalStack
 from support.definitions import define
@@ -81,12 +82,13 @@ class Waiting:
         with connect(self._database_url) as connection:
             return self.run(plan_batch(connection, self._cluster, define(self._name))).batch_id
 
-    def plan_and_hand_over(self) -> None:
-        """Plan a batch, and write down that it has its ingest run."""
+    def plan_and_hand_over(self) -> int:
+        """Plan a batch, write down that it has its ingest run, and return its number."""
         batch_id = self.plan()
         assert batch_id is not None
         with connect(self._database_url) as connection:
             batches.mark_handed_over(connection, [batch_id])
+        return batch_id
 
     def plan_long_ago(self) -> None:
         """Let the last batch be planned so long ago that its listener run must have died."""
@@ -199,6 +201,27 @@ def test_it_fires_for_a_batch_that_nobody_handed_over(
     assert "A batch was planned and not handed over" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize("at_work", [1, 0])
+def test_it_fires_for_an_unfinished_batch_without_a_run_at_work(
+    known: Waiting, name: str, topics: Topics, monkeypatch: pytest.MonkeyPatch, at_work: int
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def count(**question: Any) -> int:
+        asked.append(question)
+        return at_work
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", count)
+    topics.produce(name, [b"{}"] * 3)
+    batch_id = known.plan_and_hand_over()
+    assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
+    assert asked == []
+    known.plan_long_ago()
+    event = known.event(ingest_dag_id="an_ingest", idle_after=1.0)
+    assert isinstance(event, TaskSkippedEvent if at_work else TaskSuccessEvent)
+    assert asked == [{"dag_id": "an_ingest", "run_ids": [f"batch_{batch_id}"], "states": ["queued", "running"]}]
+
+
 def test_few_messages_wait_for_more(known: Waiting, name: str, topics: Topics) -> None:
     topics.produce(name, [b"{}"] * 4)
     assert isinstance(known.event(min_messages=5, max_wait=SECONDS, idle_after=1.0), TaskSkippedEvent)
@@ -270,6 +293,18 @@ def test_a_database_that_is_away_is_waited_for_and_said(
         assert "Nothing was lost" in said
 
     assert isinstance(known.run(event_after(known.trigger(), lose_the_database)), TaskSuccessEvent)
+
+
+def test_wrong_credentials_fail_the_task_and_say_so(
+    known: Waiting, stack: LocalStack, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = {**stack.kafka.sasl_settings, "sasl.password": "wrong-password"}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_REFUSED", json.dumps({"conn_type": "kafka", "extra": wrong}))
+    assert isinstance(known.event(kafka_connection="kafka_refused"), TaskFailedEvent)
+    said = capfd.readouterr().out
+    assert "refused us" in said
+    assert "check the credentials and permissions of the Airflow Kafka connection" in said
+    assert "wrong-password" not in said
 
 
 async def until_said(capfd: pytest.CaptureFixture[str], text: str) -> str:

@@ -11,7 +11,7 @@ from airflow.serialization.serialized_objects import BaseSerialization, DagSeria
 from support.definitions import define
 from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
 from workorders.kafka.airflow.dags import make_dags
-from workorders.kafka.airflow.operators import run_id
+from workorders.kafka.airflow.ingest_runs import run_id
 from workorders.kafka.airflow.trigger import NewMessagesTrigger
 
 
@@ -86,6 +86,8 @@ def test_the_scheduler_defers_the_sensor_straight_to_the_triggerer() -> None:
     assert sensor.start_from_trigger is True
     arguments = BaseSerialization.deserialize(sensor.start_trigger_args.trigger_kwargs)
     assert NewMessagesTrigger(**arguments).trigger_name == "orders"
+    # Without it, a batch whose run was deleted would wait for the next message.
+    assert NewMessagesTrigger(**arguments).ingest_dag_id == "orders_ingest"
 
 
 def test_a_run_is_named_after_its_batch() -> None:

@@ -18,6 +18,7 @@ ARGUMENTS = {
     "rate_limit_per_second": 5.0,
     "max_messages": 500,
     "idle_after": 60.0,
+    "ingest_dag_id": "orders_ingest",
 }
 
 
@@ -32,5 +33,6 @@ def test_it_is_made_again_from_what_it_serializes() -> None:
 def test_it_is_made_from_the_arguments_of_another_version() -> None:
     older = NewMessagesTrigger(trigger_name="orders", topics=["orders"])
     assert older.serialize()[1]["kafka_connection"] == "kafka_default"
+    assert older.serialize()[1]["ingest_dag_id"] is None
     newer = NewMessagesTrigger(**ARGUMENTS, threshold_of_a_later_version=7)  # type: ignore[arg-type]
     assert newer.serialize()[1] == ARGUMENTS

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import psycopg
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
@@ -221,13 +221,21 @@ class _Watch:
         found = unfinished_from(await self._fetch(_BATCHES["unfinished"], seconds=LEFT_BEHIND_SECONDS))
         if not all(batch.handed_over for batch in found):
             return "A batch was planned and not handed over; it is handed over now."
-        if found and self._trigger.ingest_dag_id is not None:
-            runs = IngestRuns(self._trigger.ingest_dag_id, RuntimeTaskInstance.get_dr_count)
-            batch_ids = [batch.id for batch in found]
-            # The question blocks, and the triggerer answers it in the loop that this runs in.
-            if len(await asyncio.to_thread(runs.at_work, batch_ids)) < len(batch_ids):
-                return "A batch is unfinished and its ingest run is gone or has ended; it is handed over again."
+        if found and not await self._all_at_work([batch.id for batch in found]):
+            return "A batch is unfinished and its ingest run is gone or has ended; it is handed over again."
         return None
+
+    async def _all_at_work(self, batch_ids: list[int]) -> bool:
+        if self._trigger.ingest_dag_id is None:
+            return True
+        runs = IngestRuns(self._trigger.ingest_dag_id, RuntimeTaskInstance.get_dr_count)
+        try:
+            # The question blocks, and the triggerer answers it in the loop that this runs in.
+            return len(await asyncio.to_thread(runs.at_work, batch_ids)) == len(batch_ids)
+        except AirflowRuntimeError as error:
+            # Waiting for messages needs no Airflow: the next look will do.
+            self._trigger.log.warning("Airflow did not say which ingest runs there are: %s", error)
+            return True
 
     async def _fetch(self, query: Any, **arguments: Any) -> list[tuple[Any, ...]]:
         return await self._database.fetch(query, {"trigger": self._trigger.trigger_name, **arguments})

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import psutil
 import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
@@ -220,6 +222,20 @@ def test_it_fires_for_an_unfinished_batch_without_a_run_at_work(
     event = known.event(ingest_dag_id="an_ingest", idle_after=1.0)
     assert isinstance(event, TaskSkippedEvent if at_work else TaskSuccessEvent)
     assert asked == [{"dag_id": "an_ingest", "run_ids": [f"batch_{batch_id}"], "states": ["queued", "running"]}]
+
+
+def test_an_airflow_that_does_not_answer_disturbs_no_wait(
+    known: Waiting, name: str, topics: Topics, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def count(**_: Any) -> int:
+        raise AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR))
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", count)
+    topics.produce(name, [b"{}"] * 3)
+    known.plan_and_hand_over()
+    known.plan_long_ago()
+    assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
+    assert "Airflow did not say which ingest runs there are" in capfd.readouterr().out
 
 
 def test_few_messages_wait_for_more(known: Waiting, name: str, topics: Topics) -> None:

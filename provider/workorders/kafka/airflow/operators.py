@@ -19,7 +19,7 @@ from workorders.kafka import batches, ledger, stalls
 from workorders.kafka.airflow.connection import kafka_settings
 from workorders.kafka.airflow.hook import SecretEnvironmentHook
 from workorders.kafka.airflow.ingest_runs import IngestRuns, run_at_work, run_id
-from workorders.kafka.batches import UnfinishedBatch
+from workorders.kafka.batches import Batch
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.connections import Connections
 from workorders.kafka.definition import KafkaTriggerDefinition
@@ -79,23 +79,25 @@ class PlanBatchOperator(BaseOperator):
             at_work = runs.at_work([batch.id for batch in batches.unfinished(database, plan.trigger.name)])
             batches.mark_handed_over(database, at_work)
             # Asked again: a batch that was finished while Airflow was asked has no run at work either.
-            left = [batch for batch in batches.unfinished(database, plan.trigger.name) if batch.id not in at_work]
-            return [self._hand_over(batch, runs, batches.load(database, batch.id).label) for batch in left]
+            left = [batch.id for batch in batches.unfinished(database, plan.trigger.name) if batch.id not in at_work]
+            return [
+                self._hand_over(batches.load(database, batch_id), runs, is_new=batch_id == plan.batch_id)
+                for batch_id in left
+            ]
 
-    def _hand_over(self, batch: UnfinishedBatch, runs: IngestRuns, label: str) -> dict[str, Any]:
+    def _hand_over(self, batch: Batch, runs: IngestRuns, *, is_new: bool) -> dict[str, Any]:
+        name, label = run_id(batch.id), batch.label
         ended = runs.exists(batch.id)
         if ended:
             self.log.warning(
                 "Batch %s is unfinished and its run %s has ended; the run is started again, for a batch is never given "
                 "up. To hold it back, pause %s.",
-                *(batch.id, run_id(batch.id), self.ingest_dag_id),
+                *(batch.id, name, self.ingest_dag_id),
             )
-        elif batch.handed_over:
-            self.log.warning(
-                "Batch %s is unfinished and its run %s is gone; it is handed over again.", batch.id, run_id(batch.id)
-            )
+        elif not is_new:
+            self.log.warning("Batch %s is unfinished and has no run %s; it is handed over now.", batch.id, name)
         return {
-            "trigger_run_id": run_id(batch.id),
+            "trigger_run_id": name,
             "conf": {"batch_id": batch.id},
             "note": label if len(label) <= LONGEST_NOTE else label[: LONGEST_NOTE - 4] + " ...",
             "reset_dag_run": ended,

@@ -17,7 +17,7 @@ from support.flow import Flow
 from support.observed_trigger import INVALID, ObservedTrigger, Place, some_events
 
 HERE = Path(__file__).parent
-PARTITIONS = {"orders": 3, "stalls": 2, "outages": 1, "crashes": 2, "own": 1}
+PARTITIONS = {"orders": 3, "stalls": 2, "outages": 1, "crashes": 2, "own": 1, "clicks": 1, "components": 2}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

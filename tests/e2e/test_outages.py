@@ -8,6 +8,7 @@ from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Task
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
+from support.killed_components import start_ended
 from support.observed_trigger import ObservedTrigger, Place, some_events
 
 
@@ -57,22 +58,9 @@ def test_postgres_restarted_while_idle_loses_nothing(
         airflow_stack.postgres.start()
 
     def goes_on() -> bool:
-        # Airflow's components end when their own database, which is on the same server, goes away; whatever runs them
-        # starts them again.
-        for component in airflow_stack.airflow.components:
-            if not component.process.running:
-                component.start()
+        # Their own database is on the same server.
+        start_ended(airflow_stack)
         return outages.trigger.count() >= len(produced)
 
     eventually(goes_on, seconds=SECONDS, what="work orders after Postgres was started again")
-    outages.until_ingested(produced)
-
-
-def test_a_triggerer_that_is_killed_and_started_goes_on(
-    airflow_stack: LocalStack, outages: Flow, produced: list[Place]
-) -> None:
-    outages.until_waiting()
-    airflow_stack.airflow.triggerer.kill()
-    produced += outages.trigger.produce(some_events(10, 1, first=20))
-    airflow_stack.airflow.triggerer.start()
     outages.until_ingested(produced)

@@ -130,6 +130,18 @@ class AirflowApi:
         body = {"dry_run": False, "only_failed": False}
         self._answer(self._client.post(f"{_path(run)}/clear", json=body))
 
+    def delete_run(self, run: Run) -> None:
+        """Delete a run with all that Airflow knows of it."""
+        self._answer(self._client.delete(_path(run)))
+
+    def mark_run(self, run: Run, state: str) -> None:
+        """Mark a run as `success` or `failed`; what it does is killed."""
+        self._answer(self._client.patch(_path(run), json={"state": state}))
+
+    def mark_task(self, run: Run, task_id: str, state: str) -> None:
+        """Mark a task of a run as `success` or `failed`; what it does is killed."""
+        self._answer(self._client.patch(f"{_path(run)}/taskInstances/{task_id}", json={"new_state": state}))
+
     def _clear_tasks(self, run: Run, task_ids: Sequence[str]) -> None:
         body = {
             "dry_run": False,

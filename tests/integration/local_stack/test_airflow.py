@@ -9,7 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -46,14 +45,6 @@ with LocalStack(airflow=True, dags_folder=folder / "dags", environment={"PID_FIL
 """
 
 
-@pytest.fixture(scope="module")
-def airflow_stack(request: pytest.FixtureRequest) -> Iterator[LocalStack]:
-    """A stack with Airflow, that no other module's tests have to share the machine with."""
-    with LocalStack(airflow=True) as running:
-        yield running
-        running.keep_logs = request.session.testsfailed > 0
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "dags").mkdir()
@@ -70,28 +61,6 @@ def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
     yield program
     program.kill()
     program.wait()
-
-
-def test_listens_on_the_loopback_interface_only(airflow_stack: LocalStack) -> None:
-    supervisor = psutil.Process(airflow_stack.supervisor_pid)
-    listening = {
-        connection.laddr.ip.removeprefix("::ffff:")
-        for process in supervisor.children(recursive=True)
-        for connection in process.net_connections(kind="inet")
-        if connection.status == psutil.CONN_LISTEN
-    }
-    assert listening == {"127.0.0.1"}
-
-
-@pytest.mark.parametrize("name", ["api-server", "scheduler", "dag-processor", "triggerer"])
-def test_a_component_that_was_killed_comes_back(airflow_stack: LocalStack, name: str) -> None:
-    component = next(one for one in airflow_stack.airflow.components if one.name == name)
-    before = component.process.pid
-    component.kill()
-    assert not component.process.running
-    component.start()
-    assert component.process.pid != before
-    assert {part["status"] for part in airflow_stack.airflow.health().values()} == {"healthy"}
 
 
 def test_its_executors_workers_and_the_programs_of_their_tasks_end_with_its_owner(

@@ -43,6 +43,8 @@ _SETTINGS = {
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
     # The api-server's first answer to a task has taken 15 seconds on a busy machine; a task gives up after 5.
     "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
+    # A program that outlives its killed task keeps the task's socket open, and Airflow waits a minute for its end.
+    "AIRFLOW__WORKERS__SOCKET_CLEANUP_TIMEOUT": "5",
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",

@@ -48,9 +48,10 @@ def test_an_application_that_outlives_its_killed_task_changes_nothing(
     zombie = eventually(lambda: executing(airflow_stack), seconds=SECONDS, every=0.02, what="an executor's process")
     runner = zombie[0].parent()
     assert runner is not None
+    # In this order: Linux ends a process group that is orphaned while a process of it is stopped.
+    runner.kill()
     for process in zombie:
         process.suspend()
-    runner.kill()
     try:
         wanted = sum(map(len, before.values())) + len(places)
         eventually(lambda: flow.trigger.count() == wanted, seconds=SECONDS, what="work orders by a second attempt")

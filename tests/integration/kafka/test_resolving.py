@@ -20,7 +20,7 @@ from workorders.core.database import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.core.triggers import find as find_trigger
 from workorders.core.work_orders import Created
-from workorders.kafka import batches, ledger
+from workorders.kafka import alerts, batches, ledger
 from workorders.kafka.at_work import at_work
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.decisions import Decision, Kind
@@ -171,6 +171,21 @@ def test_after_a_gap_reading_goes_on_at_the_first_offset_that_kafka_has(
     assert (decision.from_offset, decision.to_offset) == (10, 15)
     assert (decision.lost_start, decision.lost_end, decision.superseded_batch_id) == (10, 15, batch_id)
     assert row(connection, found(connection, name)).status == "active"
+
+
+def test_a_decision_ends_the_stall_that_was_alerted(
+    connection: Connection, topics: Topics, trigger_: GoingOn, resolve: Callable[..., Made], name: str
+) -> None:
+    topics.produce(name, TEN)
+    topics.delete_before(name, 15)
+    trigger_.stalled_batch()
+    trigger = found(connection, name)
+    connection.rollback()
+    (alert,) = alerts.claim(connection, trigger, after_seconds=0)
+    assert (alert.cleared, alert.next_offset, alert.end_offset) == (False, 10, 20)
+    resolve(Kind.RESUME)
+    (over,) = alerts.claim(connection, trigger, after_seconds=0)
+    assert (over.cleared, over.since, over.next_offset) == (True, alert.since, 15)
 
 
 UNTOUCHED = "nothing was committed there and nothing was skipped; an operator must decide how to go on"

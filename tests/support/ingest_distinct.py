@@ -6,11 +6,12 @@ The messages are made here, in Spark's Arrow batches. Prints how many were creat
 import resource
 import sys
 from collections.abc import Iterator
+from unittest.mock import patch
 
 import pyarrow
 
 from workorders.core.database import connect
-from workorders.kafka import batches
+from workorders.kafka import batches, executor
 from workorders.kafka.attempt import Attempt
 from workorders.kafka.connections import Connections
 from workorders.kafka.executor import PartitionIngest
@@ -47,7 +48,9 @@ def main(batch_id: int, epoch: int) -> None:
         batch = batches.load(connection, batch_id)
     range_ = batch.ranges[0].range
     attempt = Attempt(batch_id=batch_id, trigger=batch.trigger, range=range_, epoch=epoch, read_from=range_.start)
-    outcome = PartitionIngest(database_url, {}, RecordMapping(), [attempt]).ingest(attempt, distinct(range_))
+    # There is no topic: the messages are made here.
+    with patch.object(executor, "prove_same_log"):
+        outcome = PartitionIngest(database_url, {}, RecordMapping(), [attempt]).ingest(attempt, distinct(range_))
     if outcome.error is not None:
         sys.exit(outcome.error)
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

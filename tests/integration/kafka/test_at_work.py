@@ -57,7 +57,7 @@ def test_the_spark_driver_says_that_it_is_at_work(
         monkeypatch.setenv(variable, value)
     seen: list[bool] = []
 
-    def ingest_batch(*_: object) -> tuple[list[object], tuple[str, ...]]:
+    def ingest_batch(*_: object, **__: object) -> tuple[list[object], tuple[str, ...]]:
         seen.append(nobody(connection))
         return [], ()
 

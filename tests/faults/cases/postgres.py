@@ -139,7 +139,7 @@ def postgres_slow(scene: Scene) -> None:
     scene.lifted()
 
 
-@fault("Postgres refuses, and cuts every connection amid rows", short=True)
+@fault("Postgres refuses, and cuts every connection amid rows")
 def postgres_unreachable(scene: Scene) -> None:
     with _amid_rows(scene) as (attempt, _), scene.site.postgres.unreachable() as cut:
         assert cut

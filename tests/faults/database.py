@@ -32,6 +32,22 @@ def until_waiting_for_a_lock(site: Site, application: str) -> None:
     assert wait_until(waits, seconds=_SECONDS), f"no session of {application} waited for a lock"
 
 
+def until_answering(site: Site) -> None:
+    """Wait until Postgres, which has ended all sessions by itself, takes new ones.
+
+    Raises:
+        AssertionError: it does not.
+    """
+
+    def answers() -> bool:
+        try:
+            return bool(site.admin("SELECT 1"))
+        except psycopg.OperationalError:
+            return False
+
+    assert wait_until(answers, seconds=_SECONDS), "Postgres did not recover"
+
+
 def backend_of(site: Site, link: PostgresLink) -> psutil.Process:
     """Return the process of Postgres that serves a connection."""
     port = link.server.getsockname()[1]

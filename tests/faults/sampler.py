@@ -74,6 +74,8 @@ class Sampler:
         self.standings: dict[Standing, None] = {}
         #: The contradictions, with their time.
         self.contradictions: list[str] = []
+        #: What ended the sampling early; nothing can be said then.
+        self.failure: Exception | None = None
 
     def __enter__(self) -> "Sampler":
         self._thread.start()
@@ -91,6 +93,9 @@ class Sampler:
             except (psycopg.Error, KafkaException):
                 self.missed += 1
                 self._drop()
+            except Exception as failure:  # noqa: BLE001 - a thread would end in silence
+                self.failure = failure
+                return
 
     def _sample(self) -> None:
         group = self._committed()

@@ -24,6 +24,7 @@ _PER_TICK = 5
 _BACKLOG_SECONDS = 60.0
 _DRAIN_SECONDS = 600.0
 _PAUSE_SECONDS = 0.3
+_FEWEST_SAMPLES = 20
 
 
 class Scene:
@@ -160,11 +161,12 @@ class Scene:
         """Hold what is there against what was sent."""
         oracle.remember(self.site.admin_url, self.name, self._journals)
         ends = self._ends()
-        assert self.sampler.samples, "the sampler never saw anything"
+        assert self.sampler.failure is None, f"the sampler failed: {self.sampler.failure!r}"
+        assert self.sampler.samples >= _FEWEST_SAMPLES, f"the sampler looked {self.sampler.samples} times only"
         return oracle.judge(
             self.site.admin_url,
             self.name,
-            standings=self.sampler.standings,
+            standings=list(self.sampler.standings),
             sampled=self.sampler.contradictions,
             ends=ends,
             still=self.still,

@@ -79,7 +79,7 @@ def task_killed_and_its_jvm_lives_on(scene: Scene) -> None:
     scene.commit(batch_id)
 
 
-@fault("the same batch three times at once", short=True)
+@fault("the same batch three times at once")
 def three_attempts_at_once(scene: Scene) -> None:
     batch_id = scene.planned()
     with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_READ)) as point:
@@ -94,7 +94,7 @@ def three_attempts_at_once(scene: Scene) -> None:
     scene.commit(batch_id)
 
 
-@fault("commit of the group killed before it commits", short=True)
+@fault("commit of the group killed before it commits")
 def commit_killed(scene: Scene) -> None:
     batch_id = scene.planned()
     scene.start_ingest(batch_id).succeed()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from faults.breakpoints import AFTER_READ, AFTER_ROWS, DRIVER, EXECUTOR, Breakpoint
 from faults.catalogue import fault
-from faults.database import backend_of, locked_ledger, until_waiting_for_a_lock
+from faults.database import backend_of, locked_ledger, until_answering, until_waiting_for_a_lock
 from faults.disk import small_disk
 from faults.processes import kill, pause
 from faults.scene import Scene
@@ -80,6 +80,7 @@ def backend_terminated(scene: Scene) -> None:
 def backend_killed(scene: Scene) -> None:
     with _amid_rows(scene) as (attempt, point):
         kill(backend_of(scene.site, point.wait()))
+    until_answering(scene.site)
     scene.lifted()
     attempt.wait()
 
@@ -138,7 +139,7 @@ def postgres_slow(scene: Scene) -> None:
     scene.lifted()
 
 
-@fault("Postgres refuses, and cuts every connection amid rows", short=True)
+@fault("Postgres refuses, and cuts every connection amid rows")
 def postgres_unreachable(scene: Scene) -> None:
     with _amid_rows(scene) as (attempt, _), scene.site.postgres.unreachable() as cut:
         assert cut

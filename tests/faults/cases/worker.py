@@ -27,7 +27,7 @@ def worker_killed_after_read(scene: Scene) -> None:
     _kill_at(scene, Breakpoint(EXECUTOR, AFTER_READ))
 
 
-@fault("worker killed after its rows", short=True)
+@fault("worker killed after its rows")
 def worker_killed_after_rows(scene: Scene) -> None:
     _kill_at(scene, Breakpoint(EXECUTOR, AFTER_ROWS))
 

@@ -27,8 +27,11 @@ pytestmark = pytest.mark.integration
 
 ALIVE_SECONDS = 60
 
+# Whoever runs the tests by nohup has them ignore SIGHUP, and every process that they start.
 HOLD_A_STACK = """
+import signal
 import time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from local_stack.stack import LocalStack
 with LocalStack() as stack:
     print(stack.home, stack.supervisor_pid, flush=True)

@@ -146,13 +146,15 @@ class Scene:
         """Go on as the two DAGs do until everything is done; return the seconds since the fault was lifted.
 
         Raises:
-            AssertionError: it was not done in time.
+            AssertionError: the sampler saw a contradiction, or it was not done in time.
         """
         self.lifted()
         assert self._lifted is not None
         self.stop_producing()
         deadline = time.monotonic() + _DRAIN_SECONDS
         while not self._drained():
+            # After some contradictions there is no end to wait for.
+            assert not self.sampler.contradictions, self.sampler.contradictions[0]
             assert time.monotonic() < deadline, f"{self.name} was not done in time; unfinished: {self.unfinished}"
             self._go_on()
         return time.monotonic() - self._lifted

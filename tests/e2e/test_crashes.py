@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any, LiteralString
 
 import psutil
 import psycopg
+import pytest
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, some_events
-from support.spark_processes import executing, spark_applications
+from support.spark_processes import executors, spark_applications
 
 MESSAGES = 200_000
 FEW = 20
@@ -37,55 +39,60 @@ def test_a_spark_application_killed_amid_a_batch_is_tried_again_and_doubles_noth
     assert api.error(tried_again, 1).endswith("Next try in 1 s.")
 
 
+@pytest.mark.faults_long
 def test_an_application_that_outlives_its_killed_task_changes_nothing(
     airflow_stack: LocalStack, api: AirflowApi, triggers: dict[str, ObservedTrigger]
 ) -> None:
     flow = Flow(api, triggers["crashes"])
     flow.until_waiting()
     before = flow.trigger.work_orders()
-    places = flow.trigger.produce(some_events(FEW, 2))
-    # Its executor has just been started and has written nothing: the newer attempt is not to wait for its lock.
-    zombie = eventually(lambda: executing(airflow_stack), seconds=SECONDS, every=0.02, what="an executor's process")
-    runner = zombie[0].parent()
-    assert runner is not None
-    # In this order: Linux ends a process group that is orphaned while a process of it is stopped.
-    runner.kill()
-    for process in zombie:
-        process.suspend()
+    places = flow.trigger.produce(some_events(FEW, 1))
+    # It has just been started and holds no lock as yet, for which the newer attempt would have to wait.
+    (executor,) = eventually(lambda: executors(airflow_stack), seconds=SECONDS, every=0.005, what="an executor")
+    executor.suspend()
+    assert not sessions(airflow_stack, "true"), "the executor was stopped too late: it is at the database already"
+    (zombie,) = spark_applications(airflow_stack)
+    task = zombie.parent()
+    assert task is not None
+    task.kill()
     try:
         wanted = sum(map(len, before.values())) + len(places)
         eventually(lambda: flow.trigger.count() == wanted, seconds=SECONDS, what="work orders by a second attempt")
         flow.until_settled()
-        left = (flow.trigger.work_orders(), flow.trigger.ledger(), flow.trigger.ranges(), flow.trigger.group_offsets())
+        left = standing(flow)
         with held_ledger(airflow_stack, flow.trigger.name):
-            wake(zombie)
-            eventually(lambda: waits_for_the_ledger(airflow_stack), seconds=SECONDS, what="the zombie at the ledger")
+            executor.resume()
+            eventually(
+                lambda: sessions(airflow_stack, "wait_event_type = 'Lock'"),
+                seconds=SECONDS,
+                what="the old attempt at the ledger",
+            )
     finally:
-        wake(zombie)
-        _, alive = psutil.wait_procs(zombie, timeout=SECONDS)
+        with suppress(psutil.NoSuchProcess):
+            executor.resume()
+        _, alive = psutil.wait_procs([zombie], timeout=SECONDS)
     assert alive == []
-    assert left == (
-        *(flow.trigger.work_orders(), flow.trigger.ledger(), flow.trigger.ranges(), flow.trigger.group_offsets()),
-    )
+    assert standing(flow) == left
+
+
+def standing(flow: Flow) -> tuple[Any, ...]:
+    """Return all that an attempt could change."""
+    trigger = flow.trigger
+    return trigger.work_orders(), trigger.ledger(), trigger.ranges(), trigger.group_offsets()
 
 
 def copying(stack: LocalStack) -> bool:
     """Say whether an executor is writing work orders now."""
+    return sessions(stack, "xact_start IS NOT NULL AND query LIKE 'COPY%'") > 0
+
+
+def sessions(stack: LocalStack, condition: LiteralString) -> int:
+    """Return how many sessions of executors there are, for which a condition holds."""
     with psycopg.connect(stack.database_url) as connection:
         row = connection.execute(
-            """
-            SELECT count(*) FROM pg_stat_activity
-            WHERE application_name LIKE 'workorders batch %' AND xact_start IS NOT NULL AND query LIKE 'COPY%'
-            """
+            f"SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'workorders batch %' AND {condition}"
         ).fetchone()
-    return row is not None and row[0] > 0
-
-
-def wake(processes: list[psutil.Process]) -> None:
-    """Let suspended processes go on, as far as they still exist."""
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.resume()
+    return 0 if row is None else int(row[0])
 
 
 @contextmanager
@@ -100,15 +107,3 @@ def held_ledger(stack: LocalStack, trigger: str) -> Iterator[None]:
             (trigger,),
         )
         yield
-
-
-def waits_for_the_ledger(stack: LocalStack) -> bool:
-    """Say whether an executor waits for a lock."""
-    with psycopg.connect(stack.database_url) as connection:
-        row = connection.execute(
-            """
-            SELECT count(*) FROM pg_stat_activity
-            WHERE application_name LIKE 'workorders batch %' AND wait_event_type = 'Lock'
-            """
-        ).fetchone()
-    return row is not None and row[0] > 0

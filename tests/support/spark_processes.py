@@ -11,13 +11,14 @@ def spark_applications(stack: LocalStack) -> list[psutil.Process]:
     return [process for process in processes if {"org.apache.spark.deploy.SparkSubmit", "--batch"} <= _words(process)]
 
 
-def executing(stack: LocalStack) -> list[psutil.Process]:
-    """Return the Spark application that runs and its descendants, once its executor's Python is among them."""
-    for application in spark_applications(stack):
-        descendants = application.children(recursive=True)
-        if any("pyspark.daemon" in _words(process) for process in descendants):
-            return [application, *descendants]
-    return []
+def executors(stack: LocalStack) -> list[psutil.Process]:
+    """Return the processes in which Spark applications run our Python, each forked from its application's daemon."""
+    try:
+        family = [process for one in spark_applications(stack) for process in one.children(recursive=True)]
+        pythons = [process for process in family if "pyspark.daemon" in _words(process)]
+        return [process for process in pythons if process.ppid() in {python.pid for python in pythons}]
+    except psutil.NoSuchProcess:
+        return []  # an application has just ended, and will be gone at the next look
 
 
 def _words(process: psutil.Process) -> set[str]:

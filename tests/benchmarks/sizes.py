@@ -13,7 +13,7 @@ class Sizes:
     """How often the things that are compared take turns."""
     backlog: int = 1_000_000
     """Messages of the batch that the whole Spark application ingests, in 4 partitions."""
-    backlog_rounds: int = 1
+    backlog_rounds: int = 2
     consumed_singly: int = 20_000
     """Messages for Airflow's operator with an INSERT a message."""
     consumed_in_batches: int = 100_000

@@ -27,11 +27,12 @@ pytestmark = pytest.mark.integration
 
 ALIVE_SECONDS = 60
 
-# Whoever runs the tests by nohup has them ignore SIGHUP, and every process that they start.
+# Tests that run by nohup ignore SIGHUP, and those that a script runs in the background SIGINT; what they start as well.
 HOLD_A_STACK = """
 import signal
 import time
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from local_stack.stack import LocalStack
 with LocalStack() as stack:
     print(stack.home, stack.supervisor_pid, flush=True)

@@ -66,8 +66,18 @@ def _remark(result: Result) -> str:
     return "" if result.kept else f"BROKEN: {result.verdict}"
 
 
+def markdown(results: Sequence[Result]) -> str:
+    """Return the table in the form that documents take."""
+    lines = [
+        "| fault | injected | messages | lost | duplicated | order broken | s to recover | |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        *(f"| {' | '.join([result.fault, *_cells(result), _remark(result)])} |" for result in results),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def write(results: Sequence[Result], *, name: str, seed: int) -> Path:
-    """Write the results as JSON, and return the file's path."""
+    """Write the results as JSON, beside the table for documents, and return the file's path."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{name}.json"
     content = {
@@ -79,6 +89,7 @@ def write(results: Sequence[Result], *, name: str, seed: int) -> Path:
         "faults": [asdict(result) | {"kept": result.kept, "figures": _figures(result)} for result in results],
     }
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    path.with_suffix(".md").write_text(markdown(results), encoding="utf-8")
     return path
 
 

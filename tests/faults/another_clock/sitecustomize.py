@@ -15,4 +15,4 @@ def _shifted_ns() -> int:
     return _time_ns() + _SHIFT_SECONDS * 10**9
 
 
-time.time, time.time_ns = _shifted, _shifted_ns
+vars(time).update(time=_shifted, time_ns=_shifted_ns)

@@ -1,0 +1,67 @@
+"""A broken promise and a fault that was not injected are both seen in the table."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from faults import results
+from faults.oracle import Verdict
+from faults.results import Result, markdown, write
+
+WELL = Result("jvm killed", "jvm-killed", 7, 1, 12.34, 200, Verdict(1000, 0, 0, 0, 0, 0))
+VERDICT = Verdict(1000, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("count", ["lost", "duplicated", "disordered", "strangers", "wrong"])
+def test_any_count_that_is_not_zero_breaks_a_promise(count: str) -> None:
+    broken = replace(WELL, verdict=replace(VERDICT, **{count: 1}))
+    assert WELL.kept
+    assert not broken.kept
+    assert "BROKEN" in markdown([broken])
+
+
+def test_a_contradiction_breaks_a_promise_and_is_quoted() -> None:
+    broken = replace(WELL, verdict=replace(VERDICT, contradictions=("the group stands at 6",)))
+    assert not broken.kept
+    assert "the group stands at 6" in markdown([broken])
+
+
+def test_a_fault_that_was_not_injected_is_no_success() -> None:
+    failed = Result("jvm killed", "jvm-killed", 7, failure="AssertionError: no JVM\nand more")
+    assert not failed.kept
+    assert "FAILED: AssertionError: no JVM |" in markdown([failed])
+
+
+def test_a_fault_that_is_not_possible_here_says_why() -> None:
+    skipped = Result("out of disk", "disk", 7, skipped="nothing may be mounted")
+    assert skipped.kept
+    assert "skipped: nothing may be mounted" in markdown([skipped])
+
+
+def test_the_table_has_the_counts_in_the_order_of_its_headings() -> None:
+    assert markdown([WELL]).splitlines()[2] == "| jvm killed | 1 | 1,000 | 0 | 0 | 0 | 12.3 |  |"
+
+
+def test_the_file_has_the_figures_the_machine_the_versions_and_the_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "FOLDER", tmp_path / "faults")
+    path = write([WELL], name="short", seed=7)
+    content = json.loads(path.read_text())
+    assert (content["run"], content["seed"]) == ("short", 7)
+    assert content["machine"]["cores"] >= 1
+    assert content["versions"]["pyspark"]
+    (fault,) = content["faults"]
+    assert fault["kept"] is True
+    assert {figure["name"]: (figure["value"], figure["unit"]) for figure in fault["figures"]} == {
+        "injected": (1, "times"),
+        "messages": (1000, "messages"),
+        "lost": (0, "messages"),
+        "duplicated": (0, "work orders"),
+        "order broken": (0, "work orders"),
+        "recovery": (12.34, "s"),
+        "samples": (200, "looks"),
+    }
+    assert path.with_suffix(".md").read_text() == markdown([WELL])

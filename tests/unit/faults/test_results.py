@@ -16,7 +16,7 @@ VERDICT = Verdict(1000, 0, 0, 0, 0, 0)
 
 @pytest.mark.parametrize("count", ["lost", "duplicated", "disordered", "strangers", "wrong"])
 def test_any_count_that_is_not_zero_breaks_a_promise(count: str) -> None:
-    broken = replace(WELL, verdict=replace(VERDICT, **{count: 1}))
+    broken = replace(WELL, verdict=replace(VERDICT, **{count: 1}))  # type: ignore[arg-type]
     assert WELL.kept
     assert not broken.kept
     assert "BROKEN" in markdown([broken])

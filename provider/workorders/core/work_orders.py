@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, starmap
 from typing import LiteralString
 
 import psycopg
@@ -22,6 +22,8 @@ CHUNK_ITEMS = 20_000
 """Items written under one savepoint: fewer would overflow Postgres's cache of 64 subtransactions in a large batch."""
 CHUNK_BYTES = 16 * 1024 * 1024
 """Bytes of bodies, requests and raw values held in memory before they are written."""
+
+_BLOCK_ROWS = 500
 
 _ACCEPTED_STATE = "pending"
 _REJECTED_STATE = "rejected"
@@ -131,24 +133,18 @@ class _Writer:
     def _write_once(self, chunk: Sequence[Item]) -> Created:
         keyed = list(zip(self._ids, chunk, strict=False))
         written = self._copy_work_orders(keyed) if self._fresh else self._insert_missing(keyed)
-        clips: list[bytes] = []
-        rejections: list[bytes] = []
-        for id_, item in written:
-            if item.body is not None:
-                clips.append(rows.dataclip(id_, item.body, item.request))
-            else:
-                reason = item.rejection or Rejection("no-input", "the source gave neither an input nor a reason")
-                rejections.append(rows.rejection(id_, reason.code, reason.detail, item.request, item.raw))
-        self._copy("dataclips", rows.DATACLIP_COLUMNS, clips)
-        self._copy("rejections", rows.REJECTION_COLUMNS, rejections)
-        return Created(len(clips), len(rejections), len(chunk) - len(written))
+        rejected = [(id_, item) for id_, item in written if item.body is None]
+        accepted = (rows.dataclip(id_, item.body, item.request) for id_, item in written if item.body is not None)
+        self._copy("dataclips", rows.DATACLIP_COLUMNS, accepted)
+        self._copy("rejections", rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
+        return Created(len(written) - len(rejected), len(rejected), len(chunk) - len(written))
 
     def _copy_work_orders(self, keyed: list[tuple[bytes, Item]]) -> list[tuple[bytes, Item]]:
         work_order, tail = rows.work_order, self._tail
         self._copy(
             "work_orders",
             rows.WORK_ORDER_COLUMNS,
-            [work_order(id_, item.position, tail(item)) for id_, item in keyed],
+            (work_order(id_, item.position, tail(item)) for id_, item in keyed),
         )
         return keyed
 
@@ -167,15 +163,19 @@ class _Writer:
         created = {row[0].bytes for row in cursor}
         return [(id_, item) for id_, item in keyed if id_ in created]
 
-    def _copy(self, table: LiteralString, columns: Sequence[LiteralString], encoded: list[bytes]) -> None:
-        if not encoded:
+    def _copy(self, table: LiteralString, columns: Sequence[LiteralString], encoded: Iterator[bytes]) -> None:
+        """Copy rows block by block: Postgres stores one while the next is encoded."""
+        block = b"".join(islice(encoded, _BLOCK_ROWS))
+        if not block:
             return
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
             sql.Identifier(SCHEMA, table), sql.SQL(", ").join(map(sql.Identifier, columns))
         )
         with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             copy.write(rows.HEADER)
-            copy.write(b"".join(encoded))
+            while block:
+                copy.write(block)
+                block = b"".join(islice(encoded, _BLOCK_ROWS))
             copy.write(rows.TRAILER)
 
     def _know_stream(self, stream: str | None) -> None:
@@ -191,6 +191,11 @@ class _Writer:
             )
             self._tails[key] = tail
         return tail
+
+
+def _rejection(id_: bytes, item: Item) -> bytes:
+    reason = item.rejection or Rejection("no-input", "the source gave neither an input nor a reason")
+    return rows.rejection(id_, reason.code, reason.detail, item.request, item.raw)
 
 
 def _state(item: Item) -> str:

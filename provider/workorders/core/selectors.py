@@ -1,0 +1,198 @@
+"""What picks a value out of an item: the key of a lane, of an idempotency key, the number of a sequence.
+
+A selector is one word of a definition:
+
+- `stream`: the name of the item's stream;
+- `key`: the key of the event, that is `/key` of its request;
+- `header:NAME`: the first header of that name, in any case of letters, among the pairs in the request's `headers`;
+- `request:/json/pointer` and `body:/json/pointer`: a place in the request or the input, in the words of RFC 6901;
+- `body`: the whole input.
+
+Where nothing stands at that place, or a null, there is no value.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from hashlib import blake2b
+from json import loads as loads_exactly
+from typing import Any, Final, Protocol
+
+import orjson
+
+from workorders.core.exceptions import ConfigurationError
+
+FORM: Final = r"^(stream|key|body|header:.+|(body|request):/.*)$"
+"""The texts that are selectors, apart from a lone tilde in a pointer."""
+FORMS: Final = "stream, key, body, header:NAME, body:/json/pointer or request:/json/pointer"
+
+_LANE_BYTES: Final = 8
+_INDEX: Final = re.compile(r"0|[1-9][0-9]*")
+_LONE_TILDE: Final = re.compile(r"~(?![01])")
+
+
+class SelectorError(ConfigurationError):
+    """A text is no selector."""
+
+
+class Selectable(Protocol):
+    """What a value is picked out of: an item, or a claimed run."""
+
+    @property
+    def stream(self) -> str | None:
+        """Name of the ordered source."""
+
+    @property
+    def request(self) -> bytes:
+        """Metadata of the event, a JSON object."""
+
+    @property
+    def body(self) -> bytes | None:
+        """The input, a JSON object; None when the event was rejected."""
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Where a value is found in an item."""
+
+    text: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Selector":
+        """Return the selector that `text` is.
+
+        Raises:
+            SelectorError: it is none; the sentence names the forms.
+        """
+        if not isinstance(text, str) or not re.match(FORM, text, re.DOTALL):
+            raise SelectorError(f"expected {FORMS}, got {text!r}.")
+        source, colon, place = text.partition(":")
+        if colon and source != "header" and _LONE_TILDE.search(place):
+            raise SelectorError(f"expected ~0 or ~1 in place of a lone ~ in a JSON pointer, got {text!r}.")
+        return cls(text)
+
+    def found(self, item: Selectable) -> Any:
+        """Return the value as Python has it; None when there is none.
+
+        A number with a point or an exponent, or beyond 64 bits, is a Decimal, so that no digit is lost.
+        """
+        return self._find(item)
+
+    def value(self, item: Selectable) -> bytes | None:
+        """Return the value as canonical JSON, the same bytes for the same value; None when there is none.
+
+        A string keeps its quotes: the number 1 and the text "1" are two values, while 1 and 1.0 are one. The order of
+        an object's keys and the white space do not count.
+        """
+        found = self._find(item)
+        return None if found is None else _canonical(found)
+
+    def lane(self, item: Selectable) -> int | None:
+        """Return the value as a number of 64 bits with sign, the same in every process; None when there is none."""
+        value = self.value(item)
+        return None if value is None else hashed(value)
+
+    def __str__(self) -> str:
+        """Return the text that the selector was parsed from."""
+        return self.text
+
+    def __getstate__(self) -> dict[str, str]:
+        """Return what travels to another process: not the function that the text was made into."""
+        return {"text": self.text}
+
+    @cached_property
+    def _find(self) -> Callable[[Selectable], Any]:
+        source, _, place = self.text.partition(":")
+        if source == "stream":
+            return lambda item: item.stream
+        if source == "header":
+            name = place.lower()
+            return lambda item: _first_header(_read(item.request, (), exactly=False), name)
+        if source == "key":
+            return lambda item: _read(item.request, ("key",))
+        path = _path(place)
+        if source == "request":
+            return lambda item: _read(item.request, path)
+        return lambda item: _read(item.body, path)
+
+
+def hashed(value: bytes) -> int:
+    """Return the first 64 bits of a value's BLAKE2b as a number with sign."""
+    return int.from_bytes(blake2b(value, digest_size=_LANE_BYTES).digest(), "big", signed=True)
+
+
+def _path(pointer: str) -> tuple[str, ...]:
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
+
+
+def _read(text: bytes | None, path: Sequence[str], *, exactly: bool = True) -> Any:
+    if text is None:
+        return None
+    try:
+        found = _follow(orjson.loads(text), path)
+    except orjson.JSONDecodeError:  # Postgres holds some numbers that orjson does not
+        return _read_exactly(text, path)
+    # orjson makes a double of a long number, so that two different numbers could seem to be one.
+    return _read_exactly(text, path) if exactly and isinstance(found, float | dict | list) else found
+
+
+def _read_exactly(text: bytes, path: Sequence[str]) -> Any:
+    try:
+        return _follow(loads_exactly(text, parse_float=Decimal, parse_int=_integer), path)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _integer(digits: str) -> int | Decimal:
+    try:
+        return int(digits)
+    except ValueError:  # Python refuses to convert more than 4300 digits
+        return Decimal(digits)
+
+
+def _follow(document: Any, path: Sequence[str]) -> Any:
+    for part in path:
+        if isinstance(document, dict):
+            document = document.get(part)
+        elif isinstance(document, list) and _INDEX.fullmatch(part) and int(part[:18]) < len(document):
+            document = document[int(part)]
+        else:
+            return None
+    return document
+
+
+def _first_header(request: Any, name: str) -> Any:
+    headers = request.get("headers") if isinstance(request, dict) else None
+    for pair in headers if isinstance(headers, list) else ():
+        match pair:
+            case [str(found), value] if found.lower() == name:
+                return value
+    return None
+
+
+def _canonical(value: Any) -> bytes:
+    if isinstance(value, str | bool):
+        return orjson.dumps(value)
+    if isinstance(value, int | Decimal):
+        return _number(value)
+    if isinstance(value, list):
+        return b"[" + b",".join(map(_canonical, value)) + b"]"
+    if isinstance(value, dict):
+        pairs = (orjson.dumps(key) + b":" + _canonical(value[key]) for key in sorted(value))
+        return b"{" + b",".join(pairs) + b"}"
+    return b"null"
+
+
+def _number(value: int | Decimal) -> bytes:
+    """Return a number without what two spellings of it could differ in: trailing zeros, the exponent's place."""
+    if isinstance(value, int):
+        value = Decimal(value)
+    sign, digits, exponent = value.as_tuple()
+    spelled = "".join(map(str, digits)).lstrip("0")
+    kept = spelled.rstrip("0")
+    if not kept:
+        return b"0"
+    shift = int(exponent) + len(spelled) - len(kept)
+    return f"{'-' if sign else ''}{kept}{f'e{shift}' if shift else ''}".encode()

@@ -1,0 +1,147 @@
+"""What a selector picks out of an item."""
+
+import pickle
+from decimal import Decimal
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from workorders.core.items import Item
+from workorders.core.selector_field import SelectorField
+from workorders.core.selectors import Selector, SelectorError
+
+
+def item(body: bytes | None = b"{}", request: bytes = b"{}", stream: str | None = "orders/0") -> Item:
+    return Item(stream, 7, request, body)
+
+
+def value(text: str, of: Item) -> bytes | None:
+    return Selector.parse(text).value(of)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("stream", b'"orders/0"'),
+        ("key", b'"customer 7"'),
+        ("header:Event-Id", b'"first"'),
+        ("header:binary", b'{"base64":"/w=="}'),
+        ("request:/offset", b"12"),
+        ("body:/order/lines/1/sku", b'"b"'),
+        ("body:/a~1b/m~0n", b"true"),
+        ("body:/", b'"empty name"'),
+        ("body:/order/lines/0", b'{"qty":2,"sku":"a"}'),
+    ],
+)
+def test_a_selector_finds_its_value(text: str, expected: bytes) -> None:
+    found = item(
+        body=b'{"order": {"lines": [{"sku": "a", "qty": 2}, {"sku": "b"}]}, "a/b": {"m~n": true}, "": "empty name"}',
+        request=b'{"key":"customer 7","offset":12,"headers":[["other","x"],["event-id","first"],["Event-Id","second"],'
+        b'["binary",{"base64":"/w=="}]]}',
+    )
+    assert value(text, found) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("stream", item(stream=None)),
+        ("key", item(request=b'{"key":null}')),
+        ("key", item(request=b"{}")),
+        ("header:id", item(request=b'{"headers":[["id",null],["id","x"]]}')),
+        ("header:id", item(request=b'{"headers":[[{"base64":"/w=="},"x"],["ids","x"]]}')),
+        ("header:id", item(request=b'{"headers":{"id":"x"}}')),
+        ("header:id", item()),
+        ("body:/a", item(body=None)),
+        ("body", item(body=None)),
+        ("body:/a", item(b'{"a":null}')),
+        ("body:/a/b", item(b'{"a":"b"}')),
+        ("body:/a/01", item(b'{"a":[1,2]}')),
+        ("body:/a/-", item(b'{"a":[1,2]}')),
+        ("body:/a/2", item(b'{"a":[1,2]}')),
+        (f"body:/a/{'9' * 5000}", item(b'{"a":[1,2]}')),
+    ],
+)
+def test_where_nothing_stands_there_is_no_value(text: str, of: Item) -> None:
+    selector = Selector.parse(text)
+    assert selector.value(of) is None
+    assert selector.lane(of) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (b"1", b"1.0"),
+        (b"1", b"10e-1"),
+        (b"0", b"-0.0"),
+        (b"1500", b"1.5E3"),
+        (b'{"a":1,"b":[2]}', b'{ "b": [2.0], "a": 1 }'),
+        (b'"\\u00e9"', '"é"'.encode()),
+        (b"12345678901234567890123", b"12345678901234567890123.0"),
+    ],
+)
+def test_two_spellings_of_a_value_are_one(one: bytes, other: bytes) -> None:
+    assert value("body:/v", item(b'{"v":%b}' % one)) == value("body:/v", item(b'{"v":%b}' % other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (b"1", b'"1"'),
+        (b"1", b"true"),
+        (b"1", b"10"),
+        (b"1", b"-1"),
+        (b"[1]", b"1"),
+        (b"[null]", b"[]"),
+        (b"12345678901234567890123", b"12345678901234567890124"),
+        (b"0.1", b"0.10000000000000000001"),
+        (b'{"a":12345678901234567890123}', b'{"a":12345678901234567890124}'),
+        (b"1" + b"0" * 5000 + b"1", b"1" + b"0" * 5000 + b"2"),
+        (b"1e400", b"1e401"),
+    ],
+)
+def test_two_values_never_become_one(one: bytes, other: bytes) -> None:
+    left, right = value("body:/v", item(b'{"v":%b}' % one)), value("body:/v", item(b'{"v":%b}' % other))
+    assert None not in {left, right}
+    assert left != right
+
+
+def test_the_whole_body_is_the_same_however_it_is_written() -> None:
+    assert value("body", item(b'{"a":1,"b":2}')) == value("body", item(b'{"b": 2, "a": 1}'))
+
+
+def test_a_value_is_found_as_python_has_it() -> None:
+    assert Selector.parse("body:/n").found(item(b'{"n":5}')) == 5
+    assert Selector.parse("body:/n").found(item(b'{"n":5.25}')) == Decimal("5.25")
+
+
+def test_a_lane_is_a_stable_number_of_64_bits() -> None:
+    lanes = {Selector.parse("body:/v").lane(item(b'{"v":%d}' % number)) for number in range(1000)}
+    assert len(lanes) == 1000
+    assert all(lane is not None and -(2**63) <= lane < 2**63 for lane in lanes)
+    assert Selector.parse("body:/v").lane(item(b'{"v":"a"}')) == 1616797661514831016
+
+
+def test_a_selector_that_was_used_travels_to_another_process() -> None:
+    selector = Selector.parse("stream")
+    assert selector.value(item()) == pickle.loads(pickle.dumps(selector)).value(item())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "stream:", "streams", "header:", "body:", "body:a", "request", "key:/a", "body:/a~2", "offset", 7]
+)
+def test_another_text_is_refused_with_the_forms(text: str) -> None:
+    with pytest.raises(SelectorError, match="expected "):
+        Selector.parse(text)
+
+
+def test_a_definition_reads_and_writes_the_text() -> None:
+    class Model(BaseModel):
+        key: SelectorField
+
+    model = Model.model_validate({"key": "body:/a"})
+    assert model.key == Selector.parse("body:/a")
+    assert Model.model_validate(model.model_dump()).key == model.key
+    assert model.model_dump(mode="json") == {"key": "body:/a"}
+    with pytest.raises(ValidationError, match="expected stream, key"):
+        Model.model_validate({"key": "bodies"})

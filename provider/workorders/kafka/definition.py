@@ -6,23 +6,25 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from workorders.core.definitions import TriggerDefinition
-from workorders.kafka.fields import (
+from workorders.core.fields import (
     BYTES_SCHEMA,
-    IMPORT_PATH,
     KIB,
     MIB,
-    REGEX_MARK,
     SECONDS_SCHEMA,
     byte_count,
+    one_of,
+    seconds,
+    text,
+    whole_number,
+)
+from workorders.kafka.fields import (
+    IMPORT_PATH,
+    REGEX_MARK,
     header_names,
     import_paths,
-    one_of,
     rate,
-    seconds,
     share,
-    text,
     topics,
-    whole_number,
 )
 from workorders.kafka.record import DEFAULT_MAX_MESSAGE_BYTES
 from workorders.kafka.spark_settings import SparkSettings

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import orjson
 
+from workorders.core.body import ODD_PATTERN, is_odd, judge
 from workorders.core.items import Item, Rejection
-from workorders.kafka.body import ODD_PATTERN, is_odd, judge
 
 if TYPE_CHECKING:
     import pyarrow

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workorders.kafka.body import is_odd, judge
+from workorders.core.body import is_odd, judge
 
 LIMIT = 10 * 1024 * 1024
 

@@ -11,13 +11,18 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 import workorders.kafka.tables as _kafka_tables  # adds its tables to the metadata
+import workorders.outbox.tables  # noqa: F401 - adds its tables too
 from workorders.core.database import SCHEMA, connect
 from workorders.core.exceptions import SchemaError
 
 metadata = _kafka_tables.kafka_ledger.metadata
 """Every room's tables; importing a room's `tables` adds them."""
 
-_VERSION_PACKAGES = ("workorders.core.migrations.versions", "workorders.kafka.migrations.versions")
+_VERSION_PACKAGES = (
+    "workorders.core.migrations.versions",
+    "workorders.kafka.migrations.versions",
+    "workorders.outbox.migrations.versions",
+)
 _UPGRADE_LOCK = 4_564_018
 """Key of the advisory lock that lets one upgrade run at a time; any constant does."""
 

@@ -1,0 +1,88 @@
+"""Puts messages into the outbox, inside the caller's transaction."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import psycopg
+
+from workorders.core.ids import increasing_ids
+from workorders.core.queries import load_queries
+from workorders.outbox.exceptions import OutboxMessageError
+from workorders.outbox.message import OutboxMessage, headers_json, key_bytes, value_bytes
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection as SqlalchemyConnection
+    from sqlalchemy.orm import Session
+
+    Caller = psycopg.Connection[Any] | SqlalchemyConnection | Session
+
+_QUERIES = load_queries("workorders.outbox", "sql/enqueue.sql")
+
+
+def enqueue(connection: "Caller", messages: OutboxMessage | Iterable[OutboxMessage]) -> list[UUID]:
+    """Put messages into the outbox: they are sent once the caller's transaction has committed, and never if it has not.
+
+    Commits nothing. Writers of the same key of a topic wait for one another until their transactions end, so that
+    messages of a key are sent in the order of the commits.
+
+    Args:
+        connection: a psycopg connection, a SQLAlchemy connection or a SQLAlchemy session, with its transaction.
+        messages: one message or several, in the order in which they are sent.
+
+    Returns:
+        The event ids, in the order of the messages.
+
+    Raises:
+        OutboxMessageError: one of them could never be sent: its type, topic name, size, partition or timestamp. Where
+            the database found it, the transaction can only be rolled back.
+    """
+    given = [messages] if isinstance(messages, OutboxMessage) else list(messages)
+    if not given:
+        return []
+    arguments = _arguments(given)
+    if isinstance(connection, psycopg.Connection):
+        _run_psycopg(connection, arguments)
+    else:
+        _run_sqlalchemy(connection, arguments)
+    return list(arguments["event_ids"])
+
+
+def _arguments(messages: Sequence[OutboxMessage]) -> dict[str, Sequence[Any]]:
+    ids = increasing_ids()
+    return {
+        "topics": [message.topic for message in messages],
+        "keys": [key_bytes(message) for message in messages],
+        "values": [value_bytes(message) for message in messages],
+        "headers": [headers_json(message) for message in messages],
+        "partitions": [message.partition for message in messages],
+        "timestamps": [message.timestamp_ms for message in messages],
+        "event_ids": [message.event_id or UUID(bytes=next(ids)) for message in messages],
+    }
+
+
+def _run_psycopg(connection: psycopg.Connection[Any], arguments: Mapping[str, Sequence[Any]]) -> None:
+    try:
+        connection.execute(_QUERIES["enqueue"], arguments)
+    except (psycopg.errors.InvalidParameterValue, psycopg.errors.NumericValueOutOfRange) as error:
+        raise OutboxMessageError(_sentence(error)) from error
+
+
+def _run_sqlalchemy(connection: "SqlalchemyConnection | Session", arguments: Mapping[str, Sequence[Any]]) -> None:
+    from sqlalchemy import text  # noqa: PLC0415 - half a second that programs without SQLAlchemy need not wait
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
+
+    try:
+        connection.execute(text(_QUERIES["enqueue_by_names"]), dict(arguments))
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) in _REFUSALS:
+            raise OutboxMessageError(_sentence(error.orig)) from error
+        raise
+
+
+_REFUSALS = frozenset({psycopg.errors.InvalidParameterValue.sqlstate, psycopg.errors.NumericValueOutOfRange.sqlstate})
+
+
+def _sentence(error: BaseException | None) -> str:
+    diagnosis = getattr(error, "diag", None)
+    return getattr(diagnosis, "message_primary", None) or str(error)

@@ -1,0 +1,15 @@
+"""What can go wrong with the outbox on Postgres's side, by name."""
+
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+
+
+class OutboxMessageError(ConfigurationError):
+    """A message could never be sent; nothing of its call was enqueued."""
+
+
+class OutboxFencedError(WorkOrdersError):
+    """A newer relay has the shard; this one changed nothing and must stop."""
+
+
+class OutboxContradictionError(WorkOrdersError):
+    """Kafka's markers and the database do not fit together; nothing was sent or deleted, and a person must look."""

@@ -1,0 +1,1 @@
+"""The Kafka room's migrations."""

@@ -1,0 +1,22 @@
+"""Connections of programs that write to the outbox."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from local_stack.stack import LocalStack
+from workorders.core.database import Connection, connect
+
+
+@pytest.fixture
+def writer(stack: LocalStack) -> Iterator[Callable[[], Connection]]:
+    """Opens connections, each a program of its own; what they leave open is rolled back."""
+    with ExitStack() as opened:
+
+        def open_() -> Connection:
+            connection = connect(stack.database_url, application_name="test writer")
+            opened.callback(connection.close)
+            return connection
+
+        yield open_

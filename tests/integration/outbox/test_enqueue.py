@@ -1,0 +1,194 @@
+"""Messages enter the outbox in the writer's own transaction, or fail there."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.orm import Session
+
+from local_stack.stack import LocalStack
+from support.eventually import eventually
+from workorders.core.database import Connection
+from workorders.outbox import OutboxMessage, OutboxMessageError, enqueue
+
+pytestmark = pytest.mark.integration
+
+Writer = Callable[[], Connection]
+
+
+def rows(connection: Connection, topic: str) -> list[tuple[Any, ...]]:
+    return connection.execute(
+        """
+        SELECT key, value, headers, partition, timestamp_ms, event_id FROM workorders.outbox_messages
+        WHERE topic = %s ORDER BY id
+        """,
+        [topic],
+    ).fetchall()
+
+
+def test_messages_wait_in_the_order_given_once_the_transaction_has_committed(writer: Writer, name: str) -> None:
+    connection, reader = writer(), writer()
+    known = uuid4()
+    ids = enqueue(
+        connection,
+        [
+            OutboxMessage(topic=name, key=b"k", value=b"\0raw", headers=[("a", "1"), ("a", b"\xff"), ("b", None)]),
+            OutboxMessage(topic=name, key="k", value={"n": 1}, partition=2, timestamp_ms=5, event_id=known),
+            OutboxMessage(topic=name, key="k", value=None),
+        ],
+    )
+    assert rows(reader, name) == []
+    connection.commit()
+    assert rows(reader, name) == [
+        (b"k", b"\0raw", [["a", "1"], ["a", {"base64": "/w=="}], ["b", None]], None, None, ids[0]),
+        (b"k", b'{"n":1}', None, 2, 5, known),
+        (b"k", None, None, None, None, ids[2]),
+    ]
+
+
+def test_a_rolled_back_writer_leaves_nothing(writer: Writer, name: str) -> None:
+    connection = writer()
+    enqueue(connection, OutboxMessage(topic=name, value="x"))
+    connection.rollback()
+    assert rows(connection, name) == []
+
+
+def test_sql_alone_is_enough(writer: Writer, name: str) -> None:
+    connection = writer()
+    with connection.transaction():
+        connection.execute("SELECT workorders.enqueue(%s::text, 'k', 'text')", [name])
+        connection.execute("SELECT workorders.enqueue(%s::text, 'k', NULL)", [name])
+        connection.execute("""SELECT workorders.enqueue(%s::text, 'k', '{"a": 1}'::jsonb, '[["h", "v"]]')""", [name])
+        connection.execute(r"SELECT workorders.enqueue(%s::text, '\x01'::bytea, '\x02'::bytea)", [name])
+    found = [row[:3] for row in rows(connection, name)]
+    assert found == [(b"k", b"text", None), (b"k", None, None), (b"k", b'{"a": 1}', [["h", "v"]]), (b"\1", b"\2", None)]
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+def test_a_sqlalchemy_connection_or_session_carries_messages(
+    stack: LocalStack, writer: Writer, name: str, driver: str
+) -> None:
+    engine = create_engine(stack.database_url.replace("postgresql://", f"postgresql+{driver}://"))
+    message = OutboxMessage(topic=name, key=b"\0k", value=b"\xfe", headers=[("h", "v")])
+    with engine.begin() as connection:
+        (first,) = enqueue(connection, message)
+    with Session(engine) as session:
+        (second,) = enqueue(session, message)
+        session.commit()
+    with engine.connect() as connection, pytest.raises(OutboxMessageError, match="its partition is negative"):
+        enqueue(connection, OutboxMessage(topic=name, value="x", partition=-1))
+    engine.dispose()
+    assert [row[5] for row in rows(writer(), name)] == [first, second]
+    assert rows(writer(), name)[0][:3] == (b"\0k", b"\xfe", [["h", "v"]])
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"topic": "no topic"}, "its topic is no name that Kafka takes"),
+        ({"topic": ".."}, "its topic is no name that Kafka takes"),
+        ({"value": b"x" * 1_000_000}, "its 1000128 bytes are more than the 1000000 that are allowed"),
+        ({"partition": -1}, "its partition is negative"),
+        ({"timestamp_ms": -1}, "its timestamp is negative"),
+        ({"key": 1}, "its key is int and not bytes, str or None"),
+        ({"value": object()}, "its value is not JSON"),
+        ({"headers": [("a", 1)]}, "a header's value is int and not bytes, str or None"),
+    ],
+)
+def test_what_cannot_be_sent_fails_in_the_writers_transaction(
+    writer: Writer, name: str, change: dict[str, Any], fault: str
+) -> None:
+    connection = writer()
+    bad = OutboxMessage(**{"topic": name, "value": "x", **change})
+    with pytest.raises(OutboxMessageError, match=fault) as raised:
+        enqueue(connection, [OutboxMessage(topic=name, value="good"), bad])
+    assert str(raised.value).endswith("nothing was enqueued.")
+    connection.rollback()
+    assert rows(connection, name) == []
+
+
+def test_headers_of_another_form_are_refused_from_sql_too(writer: Writer, name: str) -> None:
+    connection = writer()
+    for headers in ('{"a": "b"}', '["a"]', '[["a"]]', '[[1, "b"]]', '[["a", 1]]', '[["a", {"base64": "?"}]]'):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="its headers are no array of pairs"):
+            connection.execute("SELECT workorders.enqueue(%s::text, 'k', 'v', %s)", [name, headers])
+        connection.rollback()
+
+
+def test_writers_of_one_key_take_turns_and_others_do_not_wait(writer: Writer, name: str) -> None:
+    """The second writer of a key draws its id after the first has committed: ids of a key grow in commit order."""
+    first, second, other = writer(), writer(), writer()
+    enqueue(first, OutboxMessage(topic=name, key="k", value="1"))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(enqueue, second, OutboxMessage(topic=name, key="k", value="2"))
+        eventually(lambda: waits(other, second), seconds=10, what="The second writer waiting for the first")
+        enqueue(other, [OutboxMessage(topic=name, key="another", value="3"), OutboxMessage(topic=name, value="4")])
+        other.commit()
+        enqueue(first, OutboxMessage(topic=name, key="k", value="5"))
+        assert not waiting.done()
+        first.commit()
+        waiting.result(10)
+    second.commit()
+    assert [value for key, value, *_ in rows(other, name) if key == b"k"] == [b"1", b"5", b"2"]
+    assert {value for _, value, *_ in rows(other, name)} == {b"1", b"2", b"3", b"4", b"5"}
+
+
+def test_a_writer_of_many_keys_locks_few_and_still_takes_its_turn(writer: Writer, name: str) -> None:
+    bulk, single, looker = writer(), writer(), writer()
+    enqueue(bulk, [OutboxMessage(topic=name, key=f"k{n}", value="bulk") for n in range(5000)])
+    assert locks(looker, bulk) <= 64
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(enqueue, single, OutboxMessage(topic=name, key="k77", value="single"))
+        eventually(lambda: waits(looker, single), seconds=10, what="The single writer waiting for the bulk")
+        bulk.commit()
+        waiting.result(10)
+    single.commit()
+    assert [value for key, value, *_ in rows(looker, name) if key == b"k77"] == [b"bulk", b"single"]
+
+
+def test_a_transaction_that_adds_up_to_many_keys_locks_few(writer: Writer, name: str) -> None:
+    bulk, looker = writer(), writer()
+    for part in range(40):
+        enqueue(bulk, [OutboxMessage(topic=name, key=f"{part}-{n}", value="x") for n in range(20)])
+    assert locks(looker, bulk) <= 64 + 64 + 256
+
+
+def test_the_ids_returned_are_those_in_the_table(writer: Writer, name: str) -> None:
+    connection = writer()
+    ids = enqueue(connection, [OutboxMessage(topic=name, value=str(n)) for n in range(100)])
+    assert [row[5] for row in rows(connection, name)] == ids
+    assert all(isinstance(event_id, UUID) for event_id in ids)
+
+
+def test_a_writer_needs_no_right_but_to_call_the_function(stack: LocalStack, writer: Writer, name: str) -> None:
+    owner, role = writer(), f"writer_{uuid4().hex[:8]}"
+    with psycopg.connect(stack.postgres.url("workorders", role="postgres"), autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {role}")
+        admin.execute(f"GRANT {role} TO workorders")
+    owner.execute(f"GRANT USAGE ON SCHEMA workorders TO {role}")
+    owner.execute(f"SET LOCAL ROLE {role}")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), owner.transaction():
+        enqueue(owner, OutboxMessage(topic=name, value="x"))
+    owner.execute("RESET ROLE")
+    owner.execute(f"GRANT EXECUTE ON FUNCTION workorders.enqueue_many TO {role}")
+    owner.execute(f"SET LOCAL ROLE {role}")
+    enqueue(owner, OutboxMessage(topic=name, key="k", value="x"))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), owner.transaction():
+        rows(owner, name)
+    owner.execute("RESET ROLE")
+    assert len(rows(owner, name)) == 1
+
+
+def waits(looker: Connection, waiting: Connection) -> bool:
+    looker.rollback()
+    query = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s"
+    return bool((looker.execute(query, [waiting.info.backend_pid]).fetchone() or [False])[0])
+
+
+def locks(looker: Connection, holder: Connection) -> int:
+    query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = %s"
+    return int((looker.execute(query, [holder.info.backend_pid]).fetchone() or [0])[0])

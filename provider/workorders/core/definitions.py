@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,6 +13,8 @@ from workorders.core.exceptions import ConfigurationError
 
 TRIGGER_TYPES_GROUP = "workorders.trigger_types"
 """Entry point group in which a distribution announces a trigger type: its name, and its definition's class."""
+
+Model = TypeVar("Model", bound=BaseModel)
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)]
 
@@ -61,12 +63,7 @@ def load_definition(path: Path, types: Mapping[str, type[TriggerDefinition]] | N
         ConfigurationError: the file is no YAML mapping, its type is unknown, or a field is wrong.
     """
     known = trigger_types() if types is None else types
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path.name}: this is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        raise ConfigurationError(f"{path.name}: a trigger file is a mapping with the fields name, type, workflow, ...")
+    content = read_mapping(path, form="a trigger file is a mapping with the fields name, type, workflow, ...")
     return parse_definition(content, known, where=path.name)
 
 
@@ -83,6 +80,30 @@ def parse_definition(
         raise ConfigurationError(
             f"{where}: type: expected one of {', '.join(sorted(types))}, got {content.get('type')!r}."
         )
+    return validate(content, model, where=where)
+
+
+def read_mapping(path: Path, *, form: str) -> Mapping[str, Any]:
+    """Return what a YAML file says.
+
+    Raises:
+        ConfigurationError: the file is no YAML mapping; `form` then says what it should be.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path.name}: this is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{path.name}: {form}")
+    return content
+
+
+def validate(content: Mapping[str, Any], model: type[Model], *, where: str) -> Model:
+    """Return the definition that `content` is by its model.
+
+    Raises:
+        ConfigurationError: with a line for each wrong field.
+    """
     try:
         return model.model_validate(content)
     except ValidationError as error:

@@ -19,3 +19,7 @@ class SchemaError(WorkOrdersError):
 
 class DuplicateItemsError(WorkOrdersError):
     """A source repeated a source key that it had promised to be new; nothing was created."""
+
+
+class UnknownWorkflowError(WorkOrdersError, LookupError):
+    """No workflow has that name in the database."""

@@ -20,8 +20,10 @@ _ID_AND_POSITION = Struct(">hi16siq").pack
 _ID_AND_LENGTH = Struct(">hi16sic").pack
 _JSONB_LENGTH = Struct(">ic").pack
 _COUNT_AND_ID = Struct(">hi16s").pack
+_BIGINT = Struct(">iq").pack
 
 WORK_ORDER_COLUMNS = ("id", "position", "trigger_id", "workflow_id", "stream_id", "state")
+LANED_WORK_ORDER_COLUMNS = (*WORK_ORDER_COLUMNS, "lane")
 DATACLIP_COLUMNS = ("id", "body", "request")
 REJECTION_COLUMNS = ("work_order_id", "code", "detail", "request", "raw")
 
@@ -51,6 +53,16 @@ def work_order(id_: bytes, position: int | None, tail: bytes) -> bytes:
     if position is None:
         return _COUNT_AND_ID(len(WORK_ORDER_COLUMNS), _UUID_BYTES, id_) + _NULL + tail
     return _ID_AND_POSITION(6, _UUID_BYTES, id_, _BIGINT_BYTES, position) + tail
+
+
+def laned_work_order(id_: bytes, position: int | None, tail: bytes, lane: int | None) -> bytes:
+    """Return a row of `work_orders` of a workflow with lanes."""
+    head = _COUNT_AND_ID(len(LANED_WORK_ORDER_COLUMNS), _UUID_BYTES, id_)
+    return head + _bigint(position) + tail + _bigint(lane)
+
+
+def _bigint(value: int | None) -> bytes:
+    return _NULL if value is None else _BIGINT(_BIGINT_BYTES, value)
 
 
 def dataclip(id_: bytes, body: bytes, request: bytes) -> bytes:

@@ -5,15 +5,18 @@ Queries live in `.sql` files; nothing here runs one.
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
     Enum,
     ForeignKey,
     Identity,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
+    SmallInteger,
     Table,
     Text,
     UniqueConstraint,
@@ -75,6 +78,9 @@ workflows = Table(
     Column("id", Integer, Identity(always=True), primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     _created_at(),
+    Column("definition", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("concurrency", Integer, CheckConstraint("concurrency > 0", name="concurrency")),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
 )
 
 triggers = Table(
@@ -101,7 +107,8 @@ source_streams = Table(
 
 # Narrow on purpose: states change here, while the wide bodies rest in dataclips under the same key. No foreign keys,
 # for each would cost a look-up and a row lock for every message; `create_for` is the only writer of all three tables.
-# Columns stand widest first, which saves the padding between them.
+# Columns stand widest first, which saves the padding between them; the lane came later, and is the eighth, which is the
+# last one whose being NULL costs no byte.
 work_orders = Table(
     "work_orders",
     metadata,
@@ -112,8 +119,15 @@ work_orders = Table(
     Column("workflow_id", Integer, nullable=False),
     Column("stream_id", Integer),
     Column("state", work_order_state, nullable=False),
+    Column("lane", BigInteger),
     UniqueConstraint("stream_id", "position"),
     CheckConstraint("(stream_id IS NULL) = (position IS NULL)", name="source_key"),
+    Index("work_orders_waiting_idx", "workflow_id", "id", postgresql_where=text("state = 'pending'")),
+    Index(
+        "work_orders_lane_idx",
+        *("workflow_id", "lane", "position", "id"),
+        postgresql_where=text("state = 'pending' AND lane IS NOT NULL"),
+    ),
 )
 
 # The input of a work order has the work order's id.
@@ -135,18 +149,59 @@ rejections = Table(
     Column("raw", LargeBinary),
 )
 
+# A pending work order without a run is waiting for its first one, which gets its row when it is claimed; reruns and
+# retries are rows from the start. No index names the state, for then no update of it could stay on its page; the fill
+# factor leaves room there for the update that starts a run and the one that finishes it.
+_AVAILABLE = "claimed_at IS NULL AND finished_at IS NULL"
 runs = Table(
     "runs",
     metadata,
     Column("id", Uuid, primary_key=True),
-    Column("work_order_id", Uuid, ForeignKey(work_orders.c.id, ondelete="CASCADE"), nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("state", run_state, nullable=False),
+    Column("work_order_id", Uuid, nullable=False),
+    Column("group_id", Uuid),
+    Column("lane", BigInteger),
     _created_at(),
+    Column("not_before", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("claimed_at", DateTime(timezone=True)),
     Column("started_at", DateTime(timezone=True)),
+    Column("heartbeat_at", DateTime(timezone=True)),
     Column("finished_at", DateTime(timezone=True)),
+    Column("workflow_id", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("state", run_state, nullable=False),
+    Column("priority", SmallInteger, nullable=False, server_default=text("1")),
+    Column("retry", SmallInteger, nullable=False, server_default=text("0")),
     Column("error_type", Text),
     Column("error", Text),
+    Column("requested_by", Text),
+    Column("why", Text),
     UniqueConstraint("work_order_id", "attempt"),
+    Index("runs_available_idx", *("workflow_id", "priority", "not_before", "id"), postgresql_where=text(_AVAILABLE)),
+    Index(
+        "runs_at_work_idx",
+        *("workflow_id", "group_id"),
+        postgresql_where=text("claimed_at IS NOT NULL AND finished_at IS NULL"),
+    ),
+    Index(
+        "runs_lane_idx",
+        *("workflow_id", "lane", "not_before"),
+        postgresql_where=text(f"{_AVAILABLE} AND lane IS NOT NULL"),
+    ),
+    postgresql_with={"fillfactor": 70},
+)
+
+# Apart from the runs, so that their rows stay narrow and retention can empty these alone.
+run_outputs = Table(
+    "run_outputs",
+    metadata,
+    Column("run_id", Uuid, primary_key=True),
+    Column("output", JSONB, nullable=False),
+)
+
+run_logs = Table(
+    "run_logs",
+    metadata,
+    Column("run_id", Uuid, primary_key=True),
+    Column("log", Text, nullable=False),
+    Column("truncated", Boolean, nullable=False),
 )

@@ -23,6 +23,8 @@ class Trigger:
     type: str
     workflow_id: int
     workflow: str
+    lane: str | None = None
+    """Selector of the workflow's lanes; None when its runs need no order."""
 
 
 def register(connection: Connection, *, name: str, type_: str, workflow: str, definition: Mapping[str, Any]) -> Trigger:
@@ -31,12 +33,10 @@ def register(connection: Connection, *, name: str, type_: str, workflow: str, de
     Raises:
         ConfigurationError: the name is taken by a trigger of another type.
     """
-    workflow_row = connection.execute(_QUERIES["upsert_workflow"], {"name": workflow}).fetchone()
-    if workflow_row is None:  # cannot be: DO UPDATE returns the row in any case
-        raise LookupError(workflow)
+    connection.execute(_QUERIES["insert_workflow"], {"name": workflow})
     connection.execute(
         _QUERIES["upsert_trigger"],
-        {"name": name, "type": type_, "workflow_id": workflow_row[0], "definition": Jsonb(dict(definition))},
+        {"name": name, "type": type_, "workflow": workflow, "definition": Jsonb(dict(definition))},
     )
     trigger = find(connection, name)
     if trigger.type != type_:

@@ -14,6 +14,7 @@ from workorders.core.exceptions import DuplicateItemsError
 from workorders.core.ids import increasing_ids
 from workorders.core.items import Item, Rejection
 from workorders.core.queries import load_queries
+from workorders.core.selectors import Selector
 from workorders.core.triggers import Trigger, stream_id
 
 _QUERIES = load_queries("workorders.core", "sql/work_orders.sql")
@@ -102,6 +103,7 @@ class _Writer:
         self._connection = connection
         self._trigger = trigger
         self._fresh = fresh
+        self._lane = Selector.parse(trigger.lane) if trigger.lane else None
         self._ids = increasing_ids()
         self._stream_ids: dict[str | None, int | None] = {None: None}
         self._tails: dict[tuple[str | None, str], bytes] = {}
@@ -141,10 +143,21 @@ class _Writer:
 
     def _copy_work_orders(self, keyed: list[tuple[bytes, Item]]) -> list[tuple[bytes, Item]]:
         work_order, tail = rows.work_order, self._tail
+        if self._lane:
+            return self._copy_laned_work_orders(keyed, self._lane)
         self._copy(
             "work_orders",
             rows.WORK_ORDER_COLUMNS,
             (work_order(id_, item.position, tail(item)) for id_, item in keyed),
+        )
+        return keyed
+
+    def _copy_laned_work_orders(self, keyed: list[tuple[bytes, Item]], lane: Selector) -> list[tuple[bytes, Item]]:
+        work_order, tail, lane_of = rows.laned_work_order, self._tail, lane.lane
+        self._copy(
+            "work_orders",
+            rows.LANED_WORK_ORDER_COLUMNS,
+            (work_order(id_, item.position, tail(item), lane_of(item)) for id_, item in keyed),
         )
         return keyed
 
@@ -158,6 +171,7 @@ class _Writer:
                 "positions": [item.position for _, item in keyed],
                 "stream_ids": [self._stream_ids[item.stream] for _, item in keyed],
                 "states": [_state(item) for _, item in keyed],
+                "lanes": [self._lane.lane(item) if self._lane else None for _, item in keyed],
             },
         )
         created = {row[0].bytes for row in cursor}

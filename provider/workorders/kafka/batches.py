@@ -7,6 +7,7 @@ from typing import Any
 
 from psycopg.rows import class_row
 
+from workorders.core import triggers
 from workorders.core.database import Connection
 from workorders.core.queries import load_queries
 from workorders.core.triggers import Trigger
@@ -155,16 +156,14 @@ def load(connection: Connection, batch_id: int) -> Batch:
     row = connection.execute(_QUERIES["batch"], {"batch_id": batch_id}).fetchone()
     if row is None:
         raise UnknownBatchError(f"There is no batch {batch_id} in this database; see `workorders batches list`.")
-    id_, planned_at, handed_over_at, trigger_id, name, type_, workflow_id, workflow, definition = row
+    id_, planned_at, handed_over_at, name, definition = row
     ranges = tuple(
         BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results)
         for topic, partition, topic_id, start, end, *results in connection.execute(
             _QUERIES["ranges"], {"batch_id": batch_id}
         )
     )
-    return Batch(
-        id_, Trigger(trigger_id, name, type_, workflow_id, workflow), definition, planned_at, handed_over_at, ranges
-    )
+    return Batch(id_, triggers.find(connection, name), definition, planned_at, handed_over_at, ranges)
 
 
 def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created) -> None:

@@ -1,12 +1,12 @@
--- name: upsert_workflow
+-- name: insert_workflow
+-- Only when it is new: an update of the row, if to the same, would hold up the claims of its runs.
 INSERT INTO workorders.workflows (name)
-VALUES (%(name)s)
-ON CONFLICT (name) DO UPDATE SET name = EXCLUDED.name
-RETURNING id;
+SELECT %(name)s WHERE NOT EXISTS (SELECT FROM workorders.workflows WHERE name = %(name)s)
+ON CONFLICT (name) DO NOTHING;
 
 -- name: upsert_trigger
 INSERT INTO workorders.triggers AS stored (name, type, workflow_id, definition)
-VALUES (%(name)s, %(type)s, %(workflow_id)s, %(definition)s)
+SELECT %(name)s, %(type)s, id, %(definition)s FROM workorders.workflows WHERE name = %(workflow)s
 ON CONFLICT (name) DO UPDATE
 SET workflow_id = EXCLUDED.workflow_id,
     definition = EXCLUDED.definition,
@@ -14,7 +14,8 @@ SET workflow_id = EXCLUDED.workflow_id,
 WHERE (stored.workflow_id, stored.definition) IS DISTINCT FROM (EXCLUDED.workflow_id, EXCLUDED.definition);
 
 -- name: find_trigger
-SELECT triggers.id, triggers.name, triggers.type, triggers.workflow_id, workflows.name AS workflow
+SELECT triggers.id, triggers.name, triggers.type, triggers.workflow_id, workflows.name AS workflow,
+    workflows.definition ->> 'lane' AS lane
 FROM workorders.triggers
 JOIN workorders.workflows ON workflows.id = triggers.workflow_id
 WHERE triggers.name = %(name)s;

@@ -1,10 +1,12 @@
 -- name: insert_missing
 -- The rows whose source key is not there yet, in the order given; a key that stands twice is created once.
-INSERT INTO workorders.work_orders (id, position, trigger_id, workflow_id, stream_id, state)
-SELECT given.id, given.position, %(trigger_id)s, %(workflow_id)s, given.stream_id, given.state
+INSERT INTO workorders.work_orders (id, position, trigger_id, workflow_id, stream_id, state, lane)
+SELECT given.id, given.position, %(trigger_id)s, %(workflow_id)s, given.stream_id, given.state,
+    given.lane
 FROM unnest(
-    %(ids)s::uuid[], %(positions)s::bigint[], %(stream_ids)s::integer[], %(states)s::workorders.work_order_state[]
-) WITH ORDINALITY AS given (id, position, stream_id, state, place)
+    %(ids)s::uuid[], %(positions)s::bigint[], %(stream_ids)s::integer[], %(states)s::workorders.work_order_state[],
+    %(lanes)s::bigint[]
+) WITH ORDINALITY AS given (id, position, stream_id, state, lane, place)
 ORDER BY given.place
 ON CONFLICT (stream_id, position) DO NOTHING
 RETURNING id;

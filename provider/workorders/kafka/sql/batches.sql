@@ -37,12 +37,9 @@ SET handed_over_at = now()
 WHERE id = ANY (%(batch_ids)s) AND handed_over_at IS NULL;
 
 -- name: batch
-SELECT batches.id, batches.planned_at, batches.handed_over_at,
-    triggers.id AS trigger_id, triggers.name AS trigger_name, triggers.type AS trigger_type,
-    triggers.workflow_id, workflows.name AS workflow, triggers.definition
+SELECT batches.id, batches.planned_at, batches.handed_over_at, triggers.name, triggers.definition
 FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
-JOIN workorders.workflows ON workflows.id = triggers.workflow_id
 WHERE batches.id = %(batch_id)s;
 
 -- name: ranges

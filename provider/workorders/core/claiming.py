@@ -1,0 +1,129 @@
+"""Claiming: which runs a group works through next."""
+
+import random
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg.rows import args_row
+
+from workorders.core.database import Connection
+from workorders.core.ids import increasing_ids
+from workorders.core.queries import load_queries
+from workorders.core.workflows import Workflow
+
+_QUERIES = load_queries("workorders.core", "sql/claiming.sql")
+
+_WINDOW: Final = 1000
+"""Work orders at the head of the queue among which lanes that are free are sought first."""
+_LOWEST_LANE: Final = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRun:
+    """One attempt at a work order that a group owns, with its input."""
+
+    run_id: UUID
+    work_order_id: UUID
+    attempt: int
+    """1 for the first run of the work order."""
+    retry: int
+    """How many automatic retries came before it, since the work order was made or a person asked for a rerun."""
+    lane: int | None
+    """Runs of one lane in one group are worked through one after the other, in the order given."""
+    trigger: str
+    stream: str | None
+    position: int | None
+    work_order_created_at: datetime
+    request: bytes
+    """Metadata of the event, a JSON object."""
+    body: bytes | None
+    """The input, a JSON object; None when it was wiped."""
+
+
+def claim(connection: Connection, workflow: Workflow, *, limit: int, group_id: UUID) -> list[ClaimedRun]:
+    """Claim up to `limit` runs for a group, inside the caller's transaction, and return them with their inputs.
+
+    First come runs that exist and are due, by priority and age; then work orders that wait for their first run, oldest
+    first. In a workflow with lanes a lane goes to one group at a time, in the order of the source.
+
+    The caller commits before it works: until then nobody else gets these runs, and claims of a workflow with a
+    concurrency or lanes wait for each other.
+
+    Raises:
+        psycopg.Error: the database failed; nothing is claimed.
+    """
+    if limit < 1:
+        return []
+    definition = workflow.definition
+    if definition is None or (definition.concurrency is None and definition.lane is None):
+        return _claim(connection, workflow, limit, group_id)
+    room = _lock(connection, workflow, limit)
+    if room < 1:
+        return []
+    if definition.lane is None:
+        return _claim(connection, workflow, room, group_id)
+    return _claim_lanes(connection, workflow, room, group_id)
+
+
+def claimed(connection: Connection, workflow: Workflow, group_id: UUID) -> list[ClaimedRun]:
+    """Return the unfinished runs that a group still owns, in the order in which they are to be worked through."""
+    return _runs(connection, "claimed", {"workflow_id": workflow.id, "group_id": group_id})
+
+
+def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
+    """Return how many runs may be claimed, and hold up other claims of the workflow until the transaction ends."""
+    row = connection.execute(_QUERIES["lock_workflow"], {"workflow_id": workflow.id}).fetchone()
+    concurrency = row[0] if row else None
+    if concurrency is None:
+        return limit
+    # Asked in a statement of its own: only that one sees what the claim waited for.
+    at_work = connection.execute(
+        _QUERIES["count_at_work"], {"workflow_id": workflow.id, "concurrency": concurrency}
+    ).fetchone()
+    return min(limit, int(concurrency) - (at_work[0] if at_work else 0))
+
+
+def _claim(connection: Connection, workflow: Workflow, limit: int, group_id: UUID) -> list[ClaimedRun]:
+    arguments = {"workflow_id": workflow.id, "limit": limit, "group_id": group_id, "ids": _ids(limit)}
+    return _runs(connection, "claim", arguments)
+
+
+def _claim_lanes(connection: Connection, workflow: Workflow, limit: int, group_id: UUID) -> list[ClaimedRun]:
+    asked = {"workflow_id": workflow.id, "limit": limit, "window": max(_WINDOW, 10 * limit)}
+    found = connection.execute(_QUERIES["free_at_the_head"], asked).fetchall()
+    shares = {lane: share for lane, share, work_order_id in found if lane is not None}
+    alone = [work_order_id for lane, _, work_order_id in found if lane is None]
+    missing = limit - sum(shares.values()) - len(alone)
+    # Where a few busy lanes fill the head of the queue, the others are found by their index, from anywhere on.
+    for start in (random.randint(_LOWEST_LANE, -_LOWEST_LANE - 1), _LOWEST_LANE):  # noqa: S311 - no secret
+        if missing < 1:
+            break
+        lanes = connection.execute(
+            _QUERIES["free_lanes"], {**asked, "limit": missing, "start": start, "known": list(shares)}
+        ).fetchall()
+        shares |= {lane: 1 for (lane,) in lanes}
+        missing -= len(lanes)
+    if not shares and not alone:
+        return []
+    arguments = {
+        "workflow_id": workflow.id,
+        "group_id": group_id,
+        "ids": _ids(limit),
+        "lanes": list(shares),
+        "shares": list(shares.values()),
+        "alone": alone,
+    }
+    return _runs(connection, "claim_heads", arguments)
+
+
+def _ids(count: int) -> list[UUID]:
+    return [UUID(bytes=id_) for id_ in islice(increasing_ids(), count)]
+
+
+def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list[ClaimedRun]:
+    # Binary, for a bytea travels as two hexadecimal digits a byte otherwise.
+    with connection.cursor(binary=True, row_factory=args_row(ClaimedRun)) as cursor:
+        return cursor.execute(_QUERIES[query], arguments).fetchall()

@@ -1,0 +1,215 @@
+-- name: lock_workflow
+-- Not FOR UPDATE: registering a trigger, which refers to the workflow, need not wait for claims.
+SELECT concurrency FROM workorders.workflows WHERE id = %(workflow_id)s FOR NO KEY UPDATE;
+
+-- name: count_at_work
+SELECT count(*) FROM (
+    SELECT FROM workorders.runs
+    WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL
+    LIMIT %(concurrency)s
+) AS at_work;
+
+-- name: claim
+WITH urgent AS MATERIALIZED (
+    SELECT id, row_number() OVER () AS place FROM (
+        SELECT id FROM workorders.runs
+        WHERE workflow_id = %(workflow_id)s AND priority = 0 AND claimed_at IS NULL AND finished_at IS NULL
+            AND not_before <= statement_timestamp()
+        ORDER BY not_before, id
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    ) AS locked
+), normal AS MATERIALIZED (
+    SELECT id, row_number() OVER () AS place FROM (
+        SELECT id FROM workorders.runs
+        WHERE workflow_id = %(workflow_id)s AND priority = 1 AND claimed_at IS NULL AND finished_at IS NULL
+            AND not_before <= statement_timestamp()
+        ORDER BY not_before, id
+        LIMIT %(limit)s - (SELECT count(*) FROM urgent)
+        FOR UPDATE SKIP LOCKED
+    ) AS locked
+), waiting AS MATERIALIZED (
+    SELECT id, lane, row_number() OVER () AS place FROM (
+        SELECT id, lane FROM workorders.work_orders
+        WHERE workflow_id = %(workflow_id)s AND state = 'pending'
+            AND NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = work_orders.id)
+        ORDER BY id
+        LIMIT %(limit)s - (SELECT count(*) FROM urgent) - (SELECT count(*) FROM normal)
+        FOR UPDATE OF work_orders SKIP LOCKED
+    ) AS locked
+), again AS (
+    UPDATE workorders.runs
+    SET state = 'claimed', group_id = %(group_id)s, claimed_at = statement_timestamp(),
+        heartbeat_at = statement_timestamp()
+    FROM (SELECT 0 AS rank, id, place FROM urgent UNION ALL SELECT 1, id, place FROM normal) AS due
+    WHERE runs.id = due.id
+    RETURNING due.rank, due.place, runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.lane
+), first AS (
+    -- A row that was claimed, finished and retried while this statement ran looks as if it had no run: it is left.
+    INSERT INTO workorders.runs
+        (id, work_order_id, workflow_id, lane, attempt, state, group_id, claimed_at, heartbeat_at)
+    SELECT given.id, waiting.id, %(workflow_id)s, waiting.lane, 1, 'claimed', %(group_id)s, statement_timestamp(),
+        statement_timestamp()
+    FROM waiting JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS given (id, place) USING (place)
+    ON CONFLICT (work_order_id, attempt) DO NOTHING
+    RETURNING 2 AS rank, 0 AS place, id, work_order_id, attempt, retry, lane
+), claimed AS (
+    SELECT * FROM again UNION ALL SELECT * FROM first
+), running AS (
+    UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
+)
+SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.lane,
+    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at,
+    convert_to(coalesce(dataclips.request, '{}')::text, 'UTF8'), convert_to(dataclips.body::text, 'UTF8')
+FROM claimed
+JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
+LEFT JOIN workorders.dataclips ON dataclips.id = claimed.work_order_id
+LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
+LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+ORDER BY claimed.rank, claimed.place, claimed.work_order_id;
+
+-- name: free_at_the_head
+-- Of the first work orders in the queue, those whose lane is free: how many of which lane, and those without one.
+WITH busy AS MATERIALIZED (
+    SELECT DISTINCT lane FROM workorders.runs
+    WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL AND lane IS NOT NULL
+), head AS MATERIALIZED (
+    (
+        SELECT 0 AS rank, work_order_id AS id, lane FROM workorders.runs
+        WHERE workflow_id = %(workflow_id)s AND priority = 0 AND claimed_at IS NULL AND finished_at IS NULL
+            AND not_before <= statement_timestamp()
+        ORDER BY not_before, id
+        LIMIT %(window)s
+    ) UNION ALL (
+        SELECT 1, id, lane FROM workorders.work_orders
+        WHERE workflow_id = %(workflow_id)s AND state = 'pending'
+        ORDER BY id
+        LIMIT %(window)s
+    )
+), free AS (
+    SELECT min(head.rank) AS rank, head.id, head.lane
+    FROM head
+    WHERE NOT EXISTS (SELECT FROM busy WHERE busy.lane = head.lane)
+        AND CASE WHEN head.lane IS NULL THEN NOT EXISTS (
+            SELECT FROM workorders.runs
+            WHERE runs.work_order_id = head.id AND claimed_at IS NULL AND finished_at IS NULL
+                AND not_before > statement_timestamp()
+        ) ELSE NOT EXISTS (
+            SELECT FROM workorders.runs
+            WHERE runs.workflow_id = %(workflow_id)s AND runs.lane = head.lane AND claimed_at IS NULL
+                AND finished_at IS NULL AND not_before > statement_timestamp()
+        ) END
+    GROUP BY head.id, head.lane
+    ORDER BY rank, id
+    LIMIT %(limit)s
+)
+SELECT lane, count(*), NULL::uuid FROM free WHERE lane IS NOT NULL GROUP BY lane
+UNION ALL
+SELECT NULL, 1, id FROM free WHERE lane IS NULL;
+
+-- name: free_lanes
+-- Lanes with a work order that waits, from a number on, by one step in the index for each.
+WITH RECURSIVE lanes AS (
+    (
+        SELECT lane FROM workorders.work_orders
+        WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND lane IS NOT NULL AND lane >= %(start)s
+        ORDER BY lane
+        LIMIT 1
+    ) UNION ALL (
+        SELECT (
+            SELECT work_orders.lane FROM workorders.work_orders
+            WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND work_orders.lane IS NOT NULL
+                AND work_orders.lane > lanes.lane
+            ORDER BY work_orders.lane
+            LIMIT 1
+        )
+        FROM lanes WHERE lanes.lane IS NOT NULL
+    )
+)
+SELECT lanes.lane
+FROM lanes
+WHERE lanes.lane IS NOT NULL AND lanes.lane <> ALL (%(known)s::bigint[])
+    AND lanes.lane NOT IN (
+        SELECT lane FROM workorders.runs
+        WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL AND lane IS NOT NULL
+    )
+    AND NOT EXISTS (
+        SELECT FROM workorders.runs
+        WHERE runs.workflow_id = %(workflow_id)s AND runs.lane = lanes.lane AND claimed_at IS NULL
+            AND finished_at IS NULL AND not_before > statement_timestamp()
+    )
+LIMIT %(limit)s;
+
+-- name: claim_heads
+-- The first work orders of each lane given, as many as its share, in the order of the source; and some without lane.
+WITH given AS (
+    SELECT lane, share FROM unnest(%(lanes)s::bigint[], %(shares)s::integer[]) AS given (lane, share)
+), heads AS MATERIALIZED (
+    SELECT given.lane, head.id, head.place
+    FROM given CROSS JOIN LATERAL (
+        SELECT id, row_number() OVER (ORDER BY position, id) AS place FROM (
+            SELECT id, position FROM workorders.work_orders
+            WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND lane = given.lane
+            ORDER BY position, id
+            LIMIT given.share
+        ) AS first
+    ) AS head
+    UNION ALL
+    SELECT NULL, id, 1 FROM unnest(%(alone)s::uuid[]) AS alone (id)
+), locked AS MATERIALIZED (
+    SELECT work_orders.id FROM workorders.work_orders JOIN heads ON heads.id = work_orders.id
+    WHERE work_orders.state = 'pending'
+    FOR UPDATE OF work_orders SKIP LOCKED
+), kept AS MATERIALIZED (
+    -- Behind one that somebody else holds, such as a cancellation, the lane ends for this time.
+    SELECT id, lane, place, row_number() OVER (ORDER BY id) AS number FROM (
+        SELECT heads.id, heads.lane, heads.place,
+            bool_and(locked.id IS NOT NULL)
+                OVER (PARTITION BY coalesce(heads.lane::text, heads.id::text) ORDER BY heads.place) AS whole
+        FROM heads LEFT JOIN locked ON locked.id = heads.id
+    ) AS judged
+    WHERE whole
+), again AS (
+    UPDATE workorders.runs
+    SET state = 'claimed', group_id = %(group_id)s, claimed_at = statement_timestamp(),
+        heartbeat_at = statement_timestamp()
+    FROM kept
+    WHERE runs.work_order_id = kept.id AND runs.claimed_at IS NULL AND runs.finished_at IS NULL
+    RETURNING runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.lane
+), first AS (
+    INSERT INTO workorders.runs
+        (id, work_order_id, workflow_id, lane, attempt, state, group_id, claimed_at, heartbeat_at)
+    SELECT new.id, kept.id, %(workflow_id)s, kept.lane, 1, 'claimed', %(group_id)s, statement_timestamp(),
+        statement_timestamp()
+    FROM kept JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS new (id, number) USING (number)
+    WHERE NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = kept.id)
+    ON CONFLICT (work_order_id, attempt) DO NOTHING
+    RETURNING id, work_order_id, attempt, retry, lane
+), claimed AS (
+    SELECT * FROM again UNION ALL SELECT * FROM first
+), running AS (
+    UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
+)
+SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.lane,
+    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at,
+    convert_to(coalesce(dataclips.request, '{}')::text, 'UTF8'), convert_to(dataclips.body::text, 'UTF8')
+FROM claimed
+JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
+LEFT JOIN workorders.dataclips ON dataclips.id = claimed.work_order_id
+LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
+LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+ORDER BY work_orders.position, work_orders.id;
+
+-- name: claimed
+SELECT runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.lane,
+    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at,
+    convert_to(coalesce(dataclips.request, '{}')::text, 'UTF8'), convert_to(dataclips.body::text, 'UTF8')
+FROM workorders.runs
+JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
+LEFT JOIN workorders.dataclips ON dataclips.id = runs.work_order_id
+LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
+LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+WHERE runs.workflow_id = %(workflow_id)s AND runs.group_id = %(group_id)s
+    AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
+ORDER BY (runs.lane IS NOT NULL), CASE WHEN runs.lane IS NULL THEN runs.priority END,
+    CASE WHEN runs.lane IS NOT NULL THEN work_orders.position END, work_orders.id;

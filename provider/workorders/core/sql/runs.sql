@@ -1,0 +1,142 @@
+-- name: start
+UPDATE workorders.runs
+SET state = 'started', started_at = coalesce(started_at, statement_timestamp())
+WHERE id = ANY (%(ids)s) AND group_id = %(group_id)s AND state IN ('claimed', 'started')
+RETURNING id;
+
+-- name: heartbeat
+-- The list of workflows lets the index find a group without its workflow being named.
+UPDATE workorders.runs
+SET heartbeat_at = statement_timestamp()
+WHERE workflow_id IN (SELECT id FROM workorders.workflows) AND group_id = %(group_id)s
+    AND claimed_at IS NOT NULL AND finished_at IS NULL;
+
+-- name: finish
+WITH given AS MATERIALIZED (
+    SELECT * FROM unnest(
+        %(ids)s::uuid[], %(states)s::workorders.run_state[], %(error_types)s::text[], %(errors)s::text[],
+        %(started)s::timestamptz[], %(finished)s::timestamptz[], %(may_retry)s::boolean[], %(retry_ids)s::uuid[],
+        %(outputs)s::text[], %(logs)s::text[], %(truncated)s::boolean[]
+    ) AS given (id, state, error_type, error, started_at, finished_at, may_retry, retry_id, output, log, truncated)
+), finished AS (
+    UPDATE workorders.runs
+    SET state = given.state,
+        started_at = coalesce(given.started_at, runs.started_at),
+        finished_at = coalesce(given.finished_at, statement_timestamp()),
+        error_type = given.error_type,
+        error = given.error
+    FROM given
+    WHERE runs.id = given.id AND runs.group_id = %(group_id)s AND runs.state IN ('claimed', 'started')
+    RETURNING runs.id, runs.work_order_id, runs.workflow_id, runs.lane, runs.attempt, runs.retry, runs.state,
+        given.may_retry, given.retry_id, given.output, given.log, given.truncated
+), policies AS MATERIALIZED (
+    SELECT id, definition -> 'retries' AS retries
+    FROM workorders.workflows
+    WHERE id IN (SELECT workflow_id FROM finished WHERE state <> 'success')
+), again AS (
+    INSERT INTO workorders.runs
+        (id, work_order_id, workflow_id, lane, attempt, retry, state, not_before)
+    SELECT finished.retry_id, finished.work_order_id, finished.workflow_id, finished.lane, finished.attempt + 1,
+        finished.retry + 1, 'available', statement_timestamp() + make_interval(secs => least(
+            (policies.retries ->> 'longest_delay_seconds')::double precision,
+            (policies.retries ->> 'first_delay_seconds')::double precision
+                * CASE WHEN (policies.retries ->> 'doubling')::boolean THEN 2 ^ least(finished.retry, 30) ELSE 1 END
+        ))
+    FROM finished JOIN policies ON policies.id = finished.workflow_id
+    WHERE finished.may_retry AND finished.retry < (policies.retries ->> 'attempts')::integer
+        AND policies.retries -> 'after' ? finished.state::text
+    RETURNING work_order_id, lane
+), released AS (
+    UPDATE workorders.runs
+    SET state = 'available', group_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
+    WHERE workflow_id IN (SELECT id FROM policies) AND group_id = %(group_id)s AND claimed_at IS NOT NULL
+        AND finished_at IS NULL AND lane IN (SELECT lane FROM again) AND id <> ALL (%(ids)s)
+    RETURNING id, work_order_id
+), derived AS (
+    UPDATE workorders.work_orders
+    SET state = became.state::workorders.work_order_state
+    FROM (
+        SELECT finished.work_order_id AS id,
+            CASE WHEN again.work_order_id IS NULL THEN finished.state::text ELSE 'pending' END AS state
+        FROM finished LEFT JOIN again ON again.work_order_id = finished.work_order_id
+        UNION ALL
+        SELECT work_order_id, 'pending' FROM released
+    ) AS became
+    WHERE work_orders.id = became.id
+), outputs AS (
+    INSERT INTO workorders.run_outputs (run_id, output)
+    SELECT id, output::jsonb FROM finished WHERE output IS NOT NULL
+), logs AS (
+    INSERT INTO workorders.run_logs (run_id, log, truncated)
+    SELECT id, log, truncated FROM finished WHERE log <> ''
+)
+SELECT CASE WHEN again.work_order_id IS NULL THEN 'finished' ELSE 'retried' END, finished.id
+FROM finished LEFT JOIN again ON again.work_order_id = finished.work_order_id
+UNION ALL
+SELECT 'released', id FROM released;
+
+-- name: release
+WITH released AS (
+    UPDATE workorders.runs
+    SET state = 'available', group_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
+    WHERE workflow_id IN (SELECT id FROM workorders.workflows) AND group_id = %(group_id)s
+        AND claimed_at IS NOT NULL AND finished_at IS NULL AND (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s))
+    RETURNING work_order_id
+)
+UPDATE workorders.work_orders SET state = 'pending' FROM released WHERE work_orders.id = released.work_order_id;
+
+-- name: recover_lost
+WITH silent AS MATERIALIZED (
+    SELECT id, row_number() OVER () AS number FROM (
+        SELECT id FROM workorders.runs
+        WHERE (%(workflow_id)s::integer IS NULL OR workflow_id = %(workflow_id)s)
+            AND claimed_at IS NOT NULL AND finished_at IS NULL
+            AND heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
+        ORDER BY id
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    ) AS locked
+), available AS (
+    UPDATE workorders.runs
+    SET state = 'available', group_id = NULL, claimed_at = NULL, heartbeat_at = NULL
+    FROM silent
+    WHERE runs.id = silent.id AND runs.state = 'claimed'
+    RETURNING runs.work_order_id
+), lost AS (
+    UPDATE workorders.runs
+    SET state = 'lost', finished_at = statement_timestamp(), error_type = 'Lost',
+        error = 'The group that worked on it fell silent; what it did of it is not known.'
+    FROM silent
+    WHERE runs.id = silent.id AND runs.state = 'started'
+    RETURNING runs.work_order_id, runs.workflow_id, runs.lane, runs.attempt, runs.retry, silent.number
+), policies AS MATERIALIZED (
+    SELECT id, definition -> 'retries' AS retries
+    FROM workorders.workflows
+    WHERE id IN (SELECT workflow_id FROM lost)
+), again AS (
+    INSERT INTO workorders.runs
+        (id, work_order_id, workflow_id, lane, attempt, retry, state, not_before)
+    SELECT given.id, lost.work_order_id, lost.workflow_id, lost.lane, lost.attempt + 1, lost.retry + 1, 'available',
+        statement_timestamp() + make_interval(secs => least(
+            (policies.retries ->> 'longest_delay_seconds')::double precision,
+            (policies.retries ->> 'first_delay_seconds')::double precision
+                * CASE WHEN (policies.retries ->> 'doubling')::boolean THEN 2 ^ least(lost.retry, 30) ELSE 1 END
+        ))
+    FROM lost
+    JOIN policies ON policies.id = lost.workflow_id
+    JOIN unnest(%(retry_ids)s::uuid[]) WITH ORDINALITY AS given (id, number) ON given.number = lost.number
+    WHERE lost.retry < (policies.retries ->> 'attempts')::integer AND policies.retries -> 'after' ? 'lost'
+    RETURNING work_order_id
+), derived AS (
+    UPDATE workorders.work_orders
+    SET state = became.state::workorders.work_order_state
+    FROM (
+        SELECT work_order_id AS id, 'pending' AS state FROM available
+        UNION ALL
+        SELECT lost.work_order_id, CASE WHEN again.work_order_id IS NULL THEN 'lost' ELSE 'pending' END
+        FROM lost LEFT JOIN again ON again.work_order_id = lost.work_order_id
+    ) AS became
+    WHERE work_orders.id = became.id
+)
+SELECT (SELECT count(*) FROM available), (SELECT count(*) FROM again),
+    (SELECT count(*) FROM lost) - (SELECT count(*) FROM again);

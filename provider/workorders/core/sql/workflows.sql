@@ -1,0 +1,15 @@
+-- name: upsert_workflow
+-- A definition that is there already writes nothing, so that no claim waits for it.
+INSERT INTO workorders.workflows AS stored (name, definition, concurrency)
+VALUES (%(name)s, %(definition)s, %(concurrency)s)
+ON CONFLICT (name) DO UPDATE
+SET definition = EXCLUDED.definition,
+    concurrency = EXCLUDED.concurrency,
+    updated_at = now()
+WHERE (stored.definition, stored.concurrency) IS DISTINCT FROM (EXCLUDED.definition, EXCLUDED.concurrency);
+
+-- name: find_workflow
+SELECT id, name, definition FROM workorders.workflows WHERE name = %(name)s;
+
+-- name: find_workflows
+SELECT id, name, definition FROM workorders.workflows ORDER BY name;

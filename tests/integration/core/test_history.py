@@ -189,8 +189,8 @@ def test_runs_come_in_the_order_of_their_attempts(connection: Connection, trigge
     assert history.runs(connection, id_) == []
     for attempt, state in ((2, "available"), (1, "failed")):
         connection.execute(
-            "INSERT INTO workorders.runs (id, work_order_id, attempt, state) VALUES (%s, %s, %s, %s)",
-            (uuid4(), id_, attempt, state),
+            "INSERT INTO workorders.runs (id, work_order_id, workflow_id, attempt, state) VALUES (%s, %s, %s, %s, %s)",
+            (uuid4(), id_, trigger.workflow_id, attempt, state),
         )
     assert [(run.attempt, run.state) for run in history.runs(connection, id_)] == [(1, "failed"), (2, "available")]
 

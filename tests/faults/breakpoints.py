@@ -21,6 +21,8 @@ COMMITTER = "workorders commit"
 AFTER_READ = b"FOR UPDATE"
 AFTER_ROWS = b"SET next_offset"
 BEFORE_COMMIT = b"COMMIT\0"
+LOADS_THE_BATCH = b"FROM workorders.kafka_batches"
+READS_THE_LEDGER = b"FROM workorders.kafka_ledger"
 
 REACHED_SECONDS = 180.0
 _LOOK_SECONDS = 0.05

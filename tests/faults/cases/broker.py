@@ -6,59 +6,62 @@ from contextlib import contextmanager
 
 import psutil
 
-from faults.breakpoints import AFTER_READ, COMMITTER, DRIVER, EXECUTOR, Breakpoint
+from faults.breakpoints import (
+    AFTER_READ,
+    COMMITTER,
+    DRIVER,
+    EXECUTOR,
+    LOADS_THE_BATCH,
+    READS_THE_LEDGER,
+    Breakpoint,
+)
 from faults.catalogue import fault
+from faults.holding import HeldAttempt, held, held_attempt
 from faults.processes import pause, stopped
 from faults.scene import Scene
-from faults.tasks import Task
 
-_LOADS_THE_BATCH = b"FROM workorders.kafka_batches"
-_READS_THE_LEDGER = b"FROM workorders.kafka_ledger"
 # More than the JVM fetches ahead of a worker that is held, so that the fault meets it while it reads.
 _MUCH = 60_000
 
 
 @contextmanager
-def _amid_reading(scene: Scene) -> Iterator[tuple[Task, Breakpoint]]:
+def _amid_reading(scene: Scene) -> Iterator[HeldAttempt]:
     """Hold a worker that has a part of its messages; it goes on when released, or at the end."""
     scene.produce(backlog=_MUCH)
-    batch_id = scene.planned()
-    with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_READ)) as point:
-        attempt = scene.start_ingest(batch_id)
-        point.wait()
-        yield attempt, point
+    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ)) as attempt:
+        yield attempt
         scene.injected += 1
 
 
 @fault("broker killed amid reading, and restarted", short=True)
 def broker_killed(scene: Scene) -> None:
     kafka = scene.site.stack.kafka
-    with _amid_reading(scene) as (attempt, _):
+    with _amid_reading(scene) as attempt:
         kafka.kill()
         assert kafka.process.exit_code == -signal.SIGKILL
     kafka.start()
     scene.lifted()
-    attempt.wait()
+    attempt.task.wait()
 
 
 @fault("broker restarted amid reading")
 def broker_restarted(scene: Scene) -> None:
     kafka = scene.site.stack.kafka
-    with _amid_reading(scene) as (attempt, _):
+    with _amid_reading(scene) as attempt:
         kafka.stop()
         assert not kafka.process.running
     kafka.start()
     scene.lifted()
-    attempt.wait()
+    attempt.task.wait()
 
 
 @fault("broker stopped and continued amid reading")
 def broker_paused(scene: Scene) -> None:
-    with _amid_reading(scene) as (attempt, point), stopped(psutil.Process(scene.site.stack.kafka.process.pid)):
-        point.release()
+    with _amid_reading(scene) as attempt, stopped(psutil.Process(scene.site.stack.kafka.process.pid)):
+        attempt.point.release()
         pause(scene.random.uniform(1, 4))
     scene.lifted()
-    attempt.wait()
+    attempt.task.wait()
 
 
 @fault("broker down while planning and while checking")
@@ -77,34 +80,30 @@ def broker_down_while_planning(scene: Scene) -> None:
 
 @fault("broker unreachable for the driver")
 def broker_unreachable(scene: Scene) -> None:
-    batch_id = scene.planned()
-    with scene.site.postgres.breakpoint(Breakpoint(DRIVER, _LOADS_THE_BATCH)) as point:
-        attempt = scene.start_ingest(batch_id)
-        point.wait()
-        with scene.site.kafka.unreachable():
-            point.release()
-            attempt.fail("did not answer")
-            scene.injected += 1
+    with held_attempt(scene, Breakpoint(DRIVER, LOADS_THE_BATCH)) as attempt, scene.site.kafka.unreachable():
+        attempt.point.release()
+        attempt.task.fail("did not answer")
+        scene.injected += 1
     scene.lifted()
-    assert not any(scene.ranges(batch_id).values())
+    assert not any(scene.ranges(attempt.batch_id).values())
 
 
 @fault("connections to the broker cut amid reading")
 def broker_connections_cut(scene: Scene) -> None:
-    with _amid_reading(scene) as (attempt, _):
+    with _amid_reading(scene) as attempt:
         assert scene.site.kafka.cut()
     scene.lifted()
-    attempt.succeed()
+    attempt.task.succeed()
 
 
 @fault("broker silent for a while amid reading")
 def broker_silent(scene: Scene) -> None:
-    with _amid_reading(scene) as (attempt, point), scene.site.kafka.stalled():
-        point.release()
+    with _amid_reading(scene) as attempt, scene.site.kafka.stalled():
+        attempt.point.release()
         pause(scene.random.uniform(1, 5))
-        assert attempt.running
+        assert attempt.task.running
     scene.lifted()
-    attempt.succeed()
+    attempt.task.succeed()
 
 
 @fault("broker slow")
@@ -121,11 +120,9 @@ def broker_slow(scene: Scene) -> None:
 def commit_unanswered(scene: Scene) -> None:
     batch_id = scene.planned()
     scene.start_ingest(batch_id).succeed()
-    with scene.site.postgres.breakpoint(Breakpoint(COMMITTER, _READS_THE_LEDGER)) as point:
-        task = scene.start_commit(batch_id)
-        point.wait()
-        with scene.site.kafka.stalled():
-            point.release()
-            task.fail("did not answer|could not be committed")
-            scene.injected += 1
+    point = Breakpoint(COMMITTER, READS_THE_LEDGER)
+    with held(scene, point, lambda: scene.start_commit(batch_id)) as commit, scene.site.kafka.stalled():
+        point.release()
+        commit.task.fail("did not answer|could not be committed")
+        scene.injected += 1
     scene.lifted()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from faults.breakpoints import BEFORE_COMMIT, EXECUTOR, Breakpoint
 from faults.catalogue import fault
+from faults.holding import held_attempt
 from faults.processes import java_of, kill
 from faults.scene import Scene
 from faults.site import PYTHON_PATH
@@ -31,15 +32,12 @@ def _clock(shift_seconds: int) -> dict[str, str]:
 
 @fault("two attempts whose clocks are two hours apart")
 def clocks_apart(scene: Scene) -> None:
-    batch_id = scene.planned()
-    with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, BEFORE_COMMIT)) as point:
-        ahead = scene.start_ingest(batch_id, _clock(_HOUR))
-        point.wait()
-        assert wait_until(lambda: any(scene.ranges(batch_id).values()), seconds=_SECONDS)
-        kill(java_of(ahead.pid))
+    with held_attempt(scene, Breakpoint(EXECUTOR, BEFORE_COMMIT), _clock(_HOUR)) as ahead:
+        assert wait_until(lambda: any(scene.ranges(ahead.batch_id).values()), seconds=_SECONDS)
+        kill(java_of(ahead.task.pid))
     scene.lifted()
-    ahead.fail()
-    scene.start_ingest(batch_id, _clock(-_HOUR)).wait()
+    ahead.task.fail()
+    scene.start_ingest(ahead.batch_id, _clock(-_HOUR)).wait()
     # The ids carry the clock of the process that made them.
     assert [hours for (hours,) in scene.site.admin(_HOURS_OF_IDS, {"trigger": scene.name})] == [-1, 1]
     scene.injected += 1

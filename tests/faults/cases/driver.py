@@ -1,82 +1,74 @@
 """Faults of the driver, of its JVM, of the task that started it, and of the commit that follows."""
 
-from faults.breakpoints import AFTER_READ, AFTER_ROWS, COMMITTER, DRIVER, EXECUTOR, Breakpoint
+from faults.breakpoints import (
+    AFTER_READ,
+    AFTER_ROWS,
+    COMMITTER,
+    DRIVER,
+    EXECUTOR,
+    LOADS_THE_BATCH,
+    READS_THE_LEDGER,
+    Breakpoint,
+)
 from faults.catalogue import fault
 from faults.database import until_waiting_for_a_lock
-from faults.processes import driver_of, java_of, kill, owner_of, pause, stopped, until_ended
+from faults.holding import held, held_attempt
+from faults.processes import driver_of, java_of, kill, pause, stopped, until_ended
 from faults.scene import Scene
-
-_LOADS_THE_BATCH = b"FROM workorders.kafka_batches"
-_READS_THE_LEDGER = b"FROM workorders.kafka_ledger"
 
 
 @fault("driver killed while a worker writes")
 def driver_killed(scene: Scene) -> None:
-    batch_id = scene.planned()
-    with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_ROWS)) as point:
-        attempt = scene.start_ingest(batch_id)
-        point.wait()
-        kill(driver_of(attempt.pid))
+    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS)) as attempt:
+        kill(driver_of(attempt.task.pid))
         scene.injected += 1
     scene.lifted()
-    attempt.fail()
+    attempt.task.fail()
 
 
 @fault("JVM killed while a worker writes", short=True)
 def jvm_killed(scene: Scene) -> None:
-    batch_id = scene.planned()
-    with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_ROWS)) as point:
-        attempt = scene.start_ingest(batch_id)
-        point.wait()
-        kill(java_of(attempt.pid))
+    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS)) as attempt:
+        kill(java_of(attempt.task.pid))
         scene.injected += 1
     scene.lifted()
-    attempt.fail()
+    attempt.task.fail()
 
 
 @fault("JVM stopped and continued while a worker writes")
 def jvm_stopped(scene: Scene) -> None:
-    batch_id = scene.planned()
-    with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_ROWS)) as point:
-        attempt = scene.start_ingest(batch_id)
-        point.wait()
-        with stopped(java_of(attempt.pid)):
-            point.release()
+    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS)) as attempt:
+        with stopped(java_of(attempt.task.pid)):
+            attempt.point.release()
             scene.injected += 1
             pause(scene.random.uniform(0.5, 3))
         scene.lifted()
-        attempt.succeed()
-    scene.commit(batch_id)
+        attempt.task.succeed()
+    scene.commit(attempt.batch_id)
 
 
 @fault("JVM killed after all COMMITs, before it said so")
 def jvm_killed_before_it_settled(scene: Scene) -> None:
-    batch_id = scene.planned()
     # The driver loads the batch when it begins, and again when all is done.
-    with scene.site.postgres.breakpoint(Breakpoint(DRIVER, _LOADS_THE_BATCH, passing=1)) as point:
-        attempt = scene.start_ingest(batch_id)
-        point.wait()
-        assert all(scene.ranges(batch_id).values())
-        kill(java_of(attempt.pid))
+    with held_attempt(scene, Breakpoint(DRIVER, LOADS_THE_BATCH, passing=1)) as attempt:
+        assert all(scene.ranges(attempt.batch_id).values())
+        kill(java_of(attempt.task.pid))
         scene.injected += 1
     scene.lifted()
-    attempt.fail()
+    attempt.task.fail()
 
 
 @fault("task killed, its JVM lives on beside a newer attempt")
 def task_killed_and_its_jvm_lives_on(scene: Scene) -> None:
-    batch_id = scene.planned()
-    with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_READ)) as point:
-        older = scene.start_ingest(batch_id)
-        point.wait()
-        java = java_of(older.pid)
-        kill(older.process)
+    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ)) as older:
+        java = java_of(older.task.pid)
+        kill(older.task.process)
         scene.injected += 1
-        scene.start_ingest(batch_id).succeed()
+        scene.start_ingest(older.batch_id).succeed()
     scene.lifted()
     until_ended(java)
-    assert "fenced" in older.output(), older.output()[-3000:]
-    scene.commit(batch_id)
+    assert "fenced" in older.task.output(), older.task.output()[-3000:]
+    scene.commit(older.batch_id)
 
 
 @fault("the same batch three times at once")
@@ -98,11 +90,10 @@ def three_attempts_at_once(scene: Scene) -> None:
 def commit_killed(scene: Scene) -> None:
     batch_id = scene.planned()
     scene.start_ingest(batch_id).succeed()
-    with scene.site.postgres.breakpoint(Breakpoint(COMMITTER, _READS_THE_LEDGER)) as point:
-        task = scene.start_commit(batch_id)
-        kill(owner_of(point.wait().client_port))
+    with held(scene, Breakpoint(COMMITTER, READS_THE_LEDGER), lambda: scene.start_commit(batch_id)) as commit:
+        kill(commit.owner)
         scene.injected += 1
-    task.fail()
+    commit.task.fail()
     assert scene.trigger.group_offsets() == {}
 
 
@@ -110,17 +101,16 @@ def commit_killed(scene: Scene) -> None:
 def commit_paused_beside_a_newer_one(scene: Scene) -> None:
     first = scene.planned()
     scene.start_ingest(first).succeed()
-    with scene.site.postgres.breakpoint(Breakpoint(COMMITTER, _READS_THE_LEDGER)) as point:
-        older = scene.start_commit(first)
-        with stopped(owner_of(point.wait().client_port)):
+    with held(scene, Breakpoint(COMMITTER, READS_THE_LEDGER), lambda: scene.start_commit(first)) as older:
+        with stopped(older.owner):
             second = scene.planned()
             scene.start_ingest(second).succeed()
             newer = scene.start_commit(second)
             until_waiting_for_a_lock(scene.site, "workorders commit")
             scene.injected += 1
-            point.release()
+            older.point.release()
         scene.lifted()
-        for task in (older, newer):
+        for task in (older.task, newer):
             task.succeed()
     assert scene.trigger.group_offsets() == scene.next_offsets()
     scene.unfinished.clear()

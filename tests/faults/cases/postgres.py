@@ -3,26 +3,22 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from faults.breakpoints import AFTER_READ, AFTER_ROWS, DRIVER, EXECUTOR, Breakpoint
+from faults.breakpoints import AFTER_READ, AFTER_ROWS, DRIVER, EXECUTOR, LOADS_THE_BATCH, Breakpoint
 from faults.catalogue import fault
 from faults.database import backend_of, locked_ledger, until_answering, until_waiting_for_a_lock
 from faults.disk import small_disk
+from faults.holding import HeldAttempt, held_attempt
 from faults.processes import kill, pause
 from faults.scene import Scene
-from faults.tasks import Task
 
-_LOADS_THE_BATCH = b"FROM workorders.kafka_batches"
 _ROLE = "ALTER ROLE workorders "
 
 
 @contextmanager
-def _amid_rows(scene: Scene) -> Iterator[tuple[Task, Breakpoint]]:
+def _amid_rows(scene: Scene) -> Iterator[HeldAttempt]:
     """Hold a worker that has written its rows; it goes on at the end."""
-    batch_id = scene.planned()
-    with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_ROWS)) as point:
-        attempt = scene.start_ingest(batch_id)
-        point.wait()
-        yield attempt, point
+    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS)) as attempt:
+        yield attempt
         scene.injected += 1
 
 
@@ -38,10 +34,10 @@ def _with_role(scene: Scene, setting: str, undo: str) -> Iterator[None]:
 @fault("Postgres killed amid rows, and restarted", short=True)
 def postgres_killed(scene: Scene) -> None:
     postgres = scene.site.stack.postgres
-    with _amid_rows(scene) as (attempt, _):
+    with _amid_rows(scene) as attempt:
         postgres.kill()
         assert postgres.process.exit_code == -9
-    attempt.wait()
+    attempt.task.wait()
     postgres.start()
     scene.lifted()
 
@@ -49,12 +45,12 @@ def postgres_killed(scene: Scene) -> None:
 @fault("Postgres stopped amid rows, and restarted meanwhile")
 def postgres_restarted(scene: Scene) -> None:
     postgres = scene.site.stack.postgres
-    with _amid_rows(scene) as (attempt, _):
+    with _amid_rows(scene) as attempt:
         postgres.stop()
         assert not postgres.process.running
         postgres.start()
     scene.lifted()
-    attempt.wait()
+    attempt.task.wait()
 
 
 @fault("Postgres down while planning")
@@ -69,49 +65,47 @@ def postgres_down_while_planning(scene: Scene) -> None:
 
 @fault("a session's backend ended by an administrator")
 def backend_terminated(scene: Scene) -> None:
-    with _amid_rows(scene) as (attempt, point):
-        pid = backend_of(scene.site, point.wait()).pid
+    with _amid_rows(scene) as attempt:
+        pid = backend_of(scene.site, attempt.point.wait()).pid
         assert scene.site.admin("SELECT pg_terminate_backend(%(pid)s, 10000)", {"pid": pid}) == [(True,)]
     scene.lifted()
-    attempt.wait()
+    attempt.task.wait()
 
 
 @fault("a session's backend killed, and Postgres recovers by itself")
 def backend_killed(scene: Scene) -> None:
-    with _amid_rows(scene) as (attempt, point):
-        kill(backend_of(scene.site, point.wait()))
+    with _amid_rows(scene) as attempt:
+        kill(backend_of(scene.site, attempt.point.wait()))
     until_answering(scene.site)
     scene.lifted()
-    attempt.wait()
+    attempt.task.wait()
 
 
 @fault("Postgres out of connections")
 def postgres_out_of_connections(scene: Scene) -> None:
-    batch_id = scene.planned()
-    with scene.site.postgres.breakpoint(Breakpoint(DRIVER, _LOADS_THE_BATCH)) as point:
-        attempt = scene.start_ingest(batch_id)
-        point.wait()
-        with _with_role(scene, "CONNECTION LIMIT 0", "CONNECTION LIMIT -1"):
-            point.release()
-            attempt.fail("too many connections")
-            scene.start_plan().fail("too many connections")
-            scene.injected += 2
-    assert not any(scene.ranges(batch_id).values())
+    with (
+        held_attempt(scene, Breakpoint(DRIVER, LOADS_THE_BATCH)) as attempt,
+        _with_role(scene, "CONNECTION LIMIT 0", "CONNECTION LIMIT -1"),
+    ):
+        attempt.point.release()
+        attempt.task.fail("too many connections")
+        scene.start_plan().fail("too many connections")
+        scene.injected += 2
+    assert not any(scene.ranges(attempt.batch_id).values())
 
 
 @fault("Postgres read only")
 def postgres_read_only(scene: Scene) -> None:
-    batch_id = scene.planned()
-    with scene.site.postgres.breakpoint(Breakpoint(DRIVER, _LOADS_THE_BATCH)) as point:
-        attempt = scene.start_ingest(batch_id)
-        point.wait()
-        setting = "default_transaction_read_only"
-        with _with_role(scene, f"SET {setting} = on", f"RESET {setting}"):
-            point.release()
-            attempt.fail("read-only transaction")
-            scene.start_ingest(batch_id).fail("read-only transaction")
-            scene.injected += 2
-    assert not any(scene.ranges(batch_id).values())
+    setting = "default_transaction_read_only"
+    with (
+        held_attempt(scene, Breakpoint(DRIVER, LOADS_THE_BATCH)) as attempt,
+        _with_role(scene, f"SET {setting} = on", f"RESET {setting}"),
+    ):
+        attempt.point.release()
+        attempt.task.fail("read-only transaction")
+        scene.start_ingest(attempt.batch_id).fail("read-only transaction")
+        scene.injected += 2
+    assert not any(scene.ranges(attempt.batch_id).values())
 
 
 @fault("Postgres out of disk")
@@ -141,42 +135,41 @@ def postgres_slow(scene: Scene) -> None:
 
 @fault("Postgres refuses, and cuts every connection amid rows")
 def postgres_unreachable(scene: Scene) -> None:
-    with _amid_rows(scene) as (attempt, _), scene.site.postgres.unreachable() as cut:
+    with _amid_rows(scene) as attempt, scene.site.postgres.unreachable() as cut:
         assert cut
-        attempt.fail("refused|closed the connection")
+        attempt.task.fail("refused|closed the connection")
     scene.lifted()
 
 
 @fault("Postgres silent for a while amid rows")
 def postgres_silent(scene: Scene) -> None:
-    with _amid_rows(scene) as (attempt, point), scene.site.postgres.stalled():
-        point.release()
+    with _amid_rows(scene) as attempt, scene.site.postgres.stalled():
+        attempt.point.release()
         pause(scene.random.uniform(1, 5))
-        assert attempt.running
+        assert attempt.task.running
     scene.lifted()
-    attempt.succeed()
+    attempt.task.succeed()
 
 
 @fault("Postgres silent amid rows, then the connections are gone")
 def postgres_silent_then_gone(scene: Scene) -> None:
-    with _amid_rows(scene) as (attempt, point), scene.site.postgres.stalled():
-        point.release()
+    with _amid_rows(scene) as attempt, scene.site.postgres.stalled():
+        attempt.point.release()
         pause(scene.random.uniform(0.5, 2))
         assert scene.site.postgres.cut()
     scene.lifted()
-    attempt.wait()
+    attempt.task.wait()
 
 
 @fault("the ledger's row locked by somebody else")
 def ledger_locked(scene: Scene) -> None:
-    batch_id = scene.planned()
-    with scene.site.postgres.breakpoint(Breakpoint(EXECUTOR, AFTER_READ)) as point:
-        attempt = scene.start_ingest(batch_id)
-        point.wait()
-        with locked_ledger(scene.site, scene.name):
-            point.release()
-            until_waiting_for_a_lock(scene.site, "workorders batch")
-            scene.injected += 1
-            pause(scene.random.uniform(0.5, 3))
+    with (
+        held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ)) as attempt,
+        locked_ledger(scene.site, scene.name),
+    ):
+        attempt.point.release()
+        until_waiting_for_a_lock(scene.site, "workorders batch")
+        scene.injected += 1
+        pause(scene.random.uniform(0.5, 3))
     scene.lifted()
-    attempt.succeed()
+    attempt.task.succeed()

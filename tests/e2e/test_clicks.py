@@ -10,10 +10,10 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Run, Task
-from support.commit_order import CommitOrder
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, some_events
+from support.sampler import commits_in_order
 from support.spark_processes import spark_applications
 
 MESSAGES = 50
@@ -49,7 +49,7 @@ def clicked(airflow_stack: LocalStack, api: AirflowApi, triggers: dict[str, Obse
     (run,) = eventually(flow.ingest_runs, seconds=SECONDS, what="the hand-over of a batch")
     made = Clicked(flow, run)
     grow_old(airflow_stack, made.batch)
-    with CommitOrder(flow.trigger):
+    with commits_in_order(flow.trigger):
         api.delete_run(run)
         eventually(flow.ingest_runs, seconds=SECONDS, what="the second hand-over of the batch")
         api.set_paused(flow.ingest, paused=False)

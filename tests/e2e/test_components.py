@@ -4,11 +4,11 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
-from support.commit_order import CommitOrder
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.killed_components import kill_and_start, listening
 from support.observed_trigger import ObservedTrigger, Place, some_events
+from support.sampler import commits_in_order
 
 NAMES = ("scheduler", "triggerer", "dag-processor", "api-server")
 EACH = 20
@@ -26,7 +26,7 @@ def test_every_component_may_be_killed_and_started_while_batches_go_through(
     components.until_waiting()
     parts = {component.name: component for component in airflow_stack.airflow.components}
     places: list[Place] = []
-    with CommitOrder(components.trigger):
+    with commits_in_order(components.trigger):
         for number, name in enumerate(NAMES):
             places += components.trigger.produce(some_events(EACH, 2, first=number * EACH))
             if number == 0:

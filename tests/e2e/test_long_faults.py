@@ -12,11 +12,11 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
-from support.commit_order import CommitOrder
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.killed_components import kill_and_start, start_ended
 from support.observed_trigger import ObservedTrigger, Place, some_events
+from support.sampler import commits_in_order
 
 pytestmark = pytest.mark.faults_long
 
@@ -92,7 +92,7 @@ def test_components_killed_at_random(airflow_stack: LocalStack, flow: Flow, prod
     print(f"{SEED_VARIABLE}={seed}")
     chosen = random.Random(seed)
     flow.until_waiting()
-    with CommitOrder(flow.trigger):
+    with commits_in_order(flow.trigger):
         for number in range(ROUNDS):
             produced += flow.trigger.produce(some_events(20, 2, first=20 * number))
             time.sleep(chosen.uniform(0, LONGEST_PAUSE_SECONDS))  # any instant will do: that is what is tested

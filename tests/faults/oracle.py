@@ -11,7 +11,7 @@ import psycopg
 
 from faults import contents
 from faults.producer import END
-from faults.sampler import Standing
+from support.sampler import Standing
 from workorders.core.queries import load_queries
 
 _QUERIES = load_queries("faults", "oracle.sql")

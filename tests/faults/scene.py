@@ -10,12 +10,12 @@ from typing import Self
 
 from faults import oracle
 from faults.oracle import Ends, Verdict
-from faults.sampler import Sampler
 from faults.site import Site
 from faults.tasks import Task
 from local_stack.waiting import wait_until
 from support.definitions import define
 from support.observed_trigger import ObservedTrigger
+from support.sampler import Sampler
 from support.topics import Topics
 
 PARTITIONS = 3
@@ -40,7 +40,7 @@ class Scene:
         self.trigger = ObservedTrigger(
             name, name, kafka_settings=site.kafka_settings, database_url=site.admin_url, group=self.definition.group
         )
-        self.sampler = Sampler(name, self.definition.group, name, url=site.admin_url, kafka=site.kafka_settings)
+        self.sampler = Sampler(self.trigger)
         #: How often the fault was injected, with proof.
         self.injected = 0
         #: Partitions that stand still by right.

@@ -1,11 +1,12 @@
 """The command lines of a process's descendants, as everybody on the machine can read them."""
 
 import contextlib
-import threading
 from types import TracebackType
 from typing import Self
 
 import psutil
+
+from support.lookout import Lookout
 
 LOOK_SECONDS = 0.3
 
@@ -15,25 +16,22 @@ class CommandLines:
 
     def __init__(self, pid: int) -> None:
         self._root = psutil.Process(pid)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._collect, daemon=True)
+        self._lookout = Lookout(self._collect, LOOK_SECONDS)
         #: Command lines seen so far, each argument on its own.
         self.seen: set[tuple[str, ...]] = set()
 
     def __enter__(self) -> Self:
         """Begin."""
-        self._thread.start()
+        self._lookout.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._over.set()
-        self._thread.join()
+        self._lookout.__exit__(kind, error, traceback)
 
     def _collect(self) -> None:
-        while not self._over.wait(LOOK_SECONDS):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                for process in self._root.children(recursive=True):
-                    with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-                        self.seen.add(tuple(process.cmdline()))
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in self._root.children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                    self.seen.add(tuple(process.cmdline()))

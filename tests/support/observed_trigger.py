@@ -48,9 +48,9 @@ class ObservedTrigger:
         self.topic = topic
         self.group = group or f"workorders-{name}"
         # A broker that a test has killed is no news.
-        self._settings = {**kafka_settings, "log_level": 0}
-        self._database_url = database_url
-        self._admin = AdminClient(self._settings)
+        self.kafka_settings = {**kafka_settings, "log_level": 0}
+        self.database_url = database_url
+        self._admin = AdminClient(self.kafka_settings)
 
     def create_topic(self, partitions: int) -> None:
         """Create the topic."""
@@ -67,12 +67,12 @@ class ObservedTrigger:
     def produce(self, values: Iterable[tuple[int, bytes | None]]) -> list[Place]:
         """Produce values into the given partitions and return where Kafka says that they are."""
         return self._produce(
-            Producer({**self._settings, "linger.ms": 5, "queue.buffering.max.messages": 1_000_000}), values
+            Producer({**self.kafka_settings, "linger.ms": 5, "queue.buffering.max.messages": 1_000_000}), values
         )
 
     def produce_and_abort(self, values: Iterable[tuple[int, bytes | None]]) -> None:
         """Produce in a transaction and abort it: offsets are used up and nothing is visible."""
-        producer = Producer({**self._settings, "transactional.id": f"aborts-{self.topic}"})
+        producer = Producer({**self.kafka_settings, "transactional.id": f"aborts-{self.topic}"})
         producer.init_transactions(REQUEST_SECONDS)
         producer.begin_transaction()
         self._produce(producer, values)
@@ -89,7 +89,7 @@ class ObservedTrigger:
         while the group's coordinator is being made.
         """
         places = [TopicPartition(self.topic, partition) for partition in self._partitions()]
-        consumer = Consumer({**self._settings, "group.id": self.group, "enable.auto.commit": False})
+        consumer = Consumer({**self.kafka_settings, "group.id": self.group, "enable.auto.commit": False})
         try:
             found = eventually(lambda: _committed(consumer, places), seconds=REQUEST_SECONDS, what="a coordinator")
         finally:
@@ -169,7 +169,7 @@ class ObservedTrigger:
 
     def delete_work_orders(self, partition: int, offsets: Iterable[int]) -> int:
         """Delete work orders behind everybody's back, and return how many."""
-        with psycopg.connect(self._database_url) as connection:
+        with psycopg.connect(self.database_url) as connection:
             row = connection.execute(
                 """
                 WITH gone AS (
@@ -190,7 +190,7 @@ class ObservedTrigger:
         return 0 if row is None else int(row[0])
 
     def _rows(self, query: str) -> list[dict[str, Any]]:
-        with psycopg.connect(self._database_url, row_factory=dict_row) as connection:
+        with psycopg.connect(self.database_url, row_factory=dict_row) as connection:
             return connection.execute(query.encode(), {"name": self.name}).fetchall()
 
     def _partitions(self) -> list[int]:

@@ -8,9 +8,9 @@ import pytest
 
 from faults import contents, oracle
 from faults.oracle import Ends, Verdict
-from faults.sampler import Standing
 from local_stack.stack import LocalStack
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
+from support.sampler import Standing
 from support.work_orders import accepted, rejected, remove
 from workorders.core.database import Connection
 from workorders.core.items import Item, Rejection

@@ -5,16 +5,22 @@ that a group ahead of the ledger is no matter of the order of reading.
 """
 
 import contextlib
-import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import psycopg
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-PAUSE_SECONDS = 0.05
+from support.lookout import Lookout
+from support.observed_trigger import ObservedTrigger
+
+OFTEN_SECONDS = 0.05
+SELDOM_SECONDS = 1.0
+"""Beside a whole Airflow, which needs the machine."""
 _GROUP_SECONDS = 1.0
 _CONNECT_SECONDS = 2
 _STATEMENT_MS = 5000
@@ -43,27 +49,37 @@ class Standing:
     """Work orders at or after it, which one transaction must never leave behind."""
 
 
-def contradiction(group: Mapping[int, int], standing: Standing) -> str | None:
-    """Return what is wrong at this instant, in words; None when nothing is."""
+def contradiction(group: Mapping[int, int], standing: Standing, *, gapless: bool = False) -> str | None:
+    """Return what is wrong at this instant, in words; None when nothing is.
+
+    Args:
+        group: the group's offsets, by partition.
+        standing: what the database says.
+        gapless: whether every offset before the ledger's position must have a work order.
+    """
     committed = group.get(standing.partition, -1)
     if committed > standing.next_offset:
         return f"partition {standing.partition}: the group stands at {committed}, the ledger at {standing.next_offset}"
     if standing.ahead:
         return f"partition {standing.partition}: {standing.ahead} work orders lie ahead of {standing.next_offset}"
+    if gapless and standing.behind != standing.next_offset:
+        return f"partition {standing.partition}: {standing.behind} work orders lie before {standing.next_offset}"
     return None
 
 
 class Sampler:
-    """Samples one trigger from entering the context until leaving it."""
+    """Samples one trigger from entering the context until leaving it.
 
-    def __init__(self, trigger: str, group: str, topic: str, *, url: str, kafka: Mapping[str, Any]) -> None:
+    Args:
+        trigger: the trigger.
+        seconds: the pause before each sample.
+        gapless: whether its topic holds messages only, read from its beginning: no aborted ones, no markers.
+    """
+
+    def __init__(self, trigger: ObservedTrigger, *, seconds: float = OFTEN_SECONDS, gapless: bool = False) -> None:
         self._trigger = trigger
-        self._group = group
-        self._topic = topic
-        self._url = url
-        self._kafka = dict(kafka)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._gapless = gapless
+        self._lookout = Lookout(self._try_to_sample, seconds)
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._consumer: Consumer | None = None
         #: Looks at all three that succeeded.
@@ -74,28 +90,29 @@ class Sampler:
         self.standings: dict[Standing, None] = {}
         #: The contradictions, with their time.
         self.contradictions: list[str] = []
-        #: What ended the sampling early; nothing can be said then.
-        self.failure: Exception | None = None
 
-    def __enter__(self) -> "Sampler":
-        self._thread.start()
+    @property
+    def failure(self) -> Exception | None:
+        """What ended the sampling early; nothing can be said then."""
+        return self._lookout.failure
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._lookout.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._lookout.__exit__(kind, error, traceback)
         self._drop()
 
-    def _run(self) -> None:
-        while not self._over.wait(PAUSE_SECONDS):
-            try:
-                self._sample()
-            except (psycopg.Error, KafkaException):
-                self.missed += 1
-                self._drop()
-            except Exception as failure:  # noqa: BLE001 - a thread would end in silence
-                self.failure = failure
-                return
+    def _try_to_sample(self) -> None:
+        try:
+            self._sample()
+        except (psycopg.Error, KafkaException):
+            self.missed += 1
+            self._drop()
 
     def _sample(self) -> None:
         group = self._committed()
@@ -103,28 +120,31 @@ class Sampler:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         for standing in standings:
             self.standings.setdefault(standing)
-            if (wrong := contradiction(group, standing)) is not None:
+            if (wrong := contradiction(group, standing, gapless=self._gapless)) is not None:
                 self.contradictions.append(f"{now} {wrong}")
         self.samples += 1
 
     def _committed(self) -> dict[int, int]:
         if self._consumer is None:
-            self._consumer = Consumer({**self._kafka, "group.id": self._group, "enable.auto.commit": False})
-        partitions = self._consumer.list_topics(self._topic, timeout=_GROUP_SECONDS).topics[self._topic].partitions
-        places = [TopicPartition(self._topic, partition) for partition in partitions]
+            self._consumer = Consumer(
+                {**self._trigger.kafka_settings, "group.id": self._trigger.group, "enable.auto.commit": False}
+            )
+        topic = self._trigger.topic
+        partitions = self._consumer.list_topics(topic, timeout=_GROUP_SECONDS).topics[topic].partitions
+        places = [TopicPartition(topic, partition) for partition in partitions]
         found = self._consumer.committed(places, _GROUP_SECONDS) if places else []
         return {place.partition: place.offset for place in found if place.offset >= 0}
 
     def _standings(self) -> list[Standing]:
         if self._connection is None:
             self._connection = psycopg.connect(
-                self._url,
+                self._trigger.database_url,
                 autocommit=True,
                 connect_timeout=_CONNECT_SECONDS,
                 options=f"-c statement_timeout={_STATEMENT_MS}",
-                application_name="faults sampler",
+                application_name="sampler",
             )
-        return [Standing(*row) for row in self._connection.execute(_STANDING, (self._trigger,))]
+        return [Standing(*row) for row in self._connection.execute(_STANDING, (self._trigger.name,))]
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -134,3 +154,20 @@ class Sampler:
                 connection.close()
             if consumer is not None:
                 consumer.close()
+
+
+@contextmanager
+def commits_in_order(trigger: ObservedTrigger) -> Iterator[None]:
+    """Hold group <= ledger <= persisted at every look, while other things go wrong; whoever is away is not asked.
+
+    Args:
+        trigger: whose topic holds messages only, read from its beginning.
+
+    Raises:
+        AssertionError: the order was broken, or it was never seen whole.
+    """
+    with Sampler(trigger, seconds=SELDOM_SECONDS, gapless=True) as sampler:
+        yield
+    assert sampler.failure is None, f"the sampler failed: {sampler.failure!r}"
+    assert sampler.contradictions == []
+    assert sampler.samples > 0

@@ -1,16 +1,14 @@
 """What a benchmark measured: figures, the bars they are held against, and how both are shown and written down."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
 from rich.console import Console
 from rich.table import Table
 
-from support.machine import machine, versions
+from support import measured
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "bench"
 
@@ -80,18 +78,11 @@ def show(console: Console, benchmark: str, figures: Sequence[Figure]) -> None:
 
 def write(benchmark: str, figures: Sequence[Figure], *, quick: bool) -> Path:
     """Write the figures of one benchmark as JSON, and return the file's path."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    path = FOLDER / f"{benchmark}.json"
-    content = {
-        "benchmark": benchmark,
-        "quick": quick,
-        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "versions": versions(),
-        "figures": [asdict(figure) | {"met": figure.met} for figure in figures],
-    }
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    return path
+    return measured.write(
+        FOLDER / f"{benchmark}.json",
+        {"benchmark": benchmark, "quick": quick},
+        figures=[asdict(figure) | {"met": figure.met} for figure in figures],
+    )
 
 
 def _number(value: float) -> str:

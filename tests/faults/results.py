@@ -1,9 +1,7 @@
 """What a run of faults gave: a table for people, and files for comparison."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +9,7 @@ from rich.table import Table
 
 from faults.oracle import Verdict
 from local_stack.stack import CHECKOUT
-from support.machine import machine, versions
+from support import measured
 
 FOLDER = CHECKOUT / "build" / "faults"
 
@@ -78,17 +76,11 @@ def markdown(results: Sequence[Result]) -> str:
 
 def write(results: Sequence[Result], *, name: str, seed: int) -> Path:
     """Write the results as JSON, beside the table for documents, and return the file's path."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    path = FOLDER / f"{name}.json"
-    content = {
-        "run": name,
-        "seed": seed,
-        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "versions": versions(),
-        "faults": [asdict(result) | {"kept": result.kept, "figures": _figures(result)} for result in results],
-    }
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    path = measured.write(
+        FOLDER / f"{name}.json",
+        {"run": name, "seed": seed},
+        faults=[asdict(result) | {"kept": result.kept, "figures": _figures(result)} for result in results],
+    )
     path.with_suffix(".md").write_text(markdown(results), encoding="utf-8")
     return path
 

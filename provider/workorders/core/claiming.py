@@ -18,6 +18,8 @@ _QUERIES = load_queries("workorders.core", "sql/claiming.sql")
 
 _WINDOW: Final = 1000
 """Work orders at the head of the queue among which lanes that are free are sought first."""
+_STEPS: Final = 10_000
+"""Lanes that are looked at one by one beyond that."""
 _LOWEST_LANE: Final = -(2**63)
 
 
@@ -102,7 +104,7 @@ def _claim_lanes(connection: Connection, workflow: Workflow, limit: int, group_i
         if missing < 1:
             break
         lanes = connection.execute(
-            _QUERIES["free_lanes"], {**asked, "limit": missing, "start": start, "known": list(shares)}
+            _QUERIES["free_lanes"], {**asked, "limit": missing, "start": start, "steps": _STEPS, "known": list(shares)}
         ).fetchall()
         shares |= {lane: 1 for (lane,) in lanes}
         missing -= len(lanes)

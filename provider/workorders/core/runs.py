@@ -91,7 +91,7 @@ def finish(connection: Connection, group_id: UUID, results: Sequence[RunResult])
             "group_id": group_id,
             "ids": [result.run_id for result in results],
             "states": [result.state for result in results],
-            "error_types": [result.error_type for result in results],
+            "error_types": [_text(result.error_type) for result in results],
             "errors": [_text(result.error) for result in results],
             "started": [result.started_at for result in results],
             "finished": [result.finished_at for result in results],

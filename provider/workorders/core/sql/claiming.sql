@@ -10,6 +10,7 @@ SELECT count(*) FROM (
 ) AS at_work;
 
 -- name: claim
+-- OFFSET 0 keeps the look for a run a look by key for each row: as a join it would read all runs.
 WITH urgent AS MATERIALIZED (
     SELECT id, row_number() OVER () AS place FROM (
         SELECT id FROM workorders.runs
@@ -32,7 +33,7 @@ WITH urgent AS MATERIALIZED (
     SELECT id, lane, row_number() OVER () AS place FROM (
         SELECT id, lane FROM workorders.work_orders
         WHERE workflow_id = %(workflow_id)s AND state = 'pending'
-            AND NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = work_orders.id)
+            AND NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = work_orders.id OFFSET 0)
         ORDER BY id
         LIMIT %(limit)s - (SELECT count(*) FROM urgent) - (SELECT count(*) FROM normal)
         FOR UPDATE OF work_orders SKIP LOCKED
@@ -74,13 +75,16 @@ WITH busy AS MATERIALIZED (
     SELECT DISTINCT lane FROM workorders.runs
     WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL AND lane IS NOT NULL
 ), head AS MATERIALIZED (
-    (
-        SELECT 0 AS rank, work_order_id AS id, lane FROM workorders.runs
+    SELECT 0 AS rank, work_orders.id, work_orders.lane
+    FROM (
+        SELECT work_order_id FROM workorders.runs
         WHERE workflow_id = %(workflow_id)s AND priority = 0 AND claimed_at IS NULL AND finished_at IS NULL
             AND not_before <= statement_timestamp()
-        ORDER BY not_before, id
+        ORDER BY not_before, runs.id
         LIMIT %(window)s
-    ) UNION ALL (
+    ) AS urgent
+    JOIN workorders.work_orders ON work_orders.id = urgent.work_order_id
+    UNION ALL (
         SELECT 1, id, lane FROM workorders.work_orders
         WHERE workflow_id = %(workflow_id)s AND state = 'pending'
         ORDER BY id
@@ -108,10 +112,10 @@ UNION ALL
 SELECT NULL, 1, id FROM free WHERE lane IS NULL;
 
 -- name: free_lanes
--- Lanes with a work order that waits, from a number on, by one step in the index for each.
+-- Lanes with a work order that waits, from a number on, by one step in the index for each; so many steps and no more.
 WITH RECURSIVE lanes AS (
     (
-        SELECT lane FROM workorders.work_orders
+        SELECT lane, 1 AS step FROM workorders.work_orders
         WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND lane IS NOT NULL AND lane >= %(start)s
         ORDER BY lane
         LIMIT 1
@@ -122,8 +126,8 @@ WITH RECURSIVE lanes AS (
                 AND work_orders.lane > lanes.lane
             ORDER BY work_orders.lane
             LIMIT 1
-        )
-        FROM lanes WHERE lanes.lane IS NOT NULL
+        ), lanes.step + 1
+        FROM lanes WHERE lanes.lane IS NOT NULL AND lanes.step < %(steps)s
     )
 )
 SELECT lanes.lane
@@ -171,7 +175,7 @@ WITH given AS (
     WHERE whole
 ), again AS (
     UPDATE workorders.runs
-    SET state = 'claimed', group_id = %(group_id)s, claimed_at = statement_timestamp(),
+    SET state = 'claimed', group_id = %(group_id)s, lane = kept.lane, claimed_at = statement_timestamp(),
         heartbeat_at = statement_timestamp()
     FROM kept
     WHERE runs.work_order_id = kept.id AND runs.claimed_at IS NULL AND runs.finished_at IS NULL
@@ -182,7 +186,7 @@ WITH given AS (
     SELECT new.id, kept.id, %(workflow_id)s, kept.lane, 1, 'claimed', %(group_id)s, statement_timestamp(),
         statement_timestamp()
     FROM kept JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS new (id, number) USING (number)
-    WHERE NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = kept.id)
+    WHERE NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = kept.id OFFSET 0)
     ON CONFLICT (work_order_id, attempt) DO NOTHING
     RETURNING id, work_order_id, attempt, retry, lane
 ), claimed AS (

@@ -1,0 +1,164 @@
+"""Claims, ends, deaths and reruns at random, by several workers at once: what must hold whatever happens.
+
+Each worker writes down, outside the database, when it begins and ends a run. The record is then checked by arithmetic.
+"""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from random import Random
+from threading import Lock
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from local_stack.stack import LocalStack
+from support.working import Working
+from workorders.core import claiming, runs
+from workorders.core.claiming import ClaimedRun
+from workorders.core.database import Connection, connect
+from workorders.core.items import Item
+from workorders.core.runs import RunResult
+
+pytestmark = pytest.mark.integration
+
+WORKERS = 3
+WORK_ORDERS = 90
+LANES = 6
+LEFT_AND_CLAIMED = """
+    SELECT
+        (SELECT count(*) FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state <> 'success'),
+        (SELECT count(*) FROM workorders.runs
+            WHERE workflow_id = %(workflow_id)s AND group_id IS NOT NULL AND finished_at IS NULL)
+"""
+
+
+@dataclass
+class Record:
+    """What the workers did, in the order of their moments."""
+
+    lock: Lock = field(default_factory=Lock)
+    at_work: dict[UUID, ClaimedRun] = field(default_factory=dict)
+    most_at_work: int = 0
+    succeeded: dict[int | None, list[int | None]] = field(default_factory=lambda: defaultdict(list))
+    """Positions by lane, in the order in which they succeeded."""
+    faults: list[str] = field(default_factory=list)
+
+    def begin(self, run: ClaimedRun) -> None:
+        with self.lock:
+            for other in self.at_work.values():
+                if other.work_order_id == run.work_order_id:
+                    self.faults.append(f"position {run.position} was worked on twice at once")
+                if other.lane is not None and other.lane == run.lane:
+                    self.faults.append(f"{run.position} and {other.position} of one lane were worked on at once")
+            self.at_work[run.run_id] = run
+
+    def see(self, at_work: int) -> None:
+        with self.lock:
+            self.most_at_work = max(self.most_at_work, at_work)
+
+    def end(self, run: ClaimedRun, *, success: bool = False) -> None:
+        with self.lock:
+            del self.at_work[run.run_id]
+            if success:
+                self.succeeded[run.lane].append(run.position)
+
+
+class Worker:
+    """Claims groups until nothing is left, and dies in the midst of one now and then."""
+
+    def __init__(self, connection: Connection, at: Working, record: Record, random: Random) -> None:
+        self._connection, self._at, self._record, self._random = connection, at, record, random
+
+    def work(self, done: Callable[[], bool]) -> None:
+        while not done():
+            try:
+                self._work_once()
+            except psycopg.errors.DeadlockDetected:
+                self._record.faults.append("two workers locked the same rows in different orders")
+                return
+
+    def _work_once(self) -> None:
+        group_id = uuid4()
+        claimed = claiming.claim(
+            self._connection, self._at.workflow, limit=self._random.randint(1, 8), group_id=group_id
+        )
+        if self._random.random() < 0.1:
+            self._connection.rollback()
+            return
+        self._connection.commit()
+        for run in claimed:
+            if self._random.random() < 0.05:
+                self._die(group_id)
+                return
+            self._work_on(group_id, run)
+
+    def _work_on(self, group_id: UUID, run: ClaimedRun) -> None:
+        owned = runs.start(self._connection, group_id, [run.run_id])
+        self._connection.commit()
+        if not owned:
+            return
+        self._record.begin(run)
+        runs.heartbeat(self._connection, group_id)  # time in which another worker could begin the same
+        self._connection.commit()
+        state: runs.FinalState = self._random.choices(("success", "failed", "crashed"), (8, 1, 1))[0]
+        self._record.end(run, success=state == "success")
+        runs.finish(self._connection, group_id, [RunResult(run_id=run.run_id, state=state)])
+        self._connection.commit()
+
+    def _die(self, group_id: UUID) -> None:
+        """Fall silent; somebody finds it, at a grace that only this group has used up."""
+        self._connection.execute(
+            "UPDATE workorders.runs SET heartbeat_at = heartbeat_at - interval '1 h' WHERE group_id = %s", (group_id,)
+        )
+        runs.recover_lost(self._connection, self._at.workflow)
+        self._connection.commit()
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "fields", [{}, {"concurrency": 2}, {"lane": "key"}, {"lane": "key", "concurrency": 3}], ids=json.dumps
+)
+def test_whatever_happens_no_run_is_worked_on_twice_at_once_and_neither_concurrency_nor_order_is_broken(
+    stack: LocalStack, connection: Connection, name: str, fields: dict[str, Any], seed: int
+) -> None:
+    retries = {"attempts": 1000, "first_delay_seconds": 0}
+    at = Working.on(connection, name, retries=retries, **fields)
+    random = Random(seed)
+    places = list(range(WORK_ORDERS))
+    chunks = [places[start : start + 10] for start in range(0, WORK_ORDERS, 10)]
+    random.shuffle(chunks)  # by clocks that differ: what comes first in the source was not made first
+    for chunk in chunks:
+        at.create(Item("s", place, b'{"key": "%d"}' % (place % LANES), b"{}") for place in chunk)
+    record = Record()
+    deadline = time.monotonic() + 60
+
+    def work(number: int) -> None:
+        with connect(stack.database_url) as own, connect(stack.database_url, autocommit=True) as looking:
+
+            def done() -> bool:
+                left, claimed = looking.execute(LEFT_AND_CLAIMED, {"workflow_id": at.workflow.id}).fetchone() or (0, 0)
+                record.see(claimed)
+                return left == 0 or time.monotonic() > deadline or bool(record.faults)
+
+            Worker(own, at.through(own), record, Random(seed * 100 + number)).work(done)
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        list(pool.map(work, range(WORKERS)))
+    assert record.faults == []
+    assert set(at.states()) == {"success"}, "something was never worked on"
+    assert record.most_at_work <= fields.get("concurrency", WORK_ORDERS)
+    done = [place for lane in record.succeeded.values() for place in lane]
+    assert sorted(done, key=str) == sorted(places, key=str), "a run succeeded twice, or never"
+    if "lane" in fields:
+        for lane, order in record.succeeded.items():
+            assert order == sorted(order, key=lambda place: place or 0), f"lane {lane} was not in its order"
+    unfinished = connection.execute(
+        "SELECT count(*) FROM workorders.runs WHERE workflow_id = %s AND finished_at IS NULL", (at.workflow.id,)
+    ).fetchone()
+    assert unfinished == (0,)

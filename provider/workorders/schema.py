@@ -10,8 +10,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-import workorders.kafka.tables as _kafka_tables  # adds its tables to the metadata
-import workorders.outbox.tables  # noqa: F401 - adds its tables too
+import workorders.core.admission_tables  # noqa: F401 - adds its tables to the metadata, as the others do
+import workorders.kafka.tables as _kafka_tables
+import workorders.outbox.tables  # noqa: F401
 from workorders.core.database import SCHEMA, connect
 from workorders.core.exceptions import SchemaError
 

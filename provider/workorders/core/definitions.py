@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.rule_definitions import Idempotency, Sequence
 
 TRIGGER_TYPES_GROUP = "workorders.trigger_types"
 """Entry point group in which a distribution announces a trigger type: its name, and its definition's class."""
@@ -38,6 +39,10 @@ class TriggerDefinition(BaseModel):
     """Tags of the DAGs, beside the ones that every trigger gets."""
     database_connection: str = "workorders_db"
     """Airflow connection of the Postgres database that holds the work orders."""
+    idempotency: Idempotency | None = None
+    """By what a repeated event is known; nothing is held to be repeated if not given."""
+    sequence: Sequence | None = None
+    """By what numbers the events of one key are let in; in any order if not given."""
 
 
 def trigger_types() -> Mapping[str, type[TriggerDefinition]]:

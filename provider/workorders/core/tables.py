@@ -49,6 +49,7 @@ WORK_ORDER_STATES = (
     "lost",
     "exception",
     "rejected",
+    "parked",
 )
 RUN_STATES = (
     "available",

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from workorders.core.database import Connection
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.queries import load_queries
+from workorders.core.rules import Rules
 
 _QUERIES = load_queries("workorders.core", "sql/triggers.sql")
 
@@ -25,6 +25,8 @@ class Trigger:
     workflow: str
     lane: str | None = None
     """Selector of the workflow's lanes; None when its runs need no order."""
+    rules: Rules | None = None
+    """By what its inputs are let in; None when all are, which costs nothing."""
 
 
 def register(connection: Connection, *, name: str, type_: str, workflow: str, definition: Mapping[str, Any]) -> Trigger:
@@ -53,11 +55,11 @@ def find(connection: Connection, name: str) -> Trigger:
     Raises:
         UnknownTriggerError: there is none.
     """
-    with connection.cursor(row_factory=class_row(Trigger)) as cursor:
-        trigger = cursor.execute(_QUERIES["find_trigger"], {"name": name}).fetchone()
-    if trigger is None:
+    row = connection.execute(_QUERIES["find_trigger"], {"name": name}).fetchone()
+    if row is None:
         raise UnknownTriggerError(f"No trigger {name} has created work orders here yet; see `workorders triggers`.")
-    return trigger
+    id_, name_, type_, workflow_id, workflow, lane, *rules = row
+    return Trigger(id_, name_, type_, workflow_id, workflow, lane, Rules.read(*rules))
 
 
 def stream_id(connection: Connection, trigger: Trigger, name: str) -> int:

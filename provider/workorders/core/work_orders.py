@@ -8,7 +8,8 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
-from workorders.core import rows
+from workorders.core import limits, rows
+from workorders.core.admission import Admission
 from workorders.core.database import SCHEMA, Connection
 from workorders.core.exceptions import DuplicateItemsError
 from workorders.core.ids import increasing_ids
@@ -43,11 +44,16 @@ class Created:
     """Work orders that say why their event cannot be an input."""
     already_there: int = 0
     """Items whose source key had a work order before; they changed nothing."""
+    turned_away: int = 0
+    """Of the rejected: those with an input, which a rule of the trigger or a limit of the workflow refused."""
 
     def __add__(self, other: "Created") -> "Created":
         """Add field by field."""
         return Created(
-            self.created + other.created, self.rejected + other.rejected, self.already_there + other.already_there
+            self.created + other.created,
+            self.rejected + other.rejected,
+            self.already_there + other.already_there,
+            self.turned_away + other.turned_away,
         )
 
 
@@ -70,12 +76,18 @@ def create_for(connection: Connection, trigger: Trigger, items: Iterable[Item], 
     Raises:
         DuplicateItemsError: `fresh` was promised and a source key was there already. The transaction is broken then
             and the caller must roll it back.
+        HardLimitError: the workflow takes less now; the caller must roll back, and its source wait.
         psycopg.Error: the database failed; no item is to blame, for an item that Postgres cannot store is rejected.
     """
-    writer = _Writer(connection, trigger, fresh=fresh)
+    limits.require_room(connection, trigger)
+    admission = None if trigger.rules is None else Admission(connection, trigger, trigger.rules)
+    writer = _Writer(connection, trigger, admission, fresh=fresh)
     total = Created()
     for chunk in _chunks(items):
         total += writer.write(chunk)
+    if admission is not None:
+        refused = admission.settle()
+        total += Created(created=-refused, rejected=refused, turned_away=refused)
     return total
 
 
@@ -99,9 +111,12 @@ def _take(iterator: Iterator[Item]) -> list[Item]:
 class _Writer:
     """Writes chunks of one call of `create_for`."""
 
-    def __init__(self, connection: Connection, trigger: Trigger, *, fresh: bool) -> None:
+    def __init__(
+        self, connection: Connection, trigger: Trigger, admission: Admission | None = None, *, fresh: bool
+    ) -> None:
         self._connection = connection
         self._trigger = trigger
+        self._admission = admission
         self._fresh = fresh
         self._lane = Selector.parse(trigger.lane) if trigger.lane else None
         self._ids = increasing_ids()
@@ -139,6 +154,8 @@ class _Writer:
         accepted = (rows.dataclip(id_, item.body, item.request) for id_, item in written if item.body is not None)
         self._copy("dataclips", rows.DATACLIP_COLUMNS, accepted)
         self._copy("rejections", rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
+        if self._admission is not None:
+            self._admission.note(written, self._stream_ids)
         return Created(len(written) - len(rejected), len(rejected), len(chunk) - len(written))
 
     def _copy_work_orders(self, keyed: list[tuple[bytes, Item]]) -> list[tuple[bytes, Item]]:

@@ -15,7 +15,10 @@ WHERE (stored.workflow_id, stored.definition) IS DISTINCT FROM (EXCLUDED.workflo
 
 -- name: find_trigger
 SELECT triggers.id, triggers.name, triggers.type, triggers.workflow_id, workflows.name AS workflow,
-    workflows.definition ->> 'lane' AS lane
+    workflows.definition ->> 'lane' AS lane,
+    nullif(triggers.definition -> 'idempotency', 'null') AS idempotency,
+    nullif(triggers.definition -> 'sequence', 'null') AS sequence,
+    workflows.definition -> 'limits' AS limits
 FROM workorders.triggers
 JOIN workorders.workflows ON workflows.id = triggers.workflow_id
 WHERE triggers.name = %(name)s;

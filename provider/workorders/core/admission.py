@@ -1,0 +1,120 @@
+"""Lets written work orders in, parks or refuses them, by the rules of their trigger, in the transaction of the call.
+
+Everything is written first, by the same fast way as without rules, and judged once, at the end of the call: set-based,
+under locks that are held for a moment and taken in one order by everybody (the workflow's count, then idempotency keys,
+then sequences, each in their own order). To lock chunk by chunk would let two transactions wait for one another.
+What is kept meanwhile in memory is some hundred bytes a work order.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, Final
+
+from workorders.core import idempotency, limits, sequences, turned_away
+from workorders.core.database import Connection
+from workorders.core.idempotency import Keyed
+from workorders.core.items import Item
+from workorders.core.rules import Rules
+from workorders.core.sequencing import LARGEST_NUMBER, RUN_LIMIT, SMALLEST_NUMBER, Entry, Verdict, decide
+from workorders.core.triggers import Trigger
+
+_KEY_BYTES: Final = 16
+_LONGEST_NAME: Final = 200
+_LONGEST_DIGITS: Final = 20
+
+
+class Admission:
+    """The rules of one trigger, applied to what one call of `create_for` writes."""
+
+    def __init__(self, connection: Connection, trigger: Trigger, rules: Rules) -> None:
+        self._connection = connection
+        self._trigger = trigger
+        self._rules = rules
+        self._keyed: list[Keyed] = []
+        self._entries: list[Entry] = []
+        self._names: dict[bytes, str] = {}
+
+    def note(self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None]) -> None:
+        """Remember work orders that were written, in the order of their ids; rejected ones are not judged again."""
+        accepted = [(id_, item) for id_, item in written if item.body is not None]
+        if self._rules.idempotency is not None:
+            value = self._rules.idempotency.key.value
+            for id_, item in accepted:
+                key = value(item)
+                if key is not None:
+                    self._keyed.append(Keyed(digest(key), id_, stream_ids[item.stream], item.position))
+        if self._rules.sequence is not None:
+            self._entries.extend(self._entry(id_, item) for id_, item in accepted)
+        elif self._rules.limits is not None:
+            self._entries.extend(Entry(id_) for id_, _ in accepted)
+
+    def settle(self) -> int:
+        """Judge what was noted, and return how many were turned away.
+
+        Raises:
+            HardLimitError: the workflow takes less than came; the caller must roll back.
+        """
+        room = None
+        if self._rules.limits is not None and self._entries:
+            room = limits.lock(self._connection, self._trigger, self._rules.limits, own=len(self._entries))
+        refused = []
+        if self._rules.idempotency is not None and self._keyed:
+            window = self._rules.idempotency.window_seconds
+            refused = idempotency.take(self._connection, self._trigger.id, window, self._keyed)
+        if self._entries:
+            verdict = self._judge({part.id for part in refused}, room)
+            self._give_keys_back(verdict)
+            refused += verdict.turned_away
+        turned_away.reject(self._connection, refused)
+        if self._keyed:
+            # Last of all: from here on this transaction waits for nobody, so the order of these locks is free.
+            idempotency.expire_beside(self._connection, len(self._keyed))
+        return len(refused)
+
+    def _judge(self, repeated: set[bytes], room: limits.Room | None) -> Verdict:
+        entries = [entry for entry in self._entries if entry.id not in repeated]
+        standings = {}
+        if self._rules.sequence is not None and self._names:
+            start = self._rules.sequence.start
+            standings = sequences.lock(self._connection, self._trigger.id, self._names, start, entries)
+        verdict = decide(entries, standings, None if room is None else room.least)
+        if room is not None and self._rules.limits is not None:
+            beyond = sum(part.code == RUN_LIMIT for part in verdict.turned_away)
+            if beyond and self._rules.limits.hard:
+                raise limits.reached(self._trigger, self._rules.limits, room, verdict.admitted + beyond)
+            limits.count(self._connection, self._trigger, verdict.admitted + len(verdict.released))
+        sequences.write(self._connection, self._trigger.id, verdict, standings)
+        return verdict
+
+    def _give_keys_back(self, verdict: Verdict) -> None:
+        """Free the keys of what was turned away for another reason, so that it may come again."""
+        ids = [part.id for part in verdict.turned_away]
+        if ids and self._keyed:
+            idempotency.give_back(self._connection, self._trigger.id, ids, self._keyed)
+
+    def _entry(self, id_: bytes, item: Item) -> Entry:
+        rule = self._rules.sequence
+        key = None if rule is None else rule.key.value(item)
+        if rule is None or key is None:
+            return Entry(id_)
+        sequence = digest(key)
+        if sequence not in self._names:
+            self._names[sequence] = key.decode(errors="replace")[:_LONGEST_NAME]
+        return Entry(id_, sequence, whole_number(rule.number.found(item)))
+
+
+def digest(value: bytes) -> bytes:
+    """Return what a key's value is known by: no event's data, and as long as a UUID."""
+    return blake2b(value, digest_size=_KEY_BYTES).digest()
+
+
+def whole_number(found: Any) -> int | None:
+    """Return a number of a sequence: a whole number of 64 bits, or its digits as text, as headers have it."""
+    if isinstance(found, str):
+        digits = found.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) < _LONGEST_DIGITS):
+            return None
+        found = int(found)
+    if isinstance(found, bool) or not isinstance(found, int):
+        return None
+    return found if SMALLEST_NUMBER <= found <= LARGEST_NUMBER else None

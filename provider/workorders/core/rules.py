@@ -1,0 +1,79 @@
+"""The rules by which a trigger's inputs are let in, read from its stored definition and its workflow's."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workorders.core.selectors import Selector
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyRule:
+    """Of the events with one key, one becomes a run within the window."""
+
+    key: Selector
+    window_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceRule:
+    """The events of one key are let in by their numbers, without a gap."""
+
+    key: Selector
+    number: Selector
+    start: int | None
+    """The first number of a key; None when the first to arrive is it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRule:
+    """How much may be asked of a workflow."""
+
+    waiting: int | None
+    """Most work orders that wait for a run."""
+    per_day: int | None
+    """Most work orders let in a day (UTC)."""
+    hard: bool
+    """Whether the source must wait; beyond a soft limit work orders are rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All rules of one trigger; each is None where the definition has none."""
+
+    idempotency: IdempotencyRule | None = None
+    sequence: SequenceRule | None = None
+    limits: LimitRule | None = None
+
+    @classmethod
+    def read(
+        cls,
+        idempotency: Mapping[str, Any] | None,
+        sequence: Mapping[str, Any] | None,
+        limits: Mapping[str, Any] | None,
+    ) -> "Rules | None":
+        """Return the rules that stored definitions hold; None when there is none, which costs ingest nothing."""
+        rules = cls(
+            None if idempotency is None else _idempotency(idempotency),
+            None if sequence is None else _sequence(sequence),
+            None if limits is None else _limits(limits),
+        )
+        return None if rules == cls() else rules
+
+
+def _idempotency(stored: Mapping[str, Any]) -> IdempotencyRule:
+    return IdempotencyRule(Selector.parse(stored["key"]), float(stored["window"]))
+
+
+def _sequence(stored: Mapping[str, Any]) -> SequenceRule:
+    start = stored["start"]
+    return SequenceRule(
+        Selector.parse(stored["key"]), Selector.parse(stored["number"]), None if start == "first" else int(start)
+    )
+
+
+def _limits(stored: Mapping[str, Any]) -> LimitRule | None:
+    waiting, per_day = stored.get("waiting"), stored.get("per_day")
+    if waiting is None and per_day is None:
+        return None
+    return LimitRule(waiting, per_day, stored.get("kind") == "hard")

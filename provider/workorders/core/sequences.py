@@ -1,0 +1,127 @@
+"""Sequences in the database: a mark a key, and the work orders that are parked beyond a gap."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+
+from workorders.core.database import Connection
+from workorders.core.queries import load_queries
+from workorders.core.sequencing import Entry, Parked, Standing, Verdict
+
+_QUERIES = load_queries("workorders.core", "sql/sequences.sql")
+
+
+def lock(
+    connection: Connection, trigger_id: int, names: Mapping[bytes, str], start: int | None, entries: Sequence[Entry]
+) -> dict[bytes, Standing]:
+    """Take the turn of every key, in the order of keys, and return how they stand; a new key begins now.
+
+    Args:
+        connection: in the caller's transaction, which asks for this once.
+        trigger_id: whose sequences.
+        names: the keys among the entries, each with the text that people know it by.
+        start: first number of a new key; None when the first to arrive is it.
+        entries: what is to be judged: of the parked, only what may matter to these is fetched.
+    """
+    keys = sorted(names)
+    arguments = {"trigger_id": trigger_id, "keys": [key.hex() for key in keys]}
+    marks: dict[bytes, int | None] = {}
+    # Whoever drops a sequence between the two statements leaves a key to begin anew.
+    while len(marks) < len(keys):
+        new = {"names": [names[key] for key in keys], "mark": None if start is None else start - 1}
+        connection.execute(_QUERIES["begin"], arguments | new)
+        marks = {key.bytes: mark for key, mark in connection.execute(_QUERIES["lock"], arguments)}
+    standings = {key: Standing(mark) for key, mark in marks.items()}
+    for key, begin, end in connection.execute(_QUERIES["given_up"], arguments):
+        standing = standings[key.bytes]
+        standing.skipped = (*standing.skipped, (begin, end))
+    _fetch_parked(connection, trigger_id, standings, entries)
+    return standings
+
+
+def _fetch_parked(
+    connection: Connection, trigger_id: int, standings: Mapping[bytes, Standing], entries: Iterable[Entry]
+) -> None:
+    """Fetch what is parked under a number that came again, and all of a key whose gap may close now.
+
+    A key without a mark has nothing parked, and one whose next number is not among the entries releases nothing.
+    """
+    closing: set[bytes] = set()
+    same: list[tuple[bytes, int]] = []
+    for entry in entries:
+        if entry.sequence is None or entry.number is None:
+            continue
+        mark = standings[entry.sequence].mark
+        if mark is not None and entry.number == mark + 1:
+            closing.add(entry.sequence)
+        same.append((entry.sequence, entry.number))
+    arguments = {
+        "trigger_id": trigger_id,
+        "closing": [key.hex() for key in closing],
+        "keys": [key.hex() for key, _ in same],
+        "numbers": [number for _, number in same],
+    }
+    for key, number, id_ in connection.execute(_QUERIES["parked"], arguments):
+        standings[key.bytes].parked[number] = id_.bytes
+
+
+def write(connection: Connection, trigger_id: int, verdict: Verdict, standings: Mapping[bytes, Standing]) -> None:
+    """Write the verdict down: what is parked now, what no longer is, and the marks."""
+    write_parked(connection, trigger_id, verdict.parked)
+    write_released(connection, trigger_id, verdict.released)
+    moved = {part.sequence for part in (*verdict.in_line, *verdict.released)}
+    write_marks(
+        connection,
+        trigger_id,
+        {key: standings[key].mark for key in moved},
+        _per_key(verdict.parked),
+        _per_key(verdict.released),
+    )
+
+
+def write_parked(connection: Connection, trigger_id: int, parked: Sequence[Parked]) -> None:
+    """Take work orders out of those that wait for a run."""
+    if parked:
+        connection.execute(_QUERIES["park"], {"trigger_id": trigger_id} | _columns(parked))
+
+
+def write_released(connection: Connection, trigger_id: int, released: Sequence[Parked]) -> None:
+    """Let parked work orders wait for a run."""
+    if released:
+        connection.execute(_QUERIES["release"], {"trigger_id": trigger_id} | _columns(released))
+
+
+def write_marks(
+    connection: Connection,
+    trigger_id: int,
+    marks: Mapping[bytes, int | None],
+    parked: Mapping[bytes, int],
+    released: Mapping[bytes, int],
+) -> None:
+    """Move marks on, and count the parked anew; a gap begins with what is parked first beyond it."""
+    keys = sorted({*marks, *parked, *released})
+    if keys:
+        connection.execute(
+            _QUERIES["move"],
+            {
+                "trigger_id": trigger_id,
+                "keys": [key.hex() for key in keys],
+                "marks": [marks.get(key) for key in keys],
+                "more": [parked.get(key, 0) - released.get(key, 0) for key in keys],
+                "moved": [key in released for key in keys],
+            },
+        )
+
+
+def _columns(parts: Collection[Parked]) -> dict[str, list[str] | list[int]]:
+    return {
+        "ids": [part.id.hex() for part in parts],
+        "keys": [part.sequence.hex() for part in parts],
+        "numbers": [part.number for part in parts],
+    }
+
+
+def _per_key(parts: Iterable[Parked]) -> dict[bytes, int]:
+    def key_of(part: Parked) -> bytes:
+        return part.sequence
+
+    return {key: len(list(some)) for key, some in groupby(sorted(parts, key=key_of), key_of)}

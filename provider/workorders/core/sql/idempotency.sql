@@ -1,0 +1,39 @@
+-- name: take
+-- The keys that are free, or over, or the work order's own, which a replay restores. A key that another transaction is
+-- taking is waited for, and then is not free: a row that stays as it is, is locked all the same.
+INSERT INTO workorders.idempotency_keys AS kept (trigger_id, key, work_order_id, stream_id, position, expires_at)
+SELECT %(trigger_id)s, given.key, given.id, given.stream_id, given.position,
+    now() + make_interval(secs => %(window_seconds)s)
+FROM unnest(%(keys)s::uuid[], %(ids)s::uuid[], %(stream_ids)s::integer[], %(positions)s::bigint[])
+    WITH ORDINALITY AS given (key, id, stream_id, position, place)
+ORDER BY given.place
+ON CONFLICT (trigger_id, key) DO UPDATE
+SET work_order_id = EXCLUDED.work_order_id,
+    stream_id = EXCLUDED.stream_id,
+    position = EXCLUDED.position,
+    expires_at = EXCLUDED.expires_at
+WHERE kept.expires_at <= now() OR (kept.stream_id, kept.position) = (EXCLUDED.stream_id, EXCLUDED.position)
+RETURNING key;
+
+-- name: holders
+SELECT key, work_order_id
+FROM workorders.idempotency_keys
+WHERE trigger_id = %(trigger_id)s AND key = ANY (%(keys)s::uuid[]);
+
+-- name: give_back
+DELETE FROM workorders.idempotency_keys
+WHERE trigger_id = %(trigger_id)s
+    AND key = ANY (%(keys)s::uuid[])
+    AND work_order_id = ANY (%(ids)s::uuid[]);
+
+-- name: expire
+DELETE FROM workorders.idempotency_keys AS kept
+USING (
+    SELECT trigger_id, key
+    FROM workorders.idempotency_keys
+    WHERE expires_at <= now()
+    ORDER BY expires_at
+    LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+) AS over
+WHERE (kept.trigger_id, kept.key) = (over.trigger_id, over.key);

@@ -1,0 +1,27 @@
+-- name: insert_count
+INSERT INTO workorders.workflow_counts (workflow_id, day, admitted)
+VALUES (%(workflow_id)s, (now() AT TIME ZONE 'UTC')::date, 0)
+ON CONFLICT (workflow_id) DO NOTHING;
+
+-- name: lock_count
+SELECT FROM workorders.workflow_counts WHERE workflow_id = %(workflow_id)s FOR UPDATE;
+
+-- name: today
+-- The clock and not the transaction's beginning: who waited for the lock over midnight counts for the new day.
+SELECT coalesce(max(admitted), 0), ceil(extract(epoch FROM date_trunc('day', clock.utc) + interval '1 day' - clock.utc))::integer
+FROM (SELECT clock_timestamp() AT TIME ZONE 'UTC' AS utc) AS clock
+LEFT JOIN workorders.workflow_counts AS counts ON counts.workflow_id = %(workflow_id)s AND counts.day = clock.utc::date
+GROUP BY clock.utc;
+
+-- name: add
+UPDATE workorders.workflow_counts
+SET admitted = %(admitted)s + CASE WHEN day = (clock_timestamp() AT TIME ZONE 'UTC')::date THEN admitted ELSE 0 END,
+    day = (clock_timestamp() AT TIME ZONE 'UTC')::date
+WHERE workflow_id = %(workflow_id)s;
+
+-- name: waiting
+-- No further than the limit, whatever waits beyond it.
+SELECT count(*)
+FROM (
+    SELECT FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state = 'pending' LIMIT %(most)s
+) AS some;

@@ -1,0 +1,69 @@
+-- name: begin
+INSERT INTO workorders.sequences (trigger_id, key, name, mark)
+SELECT %(trigger_id)s, given.key, given.name, %(mark)s::bigint
+FROM unnest(%(keys)s::uuid[], %(names)s::text[]) WITH ORDINALITY AS given (key, name, place)
+ORDER BY given.place
+ON CONFLICT (trigger_id, key) DO NOTHING;
+
+-- name: lock
+SELECT key, mark
+FROM workorders.sequences
+WHERE trigger_id = %(trigger_id)s AND key = ANY (%(keys)s::uuid[])
+ORDER BY key
+FOR UPDATE;
+
+-- name: given_up
+SELECT key, from_mark, to_mark
+FROM workorders.sequence_decisions
+WHERE trigger_id = %(trigger_id)s AND kind IN ('skip', 'release') AND key = ANY (%(keys)s::uuid[]);
+
+-- name: parked
+SELECT key, number, work_order_id
+FROM workorders.parked_work_orders
+WHERE trigger_id = %(trigger_id)s AND key = ANY (%(closing)s::uuid[])
+UNION
+SELECT parked.key, parked.number, parked.work_order_id
+FROM unnest(%(keys)s::uuid[], %(numbers)s::bigint[]) AS given (key, number)
+JOIN workorders.parked_work_orders AS parked
+    ON parked.trigger_id = %(trigger_id)s AND (parked.key, parked.number) = (given.key, given.number);
+
+-- name: park
+WITH given AS MATERIALIZED (
+    SELECT id, key, number FROM unnest(%(ids)s::uuid[], %(keys)s::uuid[], %(numbers)s::bigint[]) AS given (id, key, number)
+),
+changed AS (
+    UPDATE workorders.work_orders SET state = 'parked' FROM given WHERE work_orders.id = given.id
+)
+INSERT INTO workorders.parked_work_orders (trigger_id, key, number, work_order_id)
+SELECT %(trigger_id)s, key, number, id FROM given;
+
+-- name: release
+WITH given AS MATERIALIZED (
+    SELECT id, key, number FROM unnest(%(ids)s::uuid[], %(keys)s::uuid[], %(numbers)s::bigint[]) AS given (id, key, number)
+),
+changed AS (
+    UPDATE workorders.work_orders SET state = 'pending' FROM given
+    WHERE work_orders.id = given.id AND work_orders.state = 'parked'
+)
+DELETE FROM workorders.parked_work_orders AS parked
+USING given
+WHERE parked.trigger_id = %(trigger_id)s AND (parked.key, parked.number) = (given.key, given.number);
+
+-- name: move
+-- A gap is as old as the oldest that is parked behind it, and a mark that moved ends what an operator was waiting for.
+UPDATE workorders.sequences
+SET mark = coalesce(given.mark, sequences.mark),
+    parked = sequences.parked + given.more,
+    parked_since = CASE
+        WHEN sequences.parked + given.more = 0 THEN NULL
+        WHEN given.moved OR sequences.parked_since IS NULL THEN (
+            SELECT min(parked_at)
+            FROM workorders.parked_work_orders AS parked
+            WHERE parked.trigger_id = sequences.trigger_id AND parked.key = sequences.key
+        )
+        ELSE sequences.parked_since
+    END,
+    wait_until = CASE WHEN given.mark IS NULL THEN sequences.wait_until END
+FROM unnest(%(keys)s::uuid[], %(marks)s::bigint[], %(more)s::integer[], %(moved)s::boolean[])
+    AS given (key, mark, more, moved)
+WHERE sequences.trigger_id = %(trigger_id)s AND sequences.key = given.key;

@@ -1,0 +1,27 @@
+-- name: reject
+WITH given AS MATERIALIZED (
+    SELECT id, code, detail, original
+    FROM unnest(%(ids)s::uuid[], %(codes)s::text[], %(details)s::text[], %(originals)s::uuid[])
+        AS given (id, code, detail, original)
+),
+changed AS (
+    UPDATE workorders.work_orders SET state = 'rejected' FROM given WHERE work_orders.id = given.id
+),
+repeats AS (
+    INSERT INTO workorders.duplicates (work_order_id, original_id)
+    SELECT id, original FROM given WHERE original IS NOT NULL
+    ON CONFLICT (work_order_id) DO UPDATE SET original_id = EXCLUDED.original_id
+),
+clips AS (
+    DELETE FROM workorders.dataclips USING given WHERE dataclips.id = given.id
+    RETURNING dataclips.id, dataclips.body, dataclips.request
+)
+INSERT INTO workorders.rejections (work_order_id, code, detail, request, raw)
+SELECT given.id, given.code, given.detail, clips.request, convert_to(clips.body::text, 'UTF8')
+FROM given JOIN clips ON clips.id = given.id;
+
+-- name: original
+SELECT original_id FROM workorders.duplicates WHERE work_order_id = %(id)s;
+
+-- name: duplicates
+SELECT work_order_id FROM workorders.duplicates WHERE original_id = %(id)s ORDER BY work_order_id;

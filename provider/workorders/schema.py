@@ -10,7 +10,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-import workorders.core.admission_tables  # noqa: F401 - adds its tables to the metadata, as the others do
+import workorders.core.admission_tables  # adds its tables to the metadata, as the others do
 import workorders.kafka.tables as _kafka_tables
 import workorders.outbox.tables  # noqa: F401
 from workorders.core.database import SCHEMA, connect

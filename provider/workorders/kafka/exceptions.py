@@ -63,5 +63,9 @@ class UnexpectedMessageError(RangeError):
     """The reader delivered a message from outside the range or out of order."""
 
 
+class WorkflowFullError(RangeError):
+    """The workflow's hard limit is reached: the range waits until there is room for all of it."""
+
+
 class TooManyRejectedError(RangeError):
     """More of a range was rejected than the trigger allows, so its reader is more likely wrong than its messages."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from workorders.core.database import Connection
 from workorders.core.items import Item
+from workorders.core.limits import HardLimitError
 from workorders.core.work_orders import Created, create_for
 from workorders.kafka import batches, ledger
 from workorders.kafka.attempt import Attempt
@@ -14,6 +15,7 @@ from workorders.kafka.exceptions import (
     LedgerConflictError,
     TopicRecreatedError,
     UnexpectedMessageError,
+    WorkflowFullError,
 )
 
 ProveEnd = Callable[[int], None]
@@ -78,7 +80,7 @@ def ingest(
     watch = _Watch(attempt, items if breaker is None else breaker.watch(items))
     with connection.transaction():
         _require_turn(connection, attempt)
-        created = create_for(connection, attempt.trigger, watch, fresh=_is_new(connection, attempt))
+        created = _create(connection, attempt, watch, fresh=_is_new(connection, attempt))
         if breaker is not None:
             breaker.require_few(created)
         _require_whole(watch, attempt, prove_end)
@@ -104,7 +106,7 @@ def _replay(
     """Insert what is missing and move nothing, for the ledger is past this range already."""
     watch = _Watch(attempt, items)
     with connection.transaction():
-        created = create_for(connection, attempt.trigger, watch, fresh=False)
+        created = _create(connection, attempt, watch, fresh=False)
         _require_whole(watch, attempt, prove_end)
         if attempt.read_from < attempt.range.end:
             prove_same_log()
@@ -116,6 +118,15 @@ def _replay(
             f"more and cannot be restored, for Kafka begins at offset {attempt.read_from} now; all others are there."
         )
     return created
+
+
+def _create(connection: Connection, attempt: Attempt, watch: _Watch, *, fresh: bool) -> Created:
+    try:
+        return create_for(connection, attempt.trigger, watch, fresh=fresh)
+    except HardLimitError as error:
+        raise WorkflowFullError(
+            f"{attempt.trigger.name}: {attempt.range}: {error} Nothing was committed there."
+        ) from error
 
 
 def _missing_after_replay(connection: Connection, attempt: Attempt) -> int:

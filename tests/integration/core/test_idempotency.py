@@ -181,7 +181,7 @@ def test_keys_go_by_the_index_of_their_times(connection: Connection, trigger: Tr
         row[0]
         for row in connection.execute(
             "EXPLAIN " + idempotency._QUERIES["expire"],
-            {"limit": 10},  # type: ignore[operator]
+            {"limit": 10},
         )
     )
     assert "idempotency_keys_expires_at_idx" in plan

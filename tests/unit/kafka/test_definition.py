@@ -59,6 +59,8 @@ def test_five_lines_are_enough() -> None:
         "headers": "all",
         "tombstones": "reject",
         "max_rejected_share": None,
+        "idempotency": None,
+        "sequence": None,
         "alert_after": 3600.0,
         "notify": (),
         "active_batches": 4,

@@ -8,7 +8,8 @@ SELECT FROM workorders.workflow_counts WHERE workflow_id = %(workflow_id)s FOR U
 
 -- name: today
 -- The clock and not the transaction's beginning: who waited for the lock over midnight counts for the new day.
-SELECT coalesce(max(admitted), 0), ceil(extract(epoch FROM date_trunc('day', clock.utc) + interval '1 day' - clock.utc))::integer
+SELECT coalesce(max(admitted), 0),
+    ceil(extract(epoch FROM date_trunc('day', clock.utc) + interval '1 day' - clock.utc))::integer
 FROM (SELECT clock_timestamp() AT TIME ZONE 'UTC' AS utc) AS clock
 LEFT JOIN workorders.workflow_counts AS counts ON counts.workflow_id = %(workflow_id)s AND counts.day = clock.utc::date
 GROUP BY clock.utc;
@@ -24,4 +25,4 @@ WHERE workflow_id = %(workflow_id)s;
 SELECT count(*)
 FROM (
     SELECT FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state = 'pending' LIMIT %(most)s
-) AS some;
+) AS found;

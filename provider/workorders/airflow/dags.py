@@ -21,7 +21,13 @@ TRIGGERS_VARIABLE = "WORKORDERS_TRIGGERS"
 
 def trigger_folder(default: Path) -> Path:
     """Return the folder of trigger files: the environment's, or else the default."""
-    return Path(os.environ.get(TRIGGERS_VARIABLE, default))
+    return stated_trigger_folder() or default
+
+
+def stated_trigger_folder() -> Path | None:
+    """Return the folder of trigger files that the environment names; None when it names none."""
+    stated = os.environ.get(TRIGGERS_VARIABLE)
+    return Path(stated) if stated else None
 
 
 def trigger_dags(folder: Path) -> dict[str, DAG]:

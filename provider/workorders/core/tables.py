@@ -106,6 +106,17 @@ source_streams = Table(
     UniqueConstraint("trigger_id", "name"),
 )
 
+# A source whose events are known by texts of any length: each text gets a number, which is its position in the stream.
+# The row outlives its work order, so that a deleted event is not taken for a new one.
+source_keys = Table(
+    "source_keys",
+    metadata,
+    Column("stream_id", Integer, ForeignKey(source_streams.c.id), primary_key=True),
+    Column("key_hash", LargeBinary, primary_key=True),
+    Column("position", BigInteger, Identity(always=True), nullable=False),
+    _created_at(),
+)
+
 # Narrow on purpose: states change here, while the wide bodies rest in dataclips under the same key. No foreign keys,
 # for each would cost a look-up and a row lock for every message; `create_for` is the only writer of all three tables.
 # Columns stand widest first, which saves the padding between them; the lane came later, and is the eighth, which is the

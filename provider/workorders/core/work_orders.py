@@ -57,7 +57,14 @@ class Created:
         )
 
 
-def create_for(connection: Connection, trigger: Trigger, items: Iterable[Item], *, fresh: bool = False) -> Created:
+def create_for(
+    connection: Connection,
+    trigger: Trigger,
+    items: Iterable[Item],
+    *,
+    fresh: bool = False,
+    ids: Iterator[bytes] | None = None,
+) -> Created:
     """Create a work order for each item, inside the caller's transaction.
 
     One item or a hundred thousand: they are taken in chunks, so memory stays flat. The caller commits; a work order
@@ -69,6 +76,7 @@ def create_for(connection: Connection, trigger: Trigger, items: Iterable[Item], 
         items: in the order of their source; consumed once.
         fresh: the caller knows, under a lock of its own, that no item has a work order yet. The rows are then copied
             straight into the tables. The unique source key still guards them.
+        ids: what the work orders are named by, each greater than the one before; new ones when omitted.
 
     Returns:
         The counts, which add up to the number of items.
@@ -81,7 +89,7 @@ def create_for(connection: Connection, trigger: Trigger, items: Iterable[Item], 
     """
     limits.require_room(connection, trigger)
     admission = None if trigger.rules is None else Admission(connection, trigger, trigger.rules)
-    writer = _Writer(connection, trigger, admission, fresh=fresh)
+    writer = _Writer(connection, trigger, admission, fresh=fresh, ids=ids or increasing_ids())
     total = Created()
     for chunk in _chunks(items):
         total += writer.write(chunk)
@@ -112,14 +120,20 @@ class _Writer:
     """Writes chunks of one call of `create_for`."""
 
     def __init__(
-        self, connection: Connection, trigger: Trigger, admission: Admission | None = None, *, fresh: bool
+        self,
+        connection: Connection,
+        trigger: Trigger,
+        admission: Admission | None,
+        *,
+        fresh: bool,
+        ids: Iterator[bytes],
     ) -> None:
         self._connection = connection
         self._trigger = trigger
         self._admission = admission
         self._fresh = fresh
         self._lane = Selector.parse(trigger.lane) if trigger.lane else None
-        self._ids = increasing_ids()
+        self._ids = ids
         self._stream_ids: dict[str | None, int | None] = {None: None}
         self._tails: dict[tuple[str | None, str], bytes] = {}
 

@@ -1,0 +1,87 @@
+"""One event that becomes one work order whose id is asked for: a caller waits for it, or a person."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from uuid import UUID
+
+from workorders.core.database import Connection
+from workorders.core.ids import increasing_ids
+from workorders.core.items import Item
+from workorders.core.queries import load_queries
+from workorders.core.triggers import Trigger, stream_id
+from workorders.core.work_orders import create_for
+
+_QUERIES = load_queries("workorders.core", "sql/single.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """What became of one event."""
+
+    id: UUID | None
+    """The work order; None when the event had one that was deleted since."""
+    state: str
+    """State of the work order; `deleted` when it is no longer there."""
+    created: bool
+    """Whether it was made now; the event's source key had one before otherwise."""
+
+
+def create_one(connection: Connection, trigger: Trigger, item: Item, *, key: str | None = None) -> Single:
+    """Create the work order of one event, inside the caller's transaction, and return it.
+
+    Args:
+        connection: where the caller's transaction is, or begins.
+        trigger: what the work order belongs to.
+        item: the event.
+        key: what identifies the event within `item.stream`, a text of any length, in place of a position. The same
+            key never makes a second work order, also when the first one was deleted.
+
+    Raises:
+        psycopg.Error: the database failed; nothing was created once the caller rolls back.
+    """
+    if key is None:
+        return _create(connection, trigger, item)
+    position, new = _position(connection, trigger, item.stream or "", key)
+    keyed = item._replace(stream=item.stream or "", position=position)
+    if new:
+        return _create(connection, trigger, keyed)
+    return _existing(connection, trigger, keyed)
+
+
+def _create(connection: Connection, trigger: Trigger, item: Item) -> Single:
+    used: list[bytes] = []
+    counts = create_for(connection, trigger, [item], ids=_noted(increasing_ids(), used))
+    if counts.already_there:
+        return _existing(connection, trigger, item)
+    row = connection.execute(_QUERIES["by_id"], {"ids": [UUID(bytes=id_) for id_ in used]}).fetchone()
+    if row is None:  # cannot be: the rows of this transaction are seen by it
+        raise LookupError(f"the work order of trigger {trigger.name} that was just created")
+    return Single(row[0], row[1], created=True)
+
+
+def _existing(connection: Connection, trigger: Trigger, item: Item) -> Single:
+    stream = stream_id(connection, trigger, item.stream or "")
+    row = connection.execute(_QUERIES["by_source_key"], {"stream_id": stream, "position": item.position}).fetchone()
+    return Single(None, "deleted", created=False) if row is None else Single(row[0], row[1], created=False)
+
+
+def _position(connection: Connection, trigger: Trigger, stream: str, key: str) -> tuple[int, bool]:
+    arguments = {
+        "stream_id": stream_id(connection, trigger, stream),
+        "key_hash": sha256(key.encode("utf-8", "surrogatepass")).digest(),
+    }
+    row = connection.execute(_QUERIES["number_key"], arguments).fetchone()
+    if row is not None:
+        return int(row[0]), True
+    row = connection.execute(_QUERIES["find_key"], arguments).fetchone()
+    if row is None:  # cannot be at READ COMMITTED: the insert met or made the row
+        raise LookupError(stream)
+    return int(row[0]), False
+
+
+def _noted(ids: Iterator[bytes], used: list[bytes]) -> Iterator[bytes]:
+    """Pass ids on, and note them: which of them a work order got is known to the database alone."""
+    for id_ in ids:
+        used.append(id_)
+        yield id_

@@ -1,0 +1,1 @@
+"""Schedules: one time of a schedule, one work order."""

@@ -1,0 +1,104 @@
+"""The DAG of a schedule: Airflow keeps the time, one task makes the work order."""
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
+from airflow.sdk.exceptions import AirflowTimetableInvalid
+
+from workorders.airflow.connections import database_url
+from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
+from workorders.core.backoff import LONGEST_SECONDS
+from workorders.core.database import connect
+from workorders.core.exceptions import ConfigurationError
+from workorders.cron.creating import Due, create
+from workorders.cron.definition import CronTriggerDefinition
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+"""Any time in the past: without catch-up, only the last interval before the DAG is switched on counts."""
+
+
+def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
+    """Return the DAG of a schedule. Pausing it disables the trigger.
+
+    Raises:
+        ConfigurationError: the schedule is no cron expression.
+    """
+    timetable = CronDataIntervalTimetable(definition.schedule, timezone=definition.timezone)
+    try:
+        timetable.validate()
+    except AirflowTimetableInvalid as error:
+        raise ConfigurationError(
+            f"Trigger {definition.name}: schedule: {definition.schedule!r} is no cron expression: {error}."
+        ) from error
+    with DAG(
+        dag_id=f"{definition.name}_cron",
+        description=definition.description or f"Creates a work order of {definition.workflow} on schedule",
+        schedule=timetable,
+        start_date=definition.start or _START,
+        catchup=definition.catchup,
+        # One after the other, for an input may be the output of the one before.
+        max_active_runs=1,
+        default_args={"owner": definition.owner},
+        tags=sorted({"workorders", definition.type, definition.name, *definition.tags}),
+        doc_md=_DOC.format(name=definition.name, workflow=definition.workflow, schedule=definition.schedule),
+    ) as dag:
+        CreateScheduledOperator(
+            task_id="create_work_order",
+            definition=definition,
+            retries=ENDLESS_RETRIES,
+            retry_policy=EndlessRetries(),
+            retry_delay=timedelta(seconds=1),
+            max_retry_delay=timedelta(seconds=LONGEST_SECONDS),
+        )
+    return [dag]
+
+
+class CreateScheduledOperator(BaseOperator):
+    """Creates the work order of the run's interval; cleared, it finds it there.
+
+    Args:
+        definition: the trigger.
+    """
+
+    ui_color = "#e3f2fd"
+
+    def __init__(self, *, definition: CronTriggerDefinition, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.definition = definition
+
+    def execute(self, context: "Context") -> str | None:
+        """Create the work order and return its id.
+
+        Raises:
+            psycopg.Error: the database failed; nothing was created, and the task is tried again.
+        """
+        start, end = context.get("data_interval_start"), context.get("data_interval_end")
+        run = context["dag_run"]
+        by_schedule = start is not None and end is not None and start < end
+        due = Due(start, end) if by_schedule and end is not None else Due(None, run.run_after)
+        with connect(
+            database_url(self.definition.database_connection), application_name="workorders cron", autocommit=True
+        ) as database:
+            made = create(database, self.definition, due)
+        self.log.info(
+            "%s: work order %s (%s) for %s %s.",
+            self.definition.name,
+            made.id,
+            made.state,
+            due.end.isoformat(),
+            "was created" if made.created else "was there already, and nothing was created",
+        )
+        return None if made.id is None else str(made.id)
+
+
+_DOC = """
+Creates one work order of workflow **{workflow}** for each interval of the schedule `{schedule}`.
+
+* Pause this DAG to disable the trigger `{name}`.
+* The interval is the source key: a task that is cleared finds its work order, and creates nothing twice.
+* A run that is started by hand, without an interval, creates one work order of its own.
+"""

@@ -1,0 +1,118 @@
+"""The DAG of a manual trigger: a form, and one task that makes the work order."""
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, BaseOperator, Param
+
+from workorders.airflow.connections import database_url
+from workorders.core import triggers
+from workorders.core.database import connect
+from workorders.manual.creating import Wish, create
+from workorders.manual.definition import ManualTriggerDefinition
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+NOBODY = "somebody whom Airflow does not name"
+"""Who asked, where Airflow runs without users."""
+
+
+def make_dags(definition: ManualTriggerDefinition) -> list[DAG]:
+    """Return the DAG with the form."""
+    with DAG(
+        dag_id=f"{definition.name}_manual",
+        description=definition.description or f"Creates a work order of {definition.workflow} by hand",
+        schedule=None,
+        start_date=_START,
+        # It runs when a person triggers it, and at no other time: paused, the form would do nothing.
+        is_paused_upon_creation=False,
+        default_args={"owner": definition.owner},
+        params=_params(definition),
+        tags=sorted({"workorders", definition.type, definition.name, *definition.tags}),
+        doc_md=_DOC.format(name=definition.name, workflow=definition.workflow),
+    ) as dag:
+        CreateByHandOperator(task_id="create_work_order", definition=definition)
+    return [dag]
+
+
+def _params(definition: ManualTriggerDefinition) -> dict[str, Param]:
+    return {
+        "body": Param(
+            definition.example, type="object", title="Input", description="The input of the work order: a JSON object."
+        ),
+        "why": Param("", type="string", title="Why", description="The reason, which is kept with the work order."),
+        "who": Param(
+            None,
+            type=["null", "string"],
+            title="Who",
+            description="Who asks for it; empty for the user of this page.",
+        ),
+        "key": Param(
+            None,
+            type=["null", "string"],
+            title="Key",
+            description="What the event is known by: a second work order of the same key is not created. Empty for an "
+            "event of its own.",
+        ),
+    }
+
+
+class CreateByHandOperator(BaseOperator):
+    """Creates the work order of the run's form; cleared, it finds it there.
+
+    Args:
+        definition: the trigger.
+    """
+
+    ui_color = "#e8f5e9"
+
+    def __init__(self, *, definition: ManualTriggerDefinition, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.definition = definition
+
+    def execute(self, context: "Context") -> str | None:
+        """Create the work order and return its id.
+
+        Raises:
+            NotAnInputError: the form's input cannot be one.
+            psycopg.Error: the database failed; nothing was created.
+        """
+        params, run = context["params"], context["dag_run"]
+        wish = Wish(
+            body=json.dumps(params["body"], ensure_ascii=False).encode("utf-8", "surrogatepass"),
+            who=params["who"] or run.triggering_user_name or NOBODY,
+            why=params["why"],
+            # The run is the event when nobody gave a key: a task that is cleared creates nothing twice.
+            key=params["key"] or f"{run.dag_id}/{run.run_id}",
+        )
+        with connect(
+            database_url(self.definition.database_connection), application_name="workorders manual", autocommit=True
+        ) as database:
+            trigger = triggers.register(
+                database,
+                name=self.definition.name,
+                type_=self.definition.type,
+                workflow=self.definition.workflow,
+                definition=self.definition.model_dump(mode="json"),
+            )
+            made = create(database, trigger, wish)
+        self.log.info(
+            "%s: work order %s (%s) %s.",
+            self.definition.name,
+            made.id,
+            made.state,
+            "was created" if made.created else "was there already, and nothing was created",
+        )
+        return None if made.id is None else str(made.id)
+
+
+_DOC = """
+Creates a work order of workflow **{workflow}** by hand: trigger this DAG, and fill in the form.
+
+* What it creates belongs to the trigger `{name}`, with who asked for it, and why.
+* `workorders create {name}` does the same from a terminal.
+* A task that is cleared finds its work order, and creates nothing twice.
+"""

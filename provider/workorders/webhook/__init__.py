@@ -1,0 +1,1 @@
+"""Webhooks: one POST, one work order."""

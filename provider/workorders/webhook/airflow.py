@@ -1,0 +1,40 @@
+"""What the webhooks take from Airflow: folder, secrets and databases; and no DAG."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow.sdk import DAG, BaseHook
+
+from workorders.airflow.connections import database_url
+from workorders.airflow.dags import stated_trigger_folder
+from workorders.webhook.authentication import Secret
+from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.secrets import Secrets
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+
+def application() -> "FastAPI":
+    """Return the application for Airflow's API server."""
+    # Here, for DAG files read this module as well, and need none of it.
+    from workorders.webhook.app import THREADS, make_app  # noqa: PLC0415
+    from workorders.webhook.creating import Creator  # noqa: PLC0415
+    from workorders.webhook.hooks import Hooks  # noqa: PLC0415
+
+    clock: Callable[[], float] = time.monotonic
+    folder: Path | None = stated_trigger_folder()
+    return make_app(Hooks(folder, clock), Creator(database_url, Secrets(_secret, clock), idle=THREADS))
+
+
+def make_dags(definition: WebhookTriggerDefinition) -> list[DAG]:
+    """Return no DAG: the API server makes the work orders, while the request waits."""
+    del definition
+    return []
+
+
+def _secret(connection_id: str) -> Secret:
+    connection = BaseHook.get_connection(connection_id)
+    return Secret(connection.login or "", connection.password or "")

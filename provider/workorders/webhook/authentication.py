@@ -1,0 +1,184 @@
+"""How a caller shows that it may call: what a trigger file says of it, and the check itself. Pure."""
+
+import hashlib
+import hmac
+import math
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Tag, model_validator
+
+from workorders.core.fields import SECONDS_SCHEMA, one_of, seconds, text
+
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _header_name(value: Any) -> str:
+    if not isinstance(value, str) or not _HEADER_NAME.fullmatch(value):
+        raise ValueError(f"expected the name of a header such as X-Signature, got {value!r}.")
+    return value.lower()
+
+
+HeaderName = Annotated[str, BeforeValidator(_header_name)]
+_ConnectionId = Annotated[str, text("the id of an Airflow connection")]
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What an Airflow connection holds; never printed."""
+
+    login: str = field(repr=False)
+    password: str = field(repr=False)
+
+
+class _Method(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    connection: _ConnectionId
+    """Airflow connection that holds the secret: its password, and for `basic` its login as well."""
+
+    @property
+    def secret_headers(self) -> frozenset[str]:
+        """Headers that carry the proof, in small letters: no request keeps them."""
+        return frozenset({"authorization"})
+
+
+class ApiKey(_Method):
+    """The caller sends a key in a header."""
+
+    type: Annotated[Literal["api_key"], one_of("api_key")]
+    """A key in a header."""
+    header: HeaderName = "x-api-key"
+    """Header that carries the key."""
+
+    @property
+    def secret_headers(self) -> frozenset[str]:
+        """Headers that carry the proof."""
+        return frozenset({"authorization", self.header})
+
+    def fault(self, secret: Secret, headers: Mapping[str, str], body: bytes, now: float) -> str | None:
+        """Return why the caller may not call; None when it may."""
+        del body, now
+        given = headers.get(self.header)
+        if given is None:
+            return f"the header {self.header} with the key is missing"
+        return None if _same(given, secret.password) else f"the key in the header {self.header} is wrong"
+
+
+class Basic(_Method):
+    """The caller sends a user name and a password (RFC 7617)."""
+
+    type: Annotated[Literal["basic"], one_of("basic")]
+    """A user name and a password."""
+
+    def fault(self, secret: Secret, headers: Mapping[str, str], body: bytes, now: float) -> str | None:
+        """Return why the caller may not call; None when it may."""
+        del body, now
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "basic":
+            return "the header authorization with the scheme Basic is missing"
+        try:
+            given = b64decode(credentials.strip(), validate=True).decode("utf-8")
+        except (NotBase64, UnicodeDecodeError, ValueError):
+            return "the header authorization is not in the form of the scheme Basic"
+        expected = f"{secret.login}:{secret.password}"
+        return None if _same(given, expected) else "the user name or the password is wrong"
+
+
+class Hmac(_Method):
+    """The caller signs the body with a shared secret."""
+
+    type: Annotated[Literal["hmac"], one_of("hmac")]
+    """A signature of the body."""
+    header: HeaderName = "x-signature"
+    """Header that carries the signature."""
+    prefix: str = ""
+    """What stands before the signature in its header, such as `sha256=`."""
+    algorithm: Annotated[Literal["sha256", "sha512"], one_of("sha256", "sha512")] = "sha256"
+    """Hash function of the signature."""
+    encoding: Annotated[Literal["hex", "base64"], one_of("hex", "base64")] = "hex"
+    """How the signature is written."""
+    timestamp_header: HeaderName | None = None
+    """Header with the Unix time (seconds) of the signature. What is signed is then the header's text, a dot and the
+    body, and an old request cannot be sent again."""
+    tolerance: Annotated[float, seconds(1), SECONDS_SCHEMA] = 300.0
+    """How far (seconds) the time in `timestamp_header` may be from now."""
+
+    @model_validator(mode="after")
+    def _tolerance_has_a_time(self) -> "Hmac":
+        if "tolerance" in self.model_fields_set and self.timestamp_header is None:
+            raise ValueError("expected timestamp_header beside tolerance: without a signed time nothing is too old.")
+        return self
+
+    @property
+    def secret_headers(self) -> frozenset[str]:
+        """Headers that carry the proof."""
+        return frozenset({"authorization", self.header})
+
+    def fault(self, secret: Secret, headers: Mapping[str, str], body: bytes, now: float) -> str | None:
+        """Return why the caller may not call; None when it may."""
+        given = headers.get(self.header)
+        if given is None:
+            return f"the header {self.header} with the signature is missing"
+        signed = body
+        if self.timestamp_header is not None:
+            time = headers.get(self.timestamp_header)
+            if time is None:
+                return f"the header {self.timestamp_header} with the time of the signature is missing"
+            signed = time.encode("utf-8", "surrogateescape") + b"." + body
+        # The signature first: nothing is said of the time to a caller that does not know the secret.
+        if not _same(given, self.prefix + self.signature(secret, signed)):
+            return f"the signature in the header {self.header} is not the one of this body"
+        return self._too_old(headers, now)
+
+    def signature(self, secret: Secret, signed: bytes) -> str:
+        """Return the signature of some bytes as its header has it, without the prefix."""
+        digest = hmac.new(secret.password.encode(), signed, getattr(hashlib, self.algorithm)).digest()
+        return digest.hex() if self.encoding == "hex" else b64encode(digest).decode()
+
+    def _too_old(self, headers: Mapping[str, str], now: float) -> str | None:
+        if self.timestamp_header is None:
+            return None
+        try:
+            time = float(headers[self.timestamp_header])
+        except ValueError:
+            time = math.nan
+        # Written so that NaN is refused as well.
+        if abs(now - time) <= self.tolerance:
+            return None
+        return (
+            f"the time in the header {self.timestamp_header} is not a Unix time in seconds within "
+            f"{self.tolerance:g} s of now"
+        )
+
+
+def _kind(value: Any) -> str | None:
+    """Return which form is meant; None, which is refused, for a mapping without a known type."""
+    if isinstance(value, str):
+        return value if value == PUBLIC else None
+    return value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+
+
+PUBLIC: Final = "public"
+"""In the place of a method: everybody may call."""
+Authentication = Annotated[
+    Annotated[Literal["public"], Tag(PUBLIC)]
+    | Annotated[ApiKey, Tag("api_key")]
+    | Annotated[Basic, Tag("basic")]
+    | Annotated[Hmac, Tag("hmac")],
+    # What stands there instead is not repeated: it may be a secret that belongs into a connection.
+    Discriminator(
+        _kind,
+        custom_error_type="value_error",
+        custom_error_context={"error": "expected public, or a mapping with the type api_key, basic or hmac."},
+    ),
+]
+
+
+def _same(given: str, expected: str) -> bool:
+    """Compare in a time that does not depend on how much of it is right."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected.encode())

@@ -1,0 +1,100 @@
+"""What is done for a request in a thread of its own: who calls, and the work order."""
+
+import time
+from collections.abc import Callable, Collection
+from uuid import UUID
+
+import psycopg
+
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.outcomes import Outcome, finished
+from workorders.core.single import Single, create_one
+from workorders.webhook.authentication import PUBLIC
+from workorders.webhook.database import Database
+from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.exceptions import RefusedError, TryAgainError
+from workorders.webhook.hooks import Hook
+from workorders.webhook.requests import Received, item
+from workorders.webhook.secrets import Secrets
+
+_RETRY_SECONDS = 5
+_NOT_TAKEN = "Nothing was created, as far as is known; send it again, with the same Idempotency-Key if it has one."
+
+
+class Creator:
+    """Makes work orders of requests.
+
+    Args:
+        url_of: returns the libpq connection string of an Airflow connection.
+        secrets: what callers are checked against.
+        idle: how many connections to a database are kept open while nobody asks.
+    """
+
+    def __init__(self, url_of: Callable[[str], str], secrets: Secrets, *, idle: int) -> None:
+        self._url_of = url_of
+        self._secrets = secrets
+        self._idle = idle
+        self._databases: dict[str, Database] = {}
+
+    def create(self, hook: Hook, received: Received) -> Single:
+        """Check the caller, then create the work order of its request, or find the one of its key.
+
+        Raises:
+            RefusedError: the caller may not call, calls too often, or sent no input. Nothing was created.
+            TryAgainError: the database or the secret cannot be had now.
+        """
+        self._check_caller(hook.definition, received)
+        self._check_rate(hook)
+        wanted = item(hook.definition, received)
+        database = self._database(hook.definition.database_connection)
+        try:
+            with database.connection() as connection:
+                trigger = database.trigger(connection, hook.definition)
+                with connection.transaction():
+                    return create_one(connection, trigger, wanted, key=received.key)
+        except psycopg.OperationalError as error:
+            raise TryAgainError(
+                "database-away", f"The database does not answer. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
+            ) from error
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, WorkOrdersError) as error:
+            raise TryAgainError(
+                "not-set-up", f"The database is not ready for this webhook. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
+            ) from error
+
+    def finished(self, database_connection: str, ids: Collection[UUID]) -> list[Outcome]:
+        """Return the outcomes of those work orders that came to an end.
+
+        Raises:
+            psycopg.Error: the database did not say.
+        """
+        with self._database(database_connection).connection() as connection:
+            return finished(connection, ids)
+
+    def close(self) -> None:
+        """Close the connections that nobody uses."""
+        for database in self._databases.values():
+            database.close()
+
+    def _check_caller(self, definition: WebhookTriggerDefinition, received: Received) -> None:
+        method = definition.authentication
+        if method == PUBLIC:
+            return
+        fault = method.fault(self._secrets.of(method.connection), received.by_name, received.body, time.time())
+        if fault is not None:
+            challenge = {"WWW-Authenticate": f'{"Basic" if method.type == "basic" else method.type} realm="workorders"'}
+            raise RefusedError(401, "not-authenticated", f"Nothing was created: {fault}.", challenge)
+
+    def _check_rate(self, hook: Hook) -> None:
+        # After the caller is known: strangers must not use up what callers are allowed.
+        wait = 0 if hook.bucket is None else hook.bucket.take(time.monotonic())
+        if wait:
+            raise TryAgainError(
+                "too-many-requests",
+                f"Nothing was created: more requests than {hook.definition.rate_limit_per_second:g} a second; "
+                f"there is room again in {wait} s.",
+                seconds=wait,
+                status=429,
+            )
+
+    def _database(self, connection_id: str) -> Database:
+        return self._databases.setdefault(connection_id, Database(lambda: self._url_of(connection_id), idle=self._idle))

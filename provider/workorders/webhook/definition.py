@@ -1,0 +1,81 @@
+"""The definition of a webhook: what its file may say."""
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field, ValidationInfo
+
+from workorders.core.definitions import TriggerDefinition
+from workorders.core.fields import BYTES_SCHEMA, KIB, MIB, SECONDS_SCHEMA, byte_count, one_of, seconds, whole_number
+from workorders.webhook.authentication import Authentication, HeaderName
+
+_PATH: Final = re.compile(r"[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_-]*)*")
+_LONGEST_PATH: Final = 200
+_NEVER_KEPT: Final = re.compile(r"auth|cookie|token|secret|password|passwd|signature|credential|api-?key|session")
+"""Words in the name of a header that says who calls; what is kept is shown to everybody who may see work orders."""
+
+DEFAULT_HEADERS: Final = ("content-type", "user-agent", "traceparent", "tracestate", "idempotency-key")
+
+
+def _path(value: Any, info: ValidationInfo) -> str:
+    if value == "":
+        return str(info.data.get("name", ""))
+    if not isinstance(value, str) or len(value) > _LONGEST_PATH or not _PATH.fullmatch(value):
+        raise ValueError(
+            f"expected small letters, digits, - and _, and / between parts, such as shop/orders, got {value!r}."
+        )
+    return value
+
+
+def _headers(value: Any, info: ValidationInfo) -> tuple[str, ...]:
+    form = "a list of header names such as [content-type, traceparent]"
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) and name.strip() for name in value):
+        raise ValueError(f"expected {form}, got {value!r}.")
+    names = tuple(name.lower() for name in value)
+    for name in names:
+        if carries_a_secret(name) or name in getattr(info.data.get("authentication"), "secret_headers", ()):
+            raise ValueError(f"the header {name} may carry a secret, and is never kept.")
+    return names
+
+
+def carries_a_secret(header: str) -> bool:
+    """Tell whether the name of a header, in small letters, says that its value is a secret."""
+    return _NEVER_KEPT.search(header) is not None
+
+
+def _per_second(value: Any) -> float | None:
+    if value is None:
+        return None
+    most = 1_000_000
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+        raise ValueError(f"expected a number of requests a second above 0, or null for no limit, got {value!r}.")
+    return float(value)
+
+
+class WebhookTriggerDefinition(TriggerDefinition):
+    """A source of work orders: every POST to a path of Airflow's API server."""
+
+    type: Annotated[Literal["webhook"], one_of("webhook")] = "webhook"
+    """Type of the trigger."""
+    path: Annotated[str, BeforeValidator(_path), Field(validate_default=True)] = ""
+    """Where to send to, below `/workorders/hooks/`; the trigger's name if not given. No two webhooks have one path."""
+    authentication: Authentication
+    """Who may call: `public` for everybody, or a mapping with the type `api_key`, `basic` or `hmac`."""
+    headers: Annotated[tuple[HeaderName, ...], BeforeValidator(_headers)] = DEFAULT_HEADERS
+    """Headers that go into the request of the work order. A header that may carry a secret is refused."""
+
+    max_body_bytes: Annotated[int, byte_count(1, 32 * MIB), BYTES_SCHEMA] = 1024 * KIB
+    """Largest body; larger ones are refused with 413."""
+    rate_limit_per_second: Annotated[float | None, BeforeValidator(_per_second)] = None
+    """Most requests a second that one API server takes; more are refused with 429. No limit if not given."""
+    rate_burst: Annotated[int, whole_number(1, 1_000_000), Field(json_schema_extra={"minimum": 1})] = 10
+    """Requests that may come at once, beside `rate_limit_per_second`."""
+
+    reply: Annotated[Literal["at_once", "after_completion"], one_of("at_once", "after_completion")] = "at_once"
+    """When to answer: once the work order is there, or once it is finished, with its output."""
+    reply_timeout: Annotated[float, seconds(0.1), SECONDS_SCHEMA] = 30.0
+    """Longest time (seconds) that `reply: after_completion` waits; the answer is 202 then."""
+    success_code: Annotated[int, whole_number(200, 299)] = 200
+    """Code of the answer when the work order succeeded, with `reply: after_completion`."""
+    failure_code: Annotated[int, whole_number(400, 599)] = 500
+    """Code of the answer when it ended in another way, with `reply: after_completion`."""

@@ -1,0 +1,68 @@
+"""From a request to an item; pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import orjson
+
+from workorders.core.body import is_odd, judge
+from workorders.core.items import Item
+from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.exceptions import RefusedError
+
+STREAM = "idempotency-key"
+"""Stream of the requests that say by which key they are known."""
+KEY_HEADER = "idempotency-key"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A request as it came in."""
+
+    path: str
+    """The whole path of the address."""
+    headers: Sequence[tuple[str, str]]
+    """Names in small letters; a name may stand twice."""
+    remote_address: str | None
+    body: bytes
+    at: datetime
+
+    @property
+    def by_name(self) -> Mapping[str, str]:
+        """The first value of each header."""
+        return dict(reversed(self.headers))
+
+    @property
+    def key(self) -> str | None:
+        """What the caller knows the event by; None when it did not say, or said nothing."""
+        return self.by_name.get(KEY_HEADER) or None
+
+
+def item(definition: WebhookTriggerDefinition, received: Received) -> Item:
+    """Return the item of a request.
+
+    Raises:
+        RefusedError: the body is no JSON object that can be an input. A caller learns it, so nothing is created.
+    """
+    rejection = judge(received.body, definition.max_body_bytes, odd=is_odd(received.body))
+    if rejection is not None:
+        status = 422 if rejection.code == "not-an-object" else 400
+        raise RefusedError(
+            status, rejection.code, f"The body must be a JSON object, and {rejection.detail}; nothing was created."
+        )
+    return Item(None if received.key is None else STREAM, None, _request(definition, received), received.body)
+
+
+def _request(definition: WebhookTriggerDefinition, received: Received) -> bytes:
+    kept = [pair for pair in received.headers if pair[0] in definition.headers]
+    metadata: dict[str, object] = {
+        "method": "POST",
+        "path": received.path,
+        "headers": kept,
+        "remote_address": received.remote_address,
+        "received_at": received.at.astimezone(UTC),
+    }
+    if received.key is not None:
+        metadata["key"] = received.key
+    return orjson.dumps(metadata, option=orjson.OPT_UTC_Z)

@@ -1,0 +1,319 @@
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from local_stack.stack import LocalStack
+from support.webhooks import SECRET, Webhooks, now_text, sign
+from workorders.core import history
+from workorders.core.database import Connection
+from workorders.core.history import Filter
+
+pytestmark = pytest.mark.integration
+
+
+def work_orders(connection: Connection, name: str) -> list[history.WorkOrderSummary]:
+    """Return a trigger's work orders; none for a trigger that was never registered."""
+    found = connection.execute("SELECT 1 FROM workorders.triggers WHERE name = %s", (name,)).fetchone()
+    listed = history.work_orders(connection, Filter(trigger=name)) if found else []
+    connection.rollback()
+    return listed
+
+
+def request_of(connection: Connection, id_: str) -> dict[str, Any]:
+    row = connection.execute("SELECT request FROM workorders.dataclips WHERE id = %s", (UUID(id_),)).fetchone()
+    connection.rollback()
+    assert row is not None
+    return dict(row[0])
+
+
+def test_a_json_object_becomes_a_work_order_and_the_answer_names_it(
+    webhooks: Webhooks, connection: Connection, name: str
+) -> None:
+    webhooks.define(name)
+    answer = webhooks.post(name, b'{"order": 17}')
+    assert answer.status_code == 201
+    (listed,) = work_orders(connection, name)
+    assert answer.json() == {"work_order_id": str(listed.id), "state": "pending"}
+    assert answer.headers["x-work-order-id"] == str(listed.id)
+    assert (listed.workflow, listed.state) == ("admit", "pending")
+    body = history.work_order(connection, listed.id).body
+    assert body is not None
+    assert '"order": 17' in body
+
+
+def test_the_request_keeps_what_was_asked_for_and_no_secret(
+    webhooks: Webhooks, connection: Connection, name: str
+) -> None:
+    webhooks.define(name, headers=["X-Shop", "traceparent"])
+    answer = webhooks.post(
+        name, X_Shop="north", Traceparent="00-1-2-01", Authorization="Basic aHVudGVyMg==", Cookie="hunter2", X_Odd="1"
+    )
+    kept = request_of(connection, answer.json()["work_order_id"])
+    assert (kept["method"], kept["path"]) == ("POST", f"/{name}")
+    assert sorted(kept["headers"]) == [["traceparent", "00-1-2-01"], ["x-shop", "north"]]
+    assert kept["remote_address"] == "testclient"
+    assert kept["received_at"].endswith("Z")
+    assert set(kept) == {"method", "path", "headers", "remote_address", "received_at"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 400, "not-json"),
+        (b"{broken", 400, "not-json"),
+        (b'{"a": "\xff"}', 400, "not-utf8"),
+        (rb'{"a": "\u0000"}', 400, "nul-character"),
+        (b"[1, 2]", 422, "not-an-object"),
+        (b"null", 422, "not-an-object"),
+    ],
+)
+def test_what_is_no_json_object_is_refused_with_the_reason_and_creates_nothing(
+    webhooks: Webhooks, connection: Connection, name: str, *, body: bytes, status: int, code: str
+) -> None:
+    webhooks.define(name)
+    answer = webhooks.post(name, body)
+    assert (answer.status_code, answer.json()["error"]) == (status, code)
+    assert answer.json()["reason"].endswith("nothing was created.")
+    assert "work_order_id" not in answer.json()
+    assert work_orders(connection, name) == []
+
+
+def test_a_body_that_is_too_large_is_refused_also_when_it_does_not_say_its_length(
+    webhooks: Webhooks, connection: Connection, name: str
+) -> None:
+    webhooks.define(name, max_body_bytes=20)
+    body = b'{"a": "0123456789012345"}'
+    assert webhooks.post(name, body).status_code == 413
+    in_parts = webhooks.client.post(f"/{name}", content=(bytes([byte]) for byte in body))
+    assert (in_parts.status_code, in_parts.json()["error"]) == (413, "too-large")
+    assert webhooks.post(name, b'{"a": "01234567890"}').status_code == 201
+    assert len(work_orders(connection, name)) == 1
+
+
+def test_only_post_is_taken(webhooks: Webhooks, name: str) -> None:
+    webhooks.define(name)
+    answer = webhooks.client.get(f"/{name}")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert answer.json()["error"] == "method-not-allowed"
+
+
+def test_a_path_that_nobody_defined_is_unknown(webhooks: Webhooks, name: str) -> None:
+    answer = webhooks.post(name)
+    assert (answer.status_code, answer.json()["error"]) == (404, "unknown-webhook")
+
+
+class TestWhoMayCall:
+    def test_a_signed_body_is_taken_and_any_other_is_not(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        authentication = {"type": "hmac", "connection": "shop", "header": "X-Hub-Signature-256", "prefix": "sha256="}
+        webhooks.define(name, authentication=authentication)
+        body = b'{"a": 1}'
+        good = sign(body)
+        for wrong in (sign(b'{"a": 2}'), sign(body, "another"), "", good[:-1], "é"):
+            header = f"sha256={wrong}".encode()
+            answer = webhooks.client.post(f"/{name}", content=body, headers={"x-hub-signature-256": header})
+            assert (answer.status_code, answer.json()["error"]) == (401, "not-authenticated")
+        assert webhooks.post(name, body, X_Hub_Signature_256=good).status_code == 401
+        assert webhooks.post(name, body).status_code == 401
+        assert work_orders(connection, name) == []
+        assert webhooks.post(name, body, X_Hub_Signature_256=f"sha256={good}").status_code == 201
+
+    def test_an_old_signature_cannot_be_sent_again(self, webhooks: Webhooks, name: str) -> None:
+        authentication = {
+            "type": "hmac",
+            "connection": "shop",
+            "timestamp_header": "X-Time",
+            "tolerance": "1 m",
+        }
+        webhooks.define(name, authentication=authentication)
+        body, now = b'{"a": 1}', now_text()
+        old = str(int(now) - 120)
+        assert webhooks.post(name, body, X_Signature=sign(body), X_Time=now).status_code == 401
+        assert webhooks.post(name, body, X_Signature=sign(old.encode() + b"." + body), X_Time=old).status_code == 401
+        assert webhooks.post(name, body, X_Signature=sign(b"nan." + body), X_Time="nan").status_code == 401
+        assert webhooks.post(name, body, X_Signature=sign(now.encode() + b"." + body), X_Time=now).status_code == 201
+
+    def test_a_key_is_taken_and_any_other_is_not(self, webhooks: Webhooks, name: str) -> None:
+        webhooks.define(name, authentication={"type": "api_key", "connection": "shop"})
+        assert webhooks.post(name).status_code == 401
+        assert webhooks.post(name, X_Api_Key="another").status_code == 401
+        assert webhooks.post(name, X_Api_Key=SECRET).status_code == 201
+
+    def test_a_user_and_password_are_taken_and_any_other_are_not(self, webhooks: Webhooks, name: str) -> None:
+        webhooks.define(name, authentication={"type": "basic", "connection": "shop"})
+        client = webhooks.client
+        refused = client.post(f"/{name}", content=b"{}", auth=("ada", "another"))
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, 'Basic realm="workorders"')
+        for header in ("Basic", "Basic ???", "Bearer x", "Basic /w=="):
+            assert webhooks.post(name, Authorization=header).status_code == 401
+        assert client.post(f"/{name}", content=b"{}", auth=("eve", SECRET)).status_code == 401
+        assert client.post(f"/{name}", content=b"{}", auth=("ada", SECRET)).status_code == 201
+
+    @pytest.mark.parametrize("connection_id", ["nowhere", "empty"])
+    def test_without_the_secret_nobody_gets_in_and_everybody_is_told_to_come_again(
+        self, webhooks: Webhooks, name: str, connection_id: str
+    ) -> None:
+        webhooks.secrets["empty"] = type(webhooks.secrets["shop"])("", "")
+        webhooks.define(name, authentication={"type": "api_key", "connection": connection_id})
+        answer = webhooks.post(name, X_Api_Key="")
+        assert (answer.status_code, answer.json()["error"]) == (503, "cannot-authenticate")
+        assert int(answer.headers["retry-after"]) > 0
+
+    def test_no_answer_and_no_log_has_a_secret(
+        self, webhooks: Webhooks, name: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        webhooks.define(name, authentication={"type": "api_key", "connection": "shop"})
+        answers = [webhooks.post(name, X_Api_Key="hunter2"), webhooks.post(name, b"[]", X_Api_Key=SECRET)]
+        told = caplog.text + "".join(answer.text + str(answer.headers) for answer in answers)
+        assert "was refused with 401" in told
+        assert "hunter2" not in told
+        assert SECRET not in told
+
+
+class TestKeys:
+    def test_the_same_key_gets_the_same_work_order(self, webhooks: Webhooks, connection: Connection, name: str) -> None:
+        webhooks.define(name)
+        long = "k" * 3000
+        first = webhooks.post(name, Idempotency_Key=long)
+        again = webhooks.post(name, b'{"a":2}', Idempotency_Key=long)
+        other = webhooks.post(name, Idempotency_Key="other")
+        assert [answer.status_code for answer in (first, again, other)] == [201, 200, 201]
+        assert again.json()["work_order_id"] == first.json()["work_order_id"]
+        assert len(work_orders(connection, name)) == 2
+        assert request_of(connection, other.json()["work_order_id"])["key"] == "other"
+
+    def test_two_webhooks_may_use_one_key(self, webhooks: Webhooks, name: str) -> None:
+        webhooks.define(name)
+        webhooks.define(f"{name}-2")
+        assert [webhooks.post(path, Idempotency_Key="a").status_code for path in (name, f"{name}-2")] == [201, 201]
+
+    def test_callers_at_once_with_one_key_get_one_work_order(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        webhooks.define(name)
+        with ThreadPoolExecutor(6) as pool:
+            answers = list(pool.map(lambda _: webhooks.post(name, Idempotency_Key="a"), range(12)))
+        assert sorted(answer.status_code for answer in answers) == [200] * 11 + [201]
+        assert len({answer.json()["work_order_id"] for answer in answers}) == 1
+        assert len(work_orders(connection, name)) == 1
+
+
+def test_too_many_requests_are_told_when_there_is_room_again(
+    webhooks: Webhooks, connection: Connection, name: str
+) -> None:
+    webhooks.define(name, rate_limit_per_second=0.01, rate_burst=2)
+    answers = [webhooks.post(name) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [201, 201, 429]
+    assert 90 <= int(answers[2].headers["retry-after"]) <= 100
+    assert len(work_orders(connection, name)) == 2
+
+
+def test_strangers_do_not_use_up_what_callers_are_allowed(webhooks: Webhooks, name: str) -> None:
+    webhooks.define(
+        name,
+        rate_limit_per_second=0.01,
+        rate_burst=1,
+        authentication={"type": "api_key", "connection": "shop"},
+    )
+    assert {webhooks.post(name, X_Api_Key="x").status_code for _ in range(3)} == {401}
+    assert webhooks.post(name, X_Api_Key=SECRET).status_code == 201
+
+
+def test_while_the_database_is_away_the_caller_is_told_to_come_again(webhooks: Webhooks, name: str) -> None:
+    webhooks.define(name, database_connection="away")
+    answer = webhooks.post(name)
+    assert (answer.status_code, answer.json()["error"]) == (503, "database-away")
+    assert int(answer.headers["retry-after"]) > 0
+
+
+def test_a_connection_that_died_between_two_requests_is_replaced(
+    webhooks: Webhooks, stack: LocalStack, name: str
+) -> None:
+    webhooks.define(name)
+    assert webhooks.post(name).status_code == 201
+    with psycopg.connect(stack.database_url, autocommit=True) as own:
+        own.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'workorders webhook'"
+        )
+    assert webhooks.post(name).status_code == 201
+
+
+def test_a_name_that_another_type_has_is_refused(webhooks: Webhooks, connection: Connection, name: str) -> None:
+    connection.execute(
+        """
+        WITH workflow AS (INSERT INTO workorders.workflows (name) VALUES (%(name)s) RETURNING id)
+        INSERT INTO workorders.triggers (name, type, workflow_id, definition)
+        SELECT %(name)s, 'another', id, '{}' FROM workflow
+        """,
+        {"name": name},
+    )
+    connection.commit()
+    webhooks.define(name)
+    assert (webhooks.post(name).status_code, work_orders(connection, name)) == (503, [])
+
+
+class TestAfterCompletion:
+    def finish(self, connection: Connection, name: str, state: str) -> None:
+        (listed,) = work_orders(connection, name)
+        connection.execute("UPDATE workorders.work_orders SET state = %s WHERE id = %s", (state, listed.id))
+        connection.commit()
+
+    def test_at_the_time_limit_the_answer_is_the_id(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        webhooks.define(name, reply="after_completion", reply_timeout="300 ms")
+        answer = webhooks.post(name)
+        assert (answer.status_code, answer.json()["state"]) == (202, "pending")
+        assert answer.json()["work_order_id"] == str(work_orders(connection, name)[0].id)
+
+    @pytest.mark.parametrize(
+        ("state", "codes", "code"),
+        [("success", {}, 200), ("success", {"success_code": 201}, 201), ("failed", {}, 500), ("killed", {}, 500)],
+    )
+    def test_the_answer_is_how_it_ended(
+        self, webhooks: Webhooks, connection: Connection, name: str, *, state: str, codes: dict[str, int], code: int
+    ) -> None:
+        webhooks.define(name, reply="after_completion", reply_timeout="20 s", **codes)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(webhooks.post, name)
+            while not work_orders(connection, name):
+                assert not waiting.done()
+            self.finish(connection, name, state)
+            answer = waiting.result()
+        assert (answer.status_code, answer.json()["state"]) == (code, state)
+        assert answer.headers["x-work-order-id"] == answer.json()["work_order_id"]
+
+    def test_the_same_key_waits_for_the_same_work_order(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        webhooks.define(name, reply="after_completion", reply_timeout="100 ms")
+        first = webhooks.post(name, Idempotency_Key="a")
+        self.finish(connection, name, "success")
+        again = webhooks.post(name, Idempotency_Key="a")
+        assert (first.status_code, again.status_code) == (202, 200)
+        assert again.json()["state"] == "success"
+        assert again.json()["work_order_id"] == first.json()["work_order_id"]
+
+
+def test_a_file_that_changes_counts_at_once(webhooks: Webhooks, connection: Connection, name: str) -> None:
+    webhooks.define(name)
+    assert webhooks.post(name).status_code == 201
+    webhooks.define(name, path="elsewhere/now", workflow="another")
+    assert webhooks.post(name).status_code == 404
+    assert webhooks.post("elsewhere/now").status_code == 201
+    assert {row.workflow for row in work_orders(connection, name)} == {"admit", "another"}
+    (webhooks.folder / f"{name}.yaml").unlink()
+    assert webhooks.post("elsewhere/now").status_code == 404
+
+
+def test_while_a_file_has_a_mistake_nobody_is_told_that_its_path_is_unknown(webhooks: Webhooks, name: str) -> None:
+    webhooks.define(name)
+    webhooks.define(f"{name}-b", rate_limit_per_secund=1)
+    assert webhooks.post(name).status_code == 201
+    answer = webhooks.post(f"{name}-b")
+    assert (answer.status_code, answer.json()["error"]) == (503, "not-known-now")
+    assert int(answer.headers["retry-after"]) > 0

@@ -1,0 +1,62 @@
+"""A webhook's application in the test's process, with real Postgres behind it."""
+
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+from fastapi.testclient import TestClient
+
+from workorders.webhook.app import make_app
+from workorders.webhook.authentication import Secret
+from workorders.webhook.creating import Creator
+from workorders.webhook.hooks import Hooks
+from workorders.webhook.secrets import Secrets
+
+SECRET = "kept-from-yaml"
+
+
+class Webhooks:
+    """Trigger files in a folder of the test's own, and a client that sends to them."""
+
+    def __init__(self, folder: Path, urls: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.urls = dict(urls)
+        self.secrets = {"shop": Secret("ada", SECRET)}
+        self._now = 0.0
+        self.creator = Creator(self.urls.__getitem__, Secrets(self.secrets.__getitem__, self.clock), idle=2)
+        self.client = TestClient(make_app(Hooks(folder, self.clock), self.creator), raise_server_exceptions=False)
+
+    def clock(self) -> float:
+        """Let enough time pass between two looks that a changed file is seen at once."""
+        self._now += 60
+        return self._now
+
+    def define(self, name: str, **fields: Any) -> None:
+        """Write a trigger file; it is public unless told otherwise."""
+        content = {"name": name, "type": "webhook", "workflow": "admit", "authentication": "public", **fields}
+        (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+
+    def post(self, path: str, body: bytes = b'{"a":1}', **headers: str) -> httpx.Response:
+        """Send a body; underscores in the names of headers are hyphens."""
+        return self.client.post(
+            f"/{path}", content=body, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        )
+
+    def close(self) -> None:
+        """Close the connections to databases."""
+        self.creator.close()
+
+
+def sign(body: bytes, secret: str = SECRET) -> str:
+    """Return the signature of a body by a program of its own: HMAC with SHA-256, in hexadecimal."""
+    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def now_text() -> str:
+    """Return the Unix time in seconds."""
+    return str(int(time.time()))

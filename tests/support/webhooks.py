@@ -43,9 +43,9 @@ class Webhooks:
 
     def post(self, path: str, body: bytes = b'{"a":1}', **headers: str) -> httpx.Response:
         """Send a body; underscores in the names of headers are hyphens."""
-        return self.client.post(
-            f"/{path}", content=body, headers={name.replace("_", "-"): value for name, value in headers.items()}
-        )
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        answer: httpx.Response = self.client.post(f"/{path}", content=body, headers=sent)
+        return answer
 
     def close(self) -> None:
         """Close the connections to databases."""

@@ -7,7 +7,7 @@ import psycopg
 import typer
 
 import workorders
-from workorders.cli import batches, db, resolve, status, triggers, work_orders
+from workorders.cli import batches, create, db, resolve, status, triggers, work_orders
 from workorders.cli.output import safe
 from workorders.core.exceptions import WorkOrdersError
 
@@ -22,6 +22,7 @@ app.add_typer(db.app, name="db")
 app.add_typer(triggers.app, name="triggers", short_help="Show triggers, check their files, print their schema.")
 app.command("status")(status.status)
 app.add_typer(work_orders.app, name="work-orders")
+app.command("create")(create.create)
 app.add_typer(batches.app, name="batches")
 app.add_typer(resolve.app, name="resolve")
 app.command("decisions")(resolve.decisions)
@@ -46,6 +47,7 @@ def about(
     Is my trigger file right?            workorders triggers check include/triggers
     What was rejected today, and why?    workorders work-orders list --state rejected --since 24h
     Show me one of them:                 workorders work-orders show ID
+    Make one by hand.                    workorders create TRIGGER --body '{"a": 1}' --why "..."
     What did a batch do?                 workorders batches show 17
     How does a stalled partition go on?  workorders resolve resume orders orders --dry-run --why "..."
     Who decided that, and why?           workorders decisions

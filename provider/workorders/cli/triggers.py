@@ -13,10 +13,10 @@ from workorders.cli import times
 from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, note, print_json, print_table
 from workorders.core import history
+from workorders.core.definition_schema import published
 from workorders.core.definitions import TriggerDefinition, load_definition, trigger_files, trigger_types
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.history import RegisteredTrigger
-from workorders.kafka.definition_schema import published
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -80,7 +80,7 @@ def list_(
       workorders triggers
       workorders triggers --folder include/triggers --json
       workorders triggers check include/triggers/orders.yaml
-      workorders triggers schema > kafka-trigger.schema.json
+      workorders triggers schema webhook > webhook-trigger.schema.json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     if context.invoked_subcommand is not None:
         return
@@ -131,15 +131,17 @@ def check(
 
 
 @app.command()
-def schema() -> None:
-    """Print the JSON Schema of a Kafka trigger's file, for editors.
+def schema(
+    type_: Annotated[str, typer.Argument(metavar="TYPE", show_default=False, help="Type of the trigger.")],
+) -> None:
+    """Print the JSON Schema of a type's trigger files, for editors.
 
     \b
     Example: write it beside the triggers, and begin each file with the comment
-      workorders triggers schema > include/triggers/kafka-trigger.schema.json
-      # yaml-language-server: $schema=kafka-trigger.schema.json
+      workorders triggers schema webhook > include/triggers/webhook-trigger.schema.json
+      # yaml-language-server: $schema=webhook-trigger.schema.json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    print(published(), end="")
+    print(published(type_), end="")
 
 
 def read(paths: Sequence[Path]) -> list[File]:

@@ -27,7 +27,7 @@ class Database:
     def __init__(self, url: Callable[[], str], *, idle: int) -> None:
         self._url = url
         self._idle: LifoQueue[Connection] = LifoQueue(idle)
-        self._registered: dict[str, tuple[WebhookTriggerDefinition, Trigger]] = {}
+        self._registered: dict[str, WebhookTriggerDefinition] = {}
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -48,23 +48,23 @@ class Database:
             connection.close()
 
     def trigger(self, connection: Connection, definition: WebhookTriggerDefinition) -> Trigger:
-        """Return the trigger's row, which is written once for each definition, in a transaction of its own.
+        """Return the trigger as the database has it; its definition is written once, in a transaction of its own.
 
         Raises:
             ConfigurationError: the name is taken by a trigger of another type.
         """
-        known, found = self._registered.get(definition.name, (None, None))
-        if found is None or known != definition:
+        if self._registered.get(definition.name) != definition:
             with connection.transaction():
-                found = triggers.register(
+                triggers.register(
                     connection,
                     name=definition.name,
                     type_=definition.type,
                     workflow=definition.workflow,
                     definition=definition.model_dump(mode="json"),
                 )
-            self._registered[definition.name] = (definition, found)
-        return found
+            self._registered[definition.name] = definition
+        # Looked up each time: what the workflow asks for, such as its lanes, may have changed.
+        return triggers.find(connection, definition.name)
 
     def close(self) -> None:
         """Close the connections that nobody uses."""

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
-from workorders.kafka.definition_schema import json_schema
+from workorders.core.definition_schema import json_schema
 
 TRIGGER_FILE = "name: orders\ntype: kafka\nworkflow: ship\ntopics: [orders]\n"
 
@@ -66,6 +66,7 @@ def test_a_wrong_call_ends_with_2_and_says_what_is_right(
         ("work-orders", "list"),
         ("work-orders", "count"),
         ("work-orders", "show"),
+        ("create",),
         ("batches", "list"),
         ("batches", "show"),
         ("db", "upgrade"),
@@ -79,7 +80,7 @@ def test_every_help_has_an_example_on_a_line_of_its_own(workorders: Command, arg
 
 
 def test_the_schema_is_the_published_one(workorders: Command) -> None:
-    assert json.loads(workorders("triggers", "schema").out) == json_schema()
+    assert json.loads(workorders("triggers", "schema", "webhook").out) == json_schema("webhook")
 
 
 def test_a_right_file_and_a_wrong_one_are_checked(workorders: Command, tmp_path: Path) -> None:

@@ -1,0 +1,106 @@
+"""`workorders create`: one work order by hand."""
+
+import getpass
+import sys
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from workorders.cli.connections import Database, connect_to_write
+from workorders.cli.output import AsJson, print_json
+from workorders.cli.triggers import TRIGGERS_VARIABLE, read
+from workorders.core import triggers
+from workorders.core.database import Connection
+from workorders.core.definitions import trigger_files
+from workorders.core.exceptions import UnknownTriggerError
+from workorders.core.triggers import Trigger
+from workorders.manual.creating import Wish
+from workorders.manual.creating import create as create_by_hand
+
+
+def create(
+    trigger: Annotated[str, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the trigger.")],
+    *,
+    why: Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="The reason; it is kept.")],
+    body: Annotated[
+        str | None, typer.Option(metavar="JSON", show_default=False, help="The input: a JSON object.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="Where the input stands; - reads standard input."),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", show_default=False, help="What the event is known by: the same key creates nothing twice."
+        ),
+    ] = None,
+    who: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", show_default=False, help="Who asks; your name on this machine if not given."),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            envvar=TRIGGERS_VARIABLE,
+            metavar="FOLDER",
+            show_default=False,
+            help="Where the trigger files are; looked into for a trigger that the database does not know yet.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Create one work order by hand, with who and why.
+
+    The trigger may be of any type. With a key that was used before, nothing is created, and the work order of that key
+    is named.
+
+    \b
+    Examples:
+      workorders create refunds --body '{"order": 17}' --why "asked for by mail"
+      workorders create refunds --file order.json --key order-17 --why "lost in the shop"
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    if (body is None) == (file is None):
+        raise typer.BadParameter("give the input by --body or by --file, and not by both")
+    given = body.encode("utf-8", "surrogateescape") if body is not None else _content(file)
+    with connect_to_write(database) as connection:
+        found = _trigger(connection, trigger, folder)
+        made = create_by_hand(connection, found, Wish(given, who or getpass.getuser(), why, key))
+    if as_json:
+        print_json({"work_order": made.id, "state": made.state, "created": made.created})
+    elif made.created:
+        print(f"Work order {made.id} of trigger {trigger} was created.")
+    elif made.id is not None:
+        print(f"Work order {made.id} ({made.state}) has this key already; nothing was created.")
+    else:
+        print("The work order of this key was deleted since; nothing was created.")
+
+
+def _content(file: Path | None) -> bytes:
+    source: BinaryIO = sys.stdin.buffer
+    if file is None or str(file) == "-":
+        return source.read()
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:
+    try:
+        return triggers.find(connection, name)
+    except UnknownTriggerError:
+        files = [] if folder is None else read(trigger_files(folder))
+    definition = next((file.definition for file in files if file.definition and file.definition.name == name), None)
+    if definition is None:
+        where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no right file in {folder} has that name"
+        raise UnknownTriggerError(f"No trigger {name} is known here; nothing was created; {where}.")
+    return triggers.register(
+        connection,
+        name=definition.name,
+        type_=definition.type,
+        workflow=definition.workflow,
+        definition=definition.model_dump(mode="json"),
+    )

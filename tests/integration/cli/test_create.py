@@ -1,0 +1,67 @@
+"""Work orders by the command line."""
+
+import io
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from support.command import Command
+from workorders.core.triggers import Trigger
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_work_order_is_created_and_named(workorders: Command, trigger: Trigger) -> None:
+    made = workorders(
+        "create", trigger.name, "--body", '{"order": 17}', "--why", "lost", "--who", "ada", "--json"
+    ).json()
+    assert (made["state"], made["created"]) == ("pending", True)
+    shown = workorders("work-orders", "show", made["work_order"], "--json").json()
+    assert shown["trigger"] == trigger.name
+    listed = workorders("work-orders", "show", made["work_order"]).out
+    for part in ("17", "ada", "lost"):
+        assert part in listed
+
+
+def test_a_key_that_was_used_names_its_work_order(workorders: Command, trigger: Trigger, tmp_path: Path) -> None:
+    (tmp_path / "input.json").write_text("{}", encoding="utf-8")
+    arguments = ("create", trigger.name, "--file", str(tmp_path / "input.json"), "--why", "x", "--key", "k")
+    first, again = workorders(*arguments), workorders(*arguments)
+    assert first.out.endswith(f" of trigger {trigger.name} was created.\n")
+    assert again.out.endswith(" (pending) has this key already; nothing was created.\n")
+    assert first.out.split()[2] == again.out.split()[2]
+
+
+def test_standard_input_is_read(workorders: Command, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b'{"a": 1}')))
+    assert workorders("create", trigger.name, "--file", "-", "--why", "x").code == 0
+
+
+def test_a_trigger_that_only_has_a_file_is_written_down(workorders: Command, tmp_path: Path, name: str) -> None:
+    (tmp_path / "one.yaml").write_text(f"name: {name}\ntype: manual\nworkflow: admit\n", encoding="utf-8")
+    ended = workorders("create", name, "--body", "{}", "--why", "x", "--folder", str(tmp_path))
+    assert (ended.code, ended.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        (("--body", "[]"), 1, "the input must be a JSON object, and the value is an array, not an object"),
+        (("--body", "{}", "--file", "-"), 2, "and not by both"),
+        ((), 2, "and not by both"),
+        (("--file", "nowhere.json"), 2, "cannot be read"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(
+    workorders: Command, trigger: Trigger, *, arguments: tuple[str, ...], code: int, reason: str
+) -> None:
+    ended = workorders("create", trigger.name, "--why", "x", *arguments)
+    assert ended.code == code
+    assert reason in " ".join(ended.err.split())
+
+
+def test_a_trigger_that_nobody_knows_is_one_sentence(workorders: Command, tmp_path: Path) -> None:
+    ended = workorders("create", "nobody", "--body", "{}", "--why", "x", "--folder", str(tmp_path))
+    assert ended.code == 1
+    assert ended.err.startswith("No trigger nobody is known here; nothing was created")

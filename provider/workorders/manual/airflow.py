@@ -8,8 +8,8 @@ from airflow.sdk import DAG, BaseOperator, Param
 
 from workorders.airflow.connections import database_url
 from workorders.core import triggers
+from workorders.core.by_hand import Wish, create
 from workorders.core.database import connect
-from workorders.manual.creating import Wish, create
 from workorders.manual.definition import ManualTriggerDefinition
 
 if TYPE_CHECKING:

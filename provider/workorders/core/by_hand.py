@@ -1,4 +1,4 @@
-"""A work order that a person asks for, with who and why. It may be of any trigger, whatever its type."""
+"""A work order that a person asks for, with who and why, of any trigger."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -7,41 +7,11 @@ import pytest
 from local_stack.stack import LocalStack
 from workorders.core import history
 from workorders.core.database import Connection
-from workorders.core.single import Single
-from workorders.core.triggers import Trigger
 from workorders.manual import airflow as manual_airflow
 from workorders.manual.airflow import CreateByHandOperator
-from workorders.manual.creating import NotAnInputError, Wish, create
 from workorders.manual.definition import ManualTriggerDefinition
 
 pytestmark = pytest.mark.integration
-
-
-def wish(body: bytes = b'{"a":1}', key: str | None = None) -> Wish:
-    return Wish(body, "ada", "a test", key)
-
-
-def test_it_says_who_and_why(connection: Connection, trigger: Trigger) -> None:
-    made = create(connection, trigger, wish(key="k"))
-    request = history.work_order(connection, made.id or UUID(int=0)).request
-    assert request is not None
-    for part in ('"who": "ada"', '"why": "a test"', '"key": "k"'):
-        assert part in request
-
-
-def test_the_same_key_creates_nothing_twice_and_no_key_is_an_event_of_its_own(
-    connection: Connection, trigger: Trigger
-) -> None:
-    first = create(connection, trigger, wish(key="k"))
-    assert create(connection, trigger, wish(key="k")) == Single(first.id, "pending", created=False)
-    assert create(connection, trigger, wish()).id != create(connection, trigger, wish()).id
-
-
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", rb'{"a":"\u0000"}'])
-def test_what_is_no_input_is_refused_and_creates_nothing(connection: Connection, trigger: Trigger, body: bytes) -> None:
-    with pytest.raises(NotAnInputError, match=r"must be a JSON object, and .*; nothing was created\."):
-        create(connection, trigger, wish(body))
-    assert history.count_by_state(connection, trigger=trigger.name) == {}
 
 
 @pytest.fixture

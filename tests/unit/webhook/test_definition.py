@@ -1,0 +1,119 @@
+from typing import Any
+
+import pytest
+
+from workorders.core.definitions import parse_definition
+from workorders.core.exceptions import ConfigurationError
+from workorders.webhook.authentication import ApiKey, Basic, Hmac
+from workorders.webhook.definition import WebhookTriggerDefinition, carries_a_secret
+
+TYPES = {"webhook": WebhookTriggerDefinition}
+
+
+def load(**fields: Any) -> WebhookTriggerDefinition:
+    content = {"name": "shop", "type": "webhook", "workflow": "ship", "authentication": "public", **fields}
+    found = parse_definition({key: value for key, value in content.items() if value is not None}, TYPES, where="a.yaml")
+    assert isinstance(found, WebhookTriggerDefinition)
+    return found
+
+
+def complaint(**fields: Any) -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        load(**fields)
+    return str(refused.value)
+
+
+def test_the_path_is_the_name_unless_given() -> None:
+    assert (load().path, load(path="shop/orders").path) == ("shop", "shop/orders")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"type": "api_key", "connection": "c"}, ApiKey),
+        ({"type": "basic", "connection": "c"}, Basic),
+        ({"type": "hmac", "connection": "c"}, Hmac),
+    ],
+)
+def test_who_may_call_has_three_forms_beside_public(given: dict[str, str], kind: type) -> None:
+    assert isinstance(load(authentication=given).authentication, kind)
+
+
+def test_a_webhook_that_does_not_say_who_may_call_is_refused() -> None:
+    assert complaint(authentication=None) == "a.yaml: authentication: this field is required."
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["open", "", 7, [], {}, {"type": "hunter2"}, {"connection": "hunter2"}, {"type": ["hunter2"]}, "hunter2"],
+)
+def test_what_stands_there_instead_is_refused_and_not_repeated(given: object) -> None:
+    assert complaint(authentication=given) == (
+        "a.yaml: authentication: expected public, or a mapping with the type api_key, basic or hmac."
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"password": "hunter2"}, "authentication.hmac.password: there is no such field"),
+        ({"header": "a b"}, "authentication.hmac.header: expected the name of a header such as X-Signature"),
+        ({"algorithm": "md5"}, "authentication.hmac.algorithm: expected sha256 or sha512, got 'md5'."),
+        ({"encoding": "raw"}, "authentication.hmac.encoding: expected hex or base64, got 'raw'."),
+        ({"tolerance": "1 m"}, "authentication.hmac: expected timestamp_header beside tolerance"),
+        ({"connection": ""}, "authentication.hmac.connection: expected the id of an Airflow connection"),
+    ],
+)
+def test_a_wrong_field_of_a_method_is_named(given: dict[str, str], sentence: str) -> None:
+    said = complaint(authentication={"type": "hmac", "connection": "c", **given})
+    assert sentence in said
+    assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("path", "/shop", "expected small letters, digits, - and _, and / between parts"),
+        ("path", "shop/../orders", "expected small letters"),
+        ("path", "Shop", "expected small letters"),
+        ("path", 7, "expected small letters"),
+        ("headers", "all", "expected a list of header names"),
+        ("headers", [""], "expected a list of header names"),
+        ("headers", ["a\nb"], "expected the name of a header"),
+        ("headers", ["X-Shop", "Authorization"], "the header authorization may carry a secret, and is never kept."),
+        ("headers", ["cookie"], "may carry a secret"),
+        ("headers", ["X-Amz-Security-Token"], "may carry a secret"),
+        ("max_body_bytes", "33 MiB", "at most 33554432 bytes"),
+        ("rate_limit_per_second", 0, "expected a number of requests a second above 0"),
+        ("rate_limit_per_second", True, "expected a number of requests a second above 0"),
+        ("rate_burst", 0, "expected a whole number from 1 to"),
+        ("reply", "before_start", "expected at_once or after_completion, got 'before_start'."),
+        ("reply_timeout", "0 s", "at least 0.1 s"),
+        ("success_code", 302, "expected a whole number from 200 to 299, got 302."),
+        ("failure_code", 200, "expected a whole number from 400 to 599, got 200."),
+    ],
+)
+def test_a_wrong_value_is_answered_with_the_field_and_the_right_form(field: str, value: object, sentence: str) -> None:
+    said = complaint(**{field: value})
+    assert said.startswith(f"a.yaml: {field}")
+    assert sentence in said
+
+
+def test_the_header_that_carries_the_proof_is_never_kept() -> None:
+    method = {"type": "api_key", "connection": "c", "header": "X-Shop"}
+    assert "the header x-shop may carry a secret" in complaint(authentication=method, headers=["x-shop"])
+
+
+@pytest.mark.parametrize("header", ["x-api-key", "apikey", "set-cookie", "x-hub-signature-256", "x-csrf-token"])
+def test_a_name_that_says_secret_is_known(header: str) -> None:
+    assert carries_a_secret(header)
+
+
+@pytest.mark.parametrize("header", ["traceparent", "idempotency-key", "content-type", "x-request-id"])
+def test_other_names_may_be_kept(header: str) -> None:
+    assert load(headers=[header.upper()]).headers == (header,)
+
+
+def test_a_definition_survives_the_way_through_the_database() -> None:
+    before = load(authentication={"type": "hmac", "connection": "c", "timestamp_header": "X-Time", "tolerance": "1 m"})
+    assert WebhookTriggerDefinition.model_validate_json(before.model_dump_json()) == before

@@ -1,4 +1,5 @@
 import pytest
+from airflow.sdk.definitions.timetables.simple import NullTimetable
 from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 
@@ -10,7 +11,8 @@ DEFINITION = ManualTriggerDefinition(name="refunds", workflow="refund", example=
 
 def test_the_form_begins_with_the_example_and_runs_on_request_only() -> None:
     (dag,) = make_dags(DEFINITION)
-    assert (dag.dag_id, dag.schedule, dag.is_paused_upon_creation) == ("refunds_manual", None, False)
+    assert (dag.dag_id, dag.is_paused_upon_creation) == ("refunds_manual", False)
+    assert isinstance(dag.timetable, NullTimetable)
     assert dag.params.dump() == {"body": {"order": 17}, "why": "", "who": None, "key": None}
     DagSerialization.to_dict(dag)
 

@@ -1,0 +1,173 @@
+"""One suite of behaviours for every trigger type: whoever made a work order, its life is the same."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from support.trigger_types import SOURCES, Event, Source
+from workorders.core import claiming, history, outcomes, runs, triggers, workflows
+from workorders.core.claiming import ClaimedRun
+from workorders.core.database import Connection
+from workorders.core.definitions import trigger_types
+from workorders.core.history import Filter, WorkOrderSummary
+from workorders.core.runs import FinalState, RunResult
+
+pytestmark = pytest.mark.integration
+
+FIVE: list[Event] = [{"number": number} for number in range(5)]
+
+
+def work_orders(connection: Connection, source: Source, **wanted: Any) -> list[WorkOrderSummary]:
+    """Return the work orders of a source, oldest first."""
+    listed = history.work_orders(connection, Filter(workflow=source.name, **wanted))
+    connection.rollback()
+    return listed[::-1]
+
+
+def inputs(connection: Connection, source: Source) -> list[Event]:
+    rows = connection.execute(
+        """
+        SELECT dataclips.body FROM workorders.work_orders
+        JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+        JOIN workorders.dataclips ON dataclips.id = work_orders.id
+        WHERE workflows.name = %s ORDER BY work_orders.id
+        """,
+        (source.name,),
+    ).fetchall()
+    connection.rollback()
+    return [row[0] for row in rows]
+
+
+def define_workflow(connection: Connection, source: Source, **fields: Any) -> None:
+    definition = workflows.parse({"name": source.name, "callable": "a.module:function", **fields}, where=source.name)
+    workflows.register(connection, definition)
+    connection.commit()
+
+
+def claim(connection: Connection, source: Source, limit: int = 100) -> tuple[UUID, list[ClaimedRun]]:
+    group_id = uuid4()
+    workflow = workflows.find(connection, source.name)
+    claimed = claiming.claim(connection, workflow, limit=limit, group_id=group_id)
+    runs.start(connection, group_id, [run.run_id for run in claimed])
+    connection.commit()
+    return group_id, claimed
+
+
+def work(connection: Connection, source: Source, state: FinalState = "success", **result: Any) -> list[ClaimedRun]:
+    """Work through all that waits; each run ends so."""
+    group_id, claimed = claim(connection, source)
+    results = [RunResult(run_id=run.run_id, state=state, **result) for run in claimed]
+    runs.finish(connection, group_id, results)
+    connection.commit()
+    return claimed
+
+
+def states(connection: Connection, source: Source) -> list[str]:
+    return [order.state for order in work_orders(connection, source)]
+
+
+def test_every_type_that_is_installed_stands_here() -> None:
+    assert set(SOURCES) == set(trigger_types())
+
+
+def test_each_event_becomes_a_work_order_that_waits_in_the_order_of_its_source(
+    source: Source, connection: Connection
+) -> None:
+    assert source.send(*FIVE) == "taken"
+    assert inputs(connection, source) == FIVE
+    listed = work_orders(connection, source)
+    assert {(order.trigger, order.workflow, order.state) for order in listed} == {(source.name, source.name, "pending")}
+    assert triggers.find(connection, source.name).type == source.type
+    for order in listed:
+        assert history.work_order(connection, order.id).request not in {None, "{}"}
+
+
+def test_an_event_that_comes_again_creates_nothing(source: Source, connection: Connection) -> None:
+    source.send(*FIVE)
+    before = work_orders(connection, source)
+    assert source.send_again() == "taken"
+    assert work_orders(connection, source) == before
+    source.send({"number": 5})
+    assert len(work_orders(connection, source)) == 6
+
+
+def test_an_event_that_comes_again_after_its_work_is_done_creates_nothing(
+    source: Source, connection: Connection
+) -> None:
+    source.send(*FIVE)
+    define_workflow(connection, source)
+    work(connection, source)
+    source.send_again()
+    assert states(connection, source) == ["success"] * 5
+
+
+def test_what_can_be_no_input_is_kept_as_rejected_or_its_source_is_told(source: Source, connection: Connection) -> None:
+    source.send({"number": 0})
+    answer = source.spoil()
+    rejected = work_orders(connection, source, state="rejected")
+    assert (answer, [order.reason for order in rejected]) in [("taken", ["not-an-object"]), ("refused", [])]
+    define_workflow(connection, source)
+    assert len(work(connection, source)) == 1
+
+
+def test_runs_are_claimed_in_the_order_of_the_source(source: Source, connection: Connection) -> None:
+    source.send(*FIVE)
+    define_workflow(connection, source, concurrency=2)
+    group_id, first = claim(connection, source)
+    assert len(first) == 2
+    assert claim(connection, source)[1] == []
+    runs.finish(connection, group_id, [RunResult(run_id=run.run_id, state="success") for run in first])
+    connection.commit()
+    _, second = claim(connection, source)
+    assert [run.work_order_id for run in [*first, *second]] == [order.id for order in work_orders(connection, source)][
+        :4
+    ]
+
+
+def test_a_lane_keeps_the_order_of_the_source(source: Source, connection: Connection) -> None:
+    define_workflow(connection, source, lane="body:/lane")
+    source.send(*({"lane": number % 2, "number": number} for number in range(4)))
+    _, claimed = claim(connection, source)
+    by_lane: dict[int | None, list[UUID]] = {}
+    for run in claimed:
+        by_lane.setdefault(run.lane, []).append(run.work_order_id)
+    ids = [order.id for order in work_orders(connection, source)]
+    assert sorted(by_lane.values()) == sorted([ids[::2], ids[1::2]])
+
+
+def test_a_run_has_the_input_and_the_request_and_its_output_is_kept(source: Source, connection: Connection) -> None:
+    source.send({"number": 7})
+    define_workflow(connection, source)
+    (run,) = work(connection, source, output=b'{"shipped": true}')
+    assert run.body is not None
+    assert b'"number": 7' in run.body
+    assert run.trigger == source.name
+    (outcome,) = outcomes.finished(connection, [run.work_order_id])
+    assert (outcome.state, outcome.output) == ("success", '{"shipped": true}')
+
+
+def test_a_failure_is_tried_again_and_then_shown(source: Source, connection: Connection) -> None:
+    source.send({"number": 7})
+    define_workflow(connection, source, retries={"attempts": 1, "first_delay_seconds": 0})
+    work(connection, source, "failed", error_type="ValueError", error="a test")
+    assert states(connection, source) == ["pending"]
+    (run,) = work(connection, source, "failed", error_type="ValueError", error="a test")
+    (outcome,) = outcomes.finished(connection, [run.work_order_id])
+    assert (outcome.state, outcome.error_type, outcome.error) == ("failed", "ValueError", "a test")
+    assert [found.attempt for found in history.runs(connection, run.work_order_id)] == [1, 2]
+
+
+def test_runs_of_a_worker_that_fell_silent_are_lost(source: Source, connection: Connection) -> None:
+    source.send(*FIVE)
+    define_workflow(connection, source)
+    group_id, claimed = claim(connection, source)
+    assert len(claimed) == 5
+    recovered = runs.recover_lost(connection, workflows.find(connection, source.name), grace_seconds=0)
+    connection.commit()
+    assert recovered.lost == 5
+    assert states(connection, source) == ["lost"] * 5
+    late = [RunResult(run_id=run.run_id, state="success") for run in claimed]
+    assert runs.finish(connection, group_id, late).run_ids == frozenset()
+    connection.commit()
+    assert states(connection, source) == ["lost"] * 5

@@ -1,0 +1,208 @@
+"""Every trigger type as a source of events, each by the way that its events really take."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.going_on import GoingOn
+from support.topics import Topics
+from support.webhooks import Webhooks
+from workorders.core.by_hand import NotAnInputError
+from workorders.cron import airflow as cron_airflow
+from workorders.cron.airflow import CreateScheduledOperator
+from workorders.cron.definition import CronTriggerDefinition
+from workorders.kafka.executor import PartitionIngest
+from workorders.kafka.record import RecordMapping
+from workorders.kafka.settings import client_settings
+from workorders.manual import airflow as manual_airflow
+from workorders.manual.airflow import CreateByHandOperator
+from workorders.manual.definition import ManualTriggerDefinition
+
+Answer = Literal["taken", "must wait", "refused"]
+"""What a source is told: taken; to come again; or that its event can be no input, so that it can be put right."""
+
+Event = Mapping[str, Any]
+
+
+class Source(ABC):
+    """A trigger of some type, and events of its own kind.
+
+    Args:
+        stack: where the work orders go.
+        name: of the trigger and of its workflow.
+        folder: an empty one.
+        patch: what may be set for this test alone.
+        fields: more of the trigger's definition.
+    """
+
+    type: ClassVar[str]
+
+    def __init__(
+        self, stack: LocalStack, name: str, folder: Path, patch: pytest.MonkeyPatch, fields: Mapping[str, Any]
+    ) -> None:
+        self.stack = stack
+        self.name = name
+        self.fields: dict[str, Any] = {"name": name, "workflow": name, **fields}
+        self.sent: list[Event] = []
+        self.begin(folder, patch)
+
+    @abstractmethod
+    def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        """Make what the source needs."""
+
+    @abstractmethod
+    def hand_over(self, first: int, events: list[Event]) -> Answer:
+        """Hand over events; `first` is the number of the first one, which is its source key."""
+
+    @abstractmethod
+    def spoil(self) -> Answer:
+        """Hand over an event that can be no input."""
+
+    def send(self, *events: Event) -> Answer:
+        """Hand over new events."""
+        first = len(self.sent)
+        self.sent += events
+        return self.hand_over(first, list(events))
+
+    def send_again(self) -> Answer:
+        """Hand over everything again, as after an answer that was lost."""
+        return self.hand_over(0, list(self.sent))
+
+
+class KafkaSource(Source):
+    """Messages of a topic, planned and ingested in one process."""
+
+    type = "kafka"
+
+    def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.topics = Topics(self.stack.kafka_settings)
+        self.topics.create(self.name)
+        self.going_on = GoingOn(self.stack, **self.fields)
+        self.batches: list[int] = []
+        self.produced = 0
+
+    def hand_over(self, first: int, events: list[Event]) -> Answer:
+        if first == 0 and self.batches:
+            return self._ingest(*self.batches)
+        return self._produce([json.dumps(event).encode() for event in events])
+
+    def spoil(self) -> Answer:
+        return self._produce([b"[1]"])
+
+    def _produce(self, values: list[bytes]) -> Answer:
+        self.topics.produce(self.name, values)
+        planned = self.going_on.plan()
+        assert planned.batch_id is not None
+        self.batches.append(planned.batch_id)
+        return self._ingest(planned.batch_id)
+
+    def _ingest(self, *batch_ids: int) -> Answer:
+        """Attempt batches; the second attempt at one that is finished is a replay."""
+        errors: list[str | None] = []
+        for batch_id in batch_ids:
+            attempts = self.going_on.prepare(batch_id).attempts
+            ingest = PartitionIngest(
+                self.stack.database_url,
+                client_settings(self.stack.kafka_settings),
+                RecordMapping.of(self.going_on.definition),
+                attempts,
+            )
+            errors += [ingest.ingest_without_spark(attempt).error for attempt in attempts]
+        return "must wait" if any(errors) else "taken"
+
+
+class WebhookSource(Source):
+    """Requests, with an `Idempotency-Key` each."""
+
+    type = "webhook"
+
+    def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.webhooks = Webhooks(folder, {"workorders_db": self.stack.database_url})
+        self.webhooks.define(**self.fields)
+
+    def hand_over(self, first: int, events: list[Event]) -> Answer:
+        answers = [
+            self._post(json.dumps(event).encode(), f"event-{number}")
+            for number, event in enumerate(events, start=first)
+        ]
+        return next((answer for answer in answers if answer != "taken"), "taken")
+
+    def spoil(self) -> Answer:
+        return self._post(b"[1]", "spoilt")
+
+    def _post(self, body: bytes, key: str) -> Answer:
+        answer = self.webhooks.post(self.name, body, Idempotency_Key=key)
+        if answer.is_success:
+            return "taken"
+        if "retry-after" in answer.headers:
+            return "must wait"
+        return "refused"
+
+
+class CronSource(Source):
+    """Intervals of a schedule; what an interval's input is stands in the definition."""
+
+    type = "cron"
+
+    def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(cron_airflow, "database_url", lambda _: self.stack.database_url)
+
+    def hand_over(self, first: int, events: list[Event]) -> Answer:
+        answers = [self._run(number, {"input": event}) for number, event in enumerate(events, start=first)]
+        return next((answer for answer in answers if answer != "taken"), "taken")
+
+    def spoil(self) -> Answer:
+        # No schedule can be defined with an input that is none, and an output that is none is another test's.
+        with pytest.raises(ValueError, match="expected a mapping"):
+            self._run(0, {"input": [1]})
+        return "refused"
+
+    def _run(self, hour: int, fields: dict[str, Any]) -> Answer:
+        definition = CronTriggerDefinition.model_validate({**self.fields, "schedule": "@hourly", **fields})
+        end = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=hour)
+        context: Any = {
+            "data_interval_start": end - timedelta(hours=1),
+            "data_interval_end": end,
+            "dag_run": SimpleNamespace(run_after=end),
+        }
+        return _execute(CreateScheduledOperator(task_id="create_work_order", definition=definition), context)
+
+
+class ManualSource(Source):
+    """Forms that a person fills in, each with a key."""
+
+    type = "manual"
+
+    def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(manual_airflow, "database_url", lambda _: self.stack.database_url)
+
+    def hand_over(self, first: int, events: list[Event]) -> Answer:
+        answers = [self._submit(f"event-{number}", event) for number, event in enumerate(events, start=first)]
+        return next((answer for answer in answers if answer != "taken"), "taken")
+
+    def spoil(self) -> Answer:
+        return self._submit("spoilt", [1])
+
+    def _submit(self, key: str, body: object) -> Answer:
+        definition = ManualTriggerDefinition.model_validate(self.fields)
+        run = SimpleNamespace(dag_id="a", run_id=key, triggering_user_name="ada")
+        context: Any = {"params": {"body": body, "who": None, "why": "a test", "key": key}, "dag_run": run}
+        return _execute(CreateByHandOperator(task_id="create_work_order", definition=definition), context)
+
+
+def _execute(operator: Any, context: Any) -> Answer:
+    try:
+        operator.execute(context)
+    except NotAnInputError:
+        return "refused"
+    return "taken"
+
+
+SOURCES = {source.type: source for source in (CronSource, KafkaSource, ManualSource, WebhookSource)}

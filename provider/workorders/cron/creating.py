@@ -64,18 +64,22 @@ def _item(connection: Connection, definition: CronTriggerDefinition, trigger: Tr
     rejection = judge(body, _LARGEST_INPUT, odd=is_odd(body))
     request = orjson.dumps(
         {
-            "scheduled_for": due.end.astimezone(UTC),
-            "interval_start": due.start and due.start.astimezone(UTC),
+            "scheduled_for": _text(due.end),
+            "interval_start": None if due.start is None else _text(due.start),
             "schedule": definition.schedule,
             "timezone": definition.timezone,
             "input": "last_output" if output is not None else "definition",
-        },
-        option=orjson.OPT_UTC_Z,
+        }
     )
     position = int(due.end.timestamp())
     if rejection is None:
         return Item(due.stream, position, request, body)
     return Item(due.stream, position, request, None, rejection, body)
+
+
+def _text(time: datetime) -> str:
+    # Airflow gives times of a class of its own, which orjson does not take for times.
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _last_output(connection: Connection, trigger: Trigger, due: Due) -> bytes | None:

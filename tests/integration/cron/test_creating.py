@@ -3,6 +3,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
+import pendulum
 import pytest
 
 from local_stack.stack import LocalStack
@@ -109,13 +110,14 @@ def run(stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def execute(**context: Any) -> str | None:
         operator = CreateScheduledOperator(task_id="create_work_order", definition=define(name))
-        return operator.execute({"dag_run": SimpleNamespace(run_after=NINE), **context})  # type: ignore[typeddict-item]
+        return operator.execute({"dag_run": SimpleNamespace(run_after=pendulum.instance(NINE)), **context})  # type: ignore[typeddict-item]
 
     return execute
 
 
 def test_a_cleared_task_finds_its_work_order(run: Any, connection: Connection, name: str) -> None:
-    interval = {"data_interval_start": NINE - HOUR, "data_interval_end": NINE}
+    # The class of times that Airflow gives.
+    interval = {"data_interval_start": pendulum.instance(NINE - HOUR), "data_interval_end": pendulum.instance(NINE)}
     assert run(**interval) == run(**interval)
     assert len(keys(connection, triggers.find(connection, name))) == 1
 

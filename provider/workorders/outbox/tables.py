@@ -130,20 +130,19 @@ outbox_sent = Table(
     *_message_columns(),
 )
 
+# All that there can ever be, made by the migration. Those behind the number of shards in use are idle.
 outbox_shards = Table(
     "outbox_shards",
     metadata,
     Column("shard", SmallInteger, primary_key=True, autoincrement=False),
     Column("epoch", BigInteger, nullable=False, server_default=_ZERO),
+    # Of the number of shards that this one was last settled under; behind the settings' own, its claims may be open.
     Column("generation", Integer, nullable=False, server_default=_ZERO),
     Column("owner", Text),
     Column("leased_until", DateTime(timezone=True)),
     Column("last_batch", BigInteger, nullable=False, server_default=_ZERO),
-    # The last batch whose marker is known to be in Kafka, and where it is.
+    # The last batch whose marker is known to be in Kafka; -1 lets the next relay take what it finds there.
     Column("marked_batch", BigInteger, nullable=False, server_default=_ZERO),
-    Column("marker_offset", BigInteger),
-    # Whether nothing of this shard can be under way: its producer was fenced and its claims were settled.
-    Column("settled", Boolean, nullable=False, server_default=text("true")),
     Column("last_error", Text),
     CheckConstraint("shard BETWEEN 0 AND 15", name="shard"),
 )

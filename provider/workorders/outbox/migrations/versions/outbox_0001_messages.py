@@ -105,11 +105,10 @@ _TABLES = """
         leased_until timestamptz,
         last_batch bigint NOT NULL DEFAULT 0,
         marked_batch bigint NOT NULL DEFAULT 0,
-        marker_offset bigint,
-        settled boolean NOT NULL DEFAULT true,
         last_error text,
         CONSTRAINT outbox_shards_shard_check CHECK (shard BETWEEN 0 AND 15)
     );
+    INSERT INTO workorders.outbox_shards (shard) SELECT generate_series(0, 15);
 
     CREATE TABLE workorders.outbox_claims (
         shard smallint NOT NULL REFERENCES workorders.outbox_shards (shard),

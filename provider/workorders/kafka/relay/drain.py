@@ -1,0 +1,247 @@
+"""Drains the outbox: takes the shards that are free, and sends until nothing waits or the time is over."""
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import uuid4
+
+import psycopg
+
+from workorders.core.database import Connection, connect
+from workorders.core.queries import load_queries
+from workorders.kafka.cluster import Cluster
+from workorders.kafka.connections import Connections
+from workorders.kafka.relay.definition import RelayDefinition
+from workorders.kafka.relay.heartbeat import Heartbeat
+from workorders.kafka.relay.markers import Markers
+from workorders.kafka.relay.sender import Sender, SenderLostError
+from workorders.kafka.relay.shard import ShardRelay, Tools
+from workorders.kafka.relay.topics import KnownTopics
+from workorders.kafka.settings import client_settings
+from workorders.outbox import leases, settings
+from workorders.outbox.exceptions import OutboxFencedError
+from workorders.outbox.leases import Lease
+
+log: Final = logging.getLogger(__name__)
+
+_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+
+SHORTEST_WAIT: Final = 0.02
+LONGEST_WAIT: Final = 0.25
+_TAKE_EVERY_SECONDS: Final = 5.0
+_FORGET_EVERY_SECONDS: Final = 60.0
+_LOSSES_BEFORE_GIVING_UP: Final = 3
+
+
+@dataclass(slots=True)
+class Drained:
+    """What a drain did."""
+
+    messages: int = 0
+    #: One sentence for each message or topic that was held.
+    failures: list[str] = field(default_factory=list)
+
+
+def prepare(connection: Connection, definition: RelayDefinition) -> None:
+    """Write down what the definition says; a changed number of shards takes effect as soon as the old are settled."""
+    with connection.transaction():
+        settings.save(
+            connection,
+            max_message_bytes=definition.max_message_bytes,
+            retention_seconds=int(definition.retention),
+            topics=definition.topic_settings(),
+        )
+    if settings.current(connection).shards != definition.shards:
+        with connection.transaction():
+            settings.change_shards(connection, definition.shards)
+    connection.commit()
+
+
+def drain(
+    connections: Connections,
+    definition: RelayDefinition,
+    *,
+    shards: Sequence[int] | None = None,
+    warm_for: float = 0.0,
+    longest: float = 3600.0,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Drained:
+    """Send what waits.
+
+    Args:
+        connections: where Postgres and Kafka are.
+        definition: how to send.
+        shards: take no others; every one that is free unless given.
+        warm_for: seconds to go on looking after the last message.
+        longest: seconds after which it ends even if there is more.
+        stopped: asked between two batches; it ends when that is true.
+
+    Raises:
+        KafkaUnavailableError: the cluster does not answer, again and again.
+        OutboxContradictionError: marker and database do not fit together.
+        psycopg.Error: the database failed.
+    """
+    with (
+        connect(connections.database_url, application_name="workorders outbox relay") as connection,
+        Heartbeat(connections.database_url) as heartbeat,
+    ):
+        prepare(connection, definition)
+        drained = Drained()
+        relay = _Relay(connection, connections.kafka, definition, heartbeat=heartbeat, drained=drained, shards=shards)
+        with relay.leases_given_back():
+            relay.run(warm_for, time.monotonic() + longest, stopped)
+        return drained
+
+
+class _Relay:
+    """One drain: the shards that it holds, by turns."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        kafka: Mapping[str, Any],
+        definition: RelayDefinition,
+        *,
+        heartbeat: Heartbeat,
+        drained: Drained,
+        shards: Sequence[int] | None,
+    ) -> None:
+        self._connection = connection
+        self._definition = definition
+        self._heartbeat = heartbeat
+        self._drained = drained
+        self._asked = shards
+        self._owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
+        self._kafka = client_settings(kafka)
+        self._topics = KnownTopics(Cluster(self._kafka))
+        self._held: dict[int, ShardRelay] = {}
+        self._losses: dict[int, int] = {}
+        self._tools = self._new_tools()
+        self._forget_at = 0.0
+        if definition.transactional:
+            self._tools.markers.create_topic()
+
+    def run(self, warm_for: float, deadline: float, stopped: Callable[[], bool]) -> None:
+        """Send by turns until nothing has come for a while."""
+        wait, take_at, quiet_since = SHORTEST_WAIT, 0.0, time.monotonic()
+        while not stopped() and time.monotonic() < deadline:
+            if time.monotonic() >= take_at:
+                self._take()
+                take_at = time.monotonic() + _TAKE_EVERY_SECONDS
+            # A sum, and not any(): every shard has its turn.
+            if sum(self._step(held) for held in list(self._held.values())):
+                wait, quiet_since = SHORTEST_WAIT, time.monotonic()
+                continue
+            if time.monotonic() - quiet_since >= warm_for:
+                break
+            time.sleep(wait)
+            wait = min(wait * 1.5, LONGEST_WAIT)
+        for held in list(self._held.values()):
+            held.finish()
+
+    @contextmanager
+    def leases_given_back(self) -> Iterator[None]:
+        """Give the leases back at the end, so that the next relay need not wait until they run out."""
+        try:
+            yield
+        finally:
+            self._heartbeat.keep(())
+            # Where the database is away, the leases run out by themselves.
+            with suppress(psycopg.Error):
+                self._connection.rollback()
+                for held in self._held.values():
+                    leases.release(self._connection, held.lease)
+
+    def _take(self) -> None:
+        """Take the shards that are free, those of an older division first."""
+        current = settings.current(self._connection)
+        self._connection.commit()
+        if current.generation != self._tools.settings.generation:
+            for held in list(self._held.values()):
+                self._drop(held)
+            self._tools = self._new_tools()
+        self._settle_old_division()
+        if leases.unsettled(self._connection):
+            return
+        for shard in range(current.shards) if self._asked is None else self._asked:
+            if shard not in self._held and shard < current.shards:
+                lease = leases.take(self._connection, shard, self._owner)
+                if lease is not None:
+                    self._begin(lease)
+        self._forget_sent()
+
+    def _settle_old_division(self) -> None:
+        for shard in leases.unsettled(self._connection):
+            lease = leases.take(self._connection, shard, self._owner)
+            if lease is None:
+                continue
+            try:
+                ShardRelay(self._connection, lease, self._tools).recover()
+                leases.settle(self._connection, lease)
+            finally:
+                leases.release(self._connection, lease)
+
+    def _begin(self, lease: Lease) -> None:
+        held = ShardRelay(self._connection, lease, self._tools)
+        self._held[lease.shard] = held
+        self._heartbeat.keep(relay.lease for relay in self._held.values())
+        held.recover()
+
+    def _drop(self, held: ShardRelay) -> None:
+        held.finish()
+        leases.release(self._connection, held.lease)
+        del self._held[held.lease.shard]
+        self._heartbeat.keep(relay.lease for relay in self._held.values())
+
+    def _step(self, held: ShardRelay) -> bool:
+        shard, before = held.lease.shard, held.sent
+        try:
+            worked = held.step()
+        except OutboxFencedError as error:
+            log.warning("%s", error)
+            del self._held[shard]
+            return False
+        except SenderLostError as error:
+            self._losses[shard] = self._losses.get(shard, 0) + 1
+            if self._losses[shard] >= _LOSSES_BEFORE_GIVING_UP:
+                raise
+            log.warning("%s", error)
+            leases.renew(self._connection, held.lease)
+            held.recover()
+            return True
+        self._drained.messages += held.sent - before
+        if held.sent > before:
+            self._losses.pop(shard, None)
+        return worked
+
+    def _forget_sent(self) -> None:
+        seconds = self._tools.settings.retention_seconds
+        if seconds and time.monotonic() >= self._forget_at:
+            self._forget_at = time.monotonic() + _FORGET_EVERY_SECONDS
+            with self._connection.transaction():
+                self._connection.execute(_QUERIES["forget_sent"], {"seconds": seconds})
+
+    def _new_tools(self) -> Tools:
+        current = settings.current(self._connection)
+        compacted = self._connection.execute(_QUERIES["compacted_topics"]).fetchall()
+        set_aside = self._connection.execute(_QUERIES["set_aside_topics"]).fetchall()
+        self._connection.commit()
+        return Tools(
+            definition=self._definition,
+            settings=current,
+            markers=Markers(self._kafka, self._definition.markers_topic, current.outbox_id),
+            topics=self._topics,
+            compacted_topics=frozenset(row[0] for row in compacted),
+            set_aside_topics=frozenset(row[0] for row in set_aside),
+            new_sender=lambda transactional_id: Sender(self._definition, self._kafka, transactional_id),
+            report=self._report,
+        )
+
+    def _report(self, sentence: str) -> None:
+        log.error("%s", sentence)
+        self._drained.failures.append(sentence)

@@ -1,0 +1,147 @@
+"""The topic of markers: the last batch of each shard that Kafka has, written in the batch's own transaction."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.cimpl import NewTopic
+
+from workorders.kafka.exceptions import KafkaUnavailableError
+from workorders.kafka.range_reader import GROUP_NEVER_JOINED
+from workorders.outbox.settings import BUCKETS
+
+_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.2
+_FIRST_WINDOW: Final = 200
+"""Offsets before the end that are read first: one marker takes two, with the transaction's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What stands in the topic of markers for a batch."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes
+
+
+class Markers:
+    """The markers of one outbox. Each shard has a partition of its own, lest one wait for another's transaction."""
+
+    def __init__(self, settings: Mapping[str, Any], topic: str, outbox_id: str) -> None:
+        self._settings = dict(settings)
+        self._topic = topic
+        self._outbox_id = outbox_id
+        self._admin = AdminClient({"log_level": 2, **self._settings})
+
+    def marker(self, shard: int, batch: int, epoch: int) -> Marker:
+        """Return the marker of a batch."""
+        value = orjson.dumps({"outbox": self._outbox_id, "shard": shard, "batch": batch, "epoch": epoch})
+        return Marker(self._topic, shard, self._key(shard), value)
+
+    def create_topic(self) -> None:
+        """Make the topic if it is not there.
+
+        Raises:
+            KafkaUnavailableError: the cluster did not answer, or does not let us.
+        """
+        try:
+            if self._topic in self._admin.list_topics(timeout=_SECONDS).topics:
+                return
+            wanted = NewTopic(self._topic, BUCKETS, config={"cleanup.policy": "compact"})
+            self._admin.create_topics([wanted], operation_timeout=_SECONDS)[self._topic].result(_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise KafkaUnavailableError(
+                    f"The topic {self._topic}, in which the outbox notes its batches, could not be looked up or made: "
+                    f"{error.args[0].str()}. Nothing was sent; make it with {BUCKETS} partitions and "
+                    f"cleanup.policy=compact, or let the relay do it."
+                ) from error
+
+    def last(self, shard: int) -> int | None:
+        """Return the number of the last batch of a shard that is in Kafka; None when there is none.
+
+        The shard's older producers must have been fenced: nothing is open then, and this is the last word.
+
+        Raises:
+            KafkaUnavailableError: the cluster did not answer in time.
+        """
+        place = TopicPartition(self._topic, shard)
+        try:
+            low, end = self._ends(place)
+            window = _FIRST_WINDOW
+            while True:
+                start = max(low, end - window)
+                found = self._last_between(place, start, end)
+                if found is not None or start == low:
+                    return found
+                window *= 10
+        except KafkaException as error:
+            raise KafkaUnavailableError(
+                f"The markers of shard {shard} in topic {self._topic} could not be read: {error.args[0].str()}. "
+                f"Nothing was sent."
+            ) from error
+
+    def _key(self, shard: int) -> bytes:
+        return f"{self._outbox_id}/{shard}".encode()
+
+    def _ends(self, place: TopicPartition) -> tuple[int, int]:
+        """Return where the partition begins and ends, once no transaction is open in it."""
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            low = self._offset(place, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)
+            end = self._offset(place, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+            if self._offset(place, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED) >= end:
+                return low, end
+            if time.monotonic() > deadline:
+                raise KafkaUnavailableError(
+                    f"Partition {place.partition} of topic {self._topic} holds an open transaction that does not end; "
+                    f"nothing was sent. Only the relays of one outbox may write to that topic."
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def _offset(self, place: TopicPartition, spec: OffsetSpec, isolation: IsolationLevel) -> int:
+        answers = self._admin.list_offsets({place: spec}, isolation_level=isolation, request_timeout=_SECONDS)
+        offset = int(answers[place].result(_SECONDS).offset)
+        if offset < 0:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return offset
+
+    def _last_between(self, place: TopicPartition, start: int, end: int) -> int | None:
+        if start >= end:
+            return None
+        consumer = Consumer(
+            {
+                "log_level": 2,
+                **self._settings,
+                "group.id": GROUP_NEVER_JOINED,
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,
+            }
+        )
+        key, found = self._key(place.partition), None
+        deadline = time.monotonic() + _SECONDS
+        try:
+            consumer.assign([TopicPartition(place.topic, place.partition, start)])
+            while time.monotonic() < deadline:
+                message = consumer.poll(_POLL_SECONDS)
+                if message is None:
+                    continue
+                error = message.error()
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    return found
+                if error is not None:
+                    raise KafkaException(error)
+                if message.key() == key:
+                    found = int(orjson.loads(message.value() or b"{}")["batch"])
+        finally:
+            consumer.close()
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))

@@ -1,0 +1,167 @@
+"""Sends batches to Kafka, each in a transaction with its marker, or without transactions at least once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from workorders.kafka.exceptions import KafkaUnavailableError
+from workorders.kafka.relay.definition import RelayDefinition
+from workorders.kafka.relay.headers import record_headers
+from workorders.kafka.relay.markers import Marker
+from workorders.kafka.relay.refusals import Refusal, Suspicion, is_of_message, is_of_topic
+from workorders.outbox.batches import OutboxRow
+
+SECONDS: Final = 60.0
+"""Limit of a transaction, and of every wait for Kafka."""
+
+_OVERHEAD_BYTES: Final = 4096
+_ANY_PARTITION: Final = -1
+_NOW: Final = 0
+
+
+class SenderLostError(KafkaUnavailableError):
+    """It is not known what became of the batch: the producer must be replaced and the marker read."""
+
+
+class Sender:
+    """One producer, good until the first error that leaves something unknown."""
+
+    def __init__(self, definition: RelayDefinition, settings: Mapping[str, Any], transactional_id: str | None) -> None:
+        """Start the producer; with a transactional id, fence every older one of the same id.
+
+        Raises:
+            KafkaUnavailableError: the cluster did not answer in time.
+        """
+        self._definition = definition
+        self._failures: dict[str, KafkaError] = {}
+        self._transactional = transactional_id is not None
+        self._producer = Producer(
+            {
+                "log_level": 2,
+                **settings,
+                "enable.idempotence": True,
+                "acks": "all",
+                # Java's default for messages with a key, so that consumers find a key where all others put it.
+                "partitioner": "murmur2_random",
+                "compression.type": definition.compression,
+                "linger.ms": 5,
+                "batch.num.messages": 10_000,
+                "message.max.bytes": self._largest_message(),
+                "queue.buffering.max.messages": 1_000_000,
+                "queue.buffering.max.kbytes": 1_048_576,
+                "message.timeout.ms": int(SECONDS * 1000),
+                # What was delivered need not be said one by one: a commit, or an empty queue, says it for all.
+                "delivery.report.only.error": True,
+                "on_delivery": self._note_failure,
+                **(
+                    {"transactional.id": transactional_id, "transaction.timeout.ms": int(SECONDS * 1000)}
+                    if transactional_id is not None
+                    else {}
+                ),
+            }
+        )
+        if self._transactional:
+            try:
+                self._producer.init_transactions(SECONDS)
+            except KafkaException as error:
+                raise _lost("its producer could not start", error.args[0]) from error
+
+    def _largest_message(self) -> int:
+        limits = [given.max_message_bytes or 0 for given in self._definition.topics.values()]
+        return max([self._definition.max_message_bytes, *limits]) + _OVERHEAD_BYTES
+
+    def send(self, rows: Sequence[OutboxRow], marker: Marker | None) -> Refusal | Suspicion | None:
+        """Send rows, with their marker in the same transaction; return what was refused, or None when all is sent.
+
+        After a refusal nothing of the batch is visible to readers of committed messages.
+
+        Raises:
+            SenderLostError: it is not known what became of the batch; this sender is of no more use.
+        """
+        self._failures.clear()
+        try:
+            return self._send(rows, marker)
+        except KafkaException as error:
+            raise _lost("a batch was not sent to its end", error.args[0]) from error
+
+    def _send(self, rows: Sequence[OutboxRow], marker: Marker | None) -> Refusal | Suspicion | None:
+        if self._transactional:
+            self._producer.begin_transaction()
+        refused = self._produce(rows)
+        if refused is not None:
+            self._give_up()
+            return refused
+        if marker is not None:
+            self._producer.produce(marker.topic, marker.value, marker.key, marker.partition)
+        if self._transactional:
+            return self._commit()
+        return self._flush()
+
+    def _produce(self, rows: Iterable[OutboxRow]) -> Refusal | None:
+        produce, header = self._producer.produce, self._definition.event_id_header
+        adds_event_id = self._definition.adds_event_id
+        for row in rows:
+            _, topic, key, value, headers, partition, timestamp_ms, event_id = row
+            try:
+                if headers is None and partition is None and timestamp_ms is None and not adds_event_id:
+                    produce(topic, value, key)
+                else:
+                    produce(
+                        topic,
+                        value,
+                        key,
+                        _ANY_PARTITION if partition is None else partition,
+                        timestamp=timestamp_ms or _NOW,
+                        headers=record_headers(headers, header if adds_event_id else None, event_id),
+                    )
+            except KafkaException as error:
+                if not is_of_message(error.args[0]):
+                    raise
+                return Refusal(row, error.args[0].str())
+        return None
+
+    def _commit(self) -> Suspicion | None:
+        try:
+            self._producer.commit_transaction(SECONDS)
+        except KafkaException as error:
+            # Only what failed before the commit was asked for is certainly not there.
+            if not error.args[0].txn_requires_abort() or not self._failures:
+                raise
+            self._producer.abort_transaction(SECONDS)
+            return self._suspicion()
+        return None
+
+    def _flush(self) -> Suspicion | None:
+        if self._producer.flush(SECONDS):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return self._suspicion() if self._failures else None
+
+    def _give_up(self) -> None:
+        if self._transactional:
+            self._producer.abort_transaction(SECONDS)
+        else:
+            self._producer.flush(SECONDS)
+
+    def _suspicion(self) -> Suspicion:
+        found = Suspicion()
+        for topic, error in self._failures.items():
+            if is_of_message(error):
+                found.messages[topic] = error.str()
+            elif is_of_topic(error):
+                found.topics[topic] = error.str()
+        if not found.messages and not found.topics:
+            raise KafkaException(next(iter(self._failures.values())))
+        return found
+
+    def _note_failure(self, error: KafkaError | None, message: Message) -> None:
+        if error is None or error.code() in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
+            return
+        self._failures.setdefault(str(message.topic()), error)
+
+
+def _lost(what: str, error: KafkaError) -> SenderLostError:
+    return SenderLostError(
+        f"The relay lost its connection to Kafka; {what}: {error.str()}. What became of it is read "
+        f"from the markers before anything is sent again."
+    )

@@ -1,0 +1,50 @@
+"""Which topics there are: asked of the cluster before anything is sent, for a producer's own question may make one."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.relay.refusals import Refusal
+from workorders.outbox.batches import OutboxRow
+
+_KNOWN_SECONDS: Final = 60.0
+
+
+class KnownTopics:
+    """The topics' numbers of partitions, remembered for a minute."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._partitions: dict[str, int] = {}
+        self._until = 0.0
+
+    def missing(self, topics: Sequence[str]) -> list[str]:
+        """Return which of the topics the cluster does not have.
+
+        Raises:
+            KafkaUnavailableError: the cluster did not answer in time.
+        """
+        if time.monotonic() > self._until:
+            self._partitions.clear()
+            self._until = time.monotonic() + _KNOWN_SECONDS
+        unknown = [topic for topic in topics if topic not in self._partitions]
+        if unknown:
+            found = run(self._cluster.existing_partitions(unknown))
+            self._partitions |= Counter(partition.topic for partition in found)
+        return [topic for topic in unknown if topic not in self._partitions]
+
+    def refusal(self, rows: Sequence[OutboxRow]) -> Refusal | None:
+        """Return the first message for a partition that its topic does not have."""
+        for row in rows:
+            if row.partition is not None and row.partition >= self._partitions[row.topic]:
+                return Refusal(
+                    row, f"topic {row.topic} has {self._partitions[row.topic]} partitions and no number {row.partition}"
+                )
+        return None
+
+
+def sending_topics(rows: Sequence[OutboxRow]) -> list[str]:
+    """Return the topics of rows."""
+    return sorted({row.topic for row in rows})

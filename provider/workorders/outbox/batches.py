@@ -1,0 +1,172 @@
+"""Batches of a shard: claimed under a number before anything is sent, deleted once it is known that they were sent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from workorders.core.database import Connection
+from workorders.core.queries import load_queries
+from workorders.outbox.leases import LEASE_SECONDS, Lease, fenced
+from workorders.outbox.settings import OutboxSettings
+
+_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+
+
+class OutboxRow(NamedTuple):
+    """A message as it waits."""
+
+    id: int
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: list[list[Any]] | None
+    partition: int | None
+    timestamp_ms: int | None
+    event_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows that are sent together."""
+
+    number: int
+    rows: Sequence[OutboxRow]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClaim:
+    """A batch of which it is not known here whether it was sent."""
+
+    number: int
+    #: Whether a marker goes with it.
+    marked: bool
+    messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A batch that is known to be in Kafka."""
+
+    number: int
+    #: Whether its marker is in Kafka, too.
+    marked: bool
+    #: How many rows of a topic were left out because a later one of their key went along.
+    compacted: Mapping[str, int] = field(default_factory=dict)
+    #: A hold that ends with it, for what was held has been sent.
+    ended_hold: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the next batch may hold."""
+
+    messages: int
+    bytes: int
+    marked: bool
+    #: This topic alone, held or not.
+    only: str | None = None
+    #: No message of these.
+    without: Sequence[str] = ()
+    #: The oldest message of this held key alone.
+    hold: int | None = None
+
+
+def is_anything_waiting(connection: Connection, buckets: Sequence[int]) -> bool:
+    """Say whether there is something to send, or to try again. Writes nothing, so that looking often costs little."""
+    with connection.transaction():
+        row = connection.execute(_QUERIES["anything"], {"buckets": list(buckets)}).fetchone()
+    return bool(row and row[0])
+
+
+def advance(
+    connection: Connection, lease: Lease, settings: OutboxSettings, *, sent: Sent | None, wanted: Wanted | None
+) -> Batch | None:
+    """Delete a batch that was sent and claim the next one, in one transaction.
+
+    Returns:
+        The batch; None when nothing waits that is wanted, or the number of shards has changed.
+
+    Raises:
+        OutboxFencedError: the lease is somebody else's by now; nothing was changed.
+    """
+    with connection.transaction():
+        number = _take_number(connection, lease, sent.number if sent and sent.marked else None)
+        if sent is not None:
+            _finish(connection, lease, settings, sent)
+        if wanted is None or not _is_current(connection, settings):
+            return None
+        rows = _claim(connection, lease, settings, number, wanted)
+    return Batch(number, rows) if rows else None
+
+
+def drop_claims(connection: Connection, lease: Lease) -> None:
+    """Give the open batches of a shard back: they are known not to be in Kafka, or may be sent again.
+
+    Raises:
+        OutboxFencedError: the lease is somebody else's by now; nothing was changed.
+    """
+    with connection.transaction():
+        hold_shard(connection, lease)
+        connection.execute(_QUERIES["drop_claims"], {"shard": lease.shard})
+
+
+def hold_shard(connection: Connection, lease: Lease) -> None:
+    """Make the caller's transaction one that the lease covers.
+
+    Raises:
+        OutboxFencedError: the lease is somebody else's by now.
+    """
+    if connection.execute(_QUERIES["hold_shard"], {"shard": lease.shard, "epoch": lease.epoch}).fetchone() is None:
+        raise fenced(lease)
+
+
+def _take_number(connection: Connection, lease: Lease, marked_batch: int | None) -> int:
+    row = connection.execute(
+        _QUERIES["take_number"],
+        {"shard": lease.shard, "epoch": lease.epoch, "seconds": LEASE_SECONDS, "marked_batch": marked_batch},
+    ).fetchone()
+    if row is None:
+        raise fenced(lease)
+    return int(row[0])
+
+
+def _is_current(connection: Connection, settings: OutboxSettings) -> bool:
+    row = connection.execute(_QUERIES["layout_is_current"], {"generation": settings.generation}).fetchone()
+    return bool(row and row[0])
+
+
+def _finish(connection: Connection, lease: Lease, settings: OutboxSettings, sent: Sent) -> None:
+    arguments = {"shard": lease.shard, "batch": sent.number}
+    connection.execute(_QUERIES["finish_and_keep" if settings.retention_seconds else "finish"], arguments)
+    for topic, compacted in sent.compacted.items():
+        connection.execute(_QUERIES["count_compacted"], {"topic": topic, "shard": lease.shard, "compacted": compacted})
+    if sent.ended_hold is not None:
+        hold = {"hold": sent.ended_hold}
+        if connection.execute(_QUERIES["lock_hold"], hold).fetchone() is not None:
+            connection.execute(_QUERIES["rows_come_back"], hold)
+            connection.execute(_QUERIES["end_hold"], hold)
+
+
+def _claim(
+    connection: Connection, lease: Lease, settings: OutboxSettings, number: int, wanted: Wanted
+) -> list[OutboxRow]:
+    arguments = {
+        "shard": lease.shard,
+        "batch": number,
+        "marked": wanted.marked,
+        "buckets": settings.buckets(lease.shard),
+        "messages": wanted.messages,
+        "bytes": wanted.bytes,
+        "only": wanted.only,
+        "without": list(wanted.without),
+        "hold": wanted.hold,
+    }
+    # Rows as plain tuples, and in binary: this is the relay's innermost loop.
+    with connection.cursor(binary=True) as cursor:
+        if wanted.hold is not None:
+            cursor.execute(_QUERIES["claim_head_of_held"], arguments)
+        else:
+            connection.execute(_QUERIES["divert"], arguments)
+            cursor.execute(_QUERIES["claim"], arguments)
+        return [OutboxRow._make(row) for row in cursor.fetchall()]

@@ -1,0 +1,308 @@
+-- name: settings
+SELECT outbox_id::text, max_message_bytes, retention_seconds, generation, shards FROM workorders.outbox_settings
+
+-- name: compacted_topics
+SELECT topic FROM workorders.outbox_topics WHERE compact
+
+-- name: set_aside_topics
+SELECT topic FROM workorders.outbox_topics WHERE on_refused = 'set-aside'
+
+-- name: save_settings
+UPDATE workorders.outbox_settings
+SET max_message_bytes = %(max_message_bytes)s, retention_seconds = %(retention_seconds)s
+WHERE (max_message_bytes, retention_seconds) IS DISTINCT FROM (%(max_message_bytes)s, %(retention_seconds)s)
+
+-- name: save_topic
+INSERT INTO workorders.outbox_topics AS known (topic, compact, on_refused, max_message_bytes)
+VALUES (%(topic)s, %(compact)s, %(on_refused)s, %(max_message_bytes)s)
+ON CONFLICT (topic) DO UPDATE
+SET compact = excluded.compact, on_refused = excluded.on_refused, max_message_bytes = excluded.max_message_bytes
+WHERE (known.compact, known.on_refused, known.max_message_bytes)
+    IS DISTINCT FROM (excluded.compact, excluded.on_refused, excluded.max_message_bytes)
+
+-- name: forget_topics
+DELETE FROM workorders.outbox_topics WHERE topic <> ALL (%(topics)s)
+
+-- name: lock_shards
+-- Waits for claims that are just being made, and lets none be made until the caller's transaction ends.
+SELECT shard FROM workorders.outbox_shards ORDER BY shard FOR UPDATE
+
+-- name: change_shards
+UPDATE workorders.outbox_settings SET shards = %(shards)s, generation = generation + 1 RETURNING generation
+
+-- name: pass_on_unused_shards
+-- A shard that never had a batch has nothing under way.
+UPDATE workorders.outbox_shards SET generation = %(generation)s WHERE last_batch = 0
+
+-- name: lease
+-- Free, or left by an owner who has not renewed it in time; the epoch fences that owner wherever it still is.
+UPDATE workorders.outbox_shards
+SET epoch = epoch + 1, owner = %(owner)s,
+    leased_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE shard = %(shard)s AND (owner IS NULL OR leased_until < clock_timestamp())
+RETURNING shard, epoch, generation, last_batch, marked_batch
+
+-- name: renew
+UPDATE workorders.outbox_shards SET leased_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
+
+-- name: release
+UPDATE workorders.outbox_shards SET owner = NULL, leased_until = NULL WHERE shard = %(shard)s AND epoch = %(epoch)s
+
+-- name: unsettled_shards
+SELECT shard FROM workorders.outbox_shards
+WHERE generation < (SELECT generation FROM workorders.outbox_settings) ORDER BY shard
+
+-- name: settle
+UPDATE workorders.outbox_shards SET generation = (SELECT generation FROM workorders.outbox_settings)
+WHERE shard = %(shard)s AND epoch = %(epoch)s
+
+-- name: take_number
+-- The one gate of every write for a shard: with another epoch, nothing is changed.
+UPDATE workorders.outbox_shards
+SET last_batch = last_batch + 1, marked_batch = coalesce(%(marked_batch)s, marked_batch), leased_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
+RETURNING last_batch
+
+-- name: hold_shard
+-- The same gate where no number is needed.
+SELECT shard FROM workorders.outbox_shards
+WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL FOR UPDATE
+
+-- name: layout_is_current
+-- Whether every shard was settled under the number of shards that is in force.
+SELECT %(generation)s = (SELECT generation FROM workorders.outbox_settings) AND NOT EXISTS (
+    SELECT FROM workorders.outbox_shards WHERE generation <> %(generation)s
+)
+
+-- name: open_claims
+SELECT batch, marked, sum(cardinality(ids))::bigint FROM workorders.outbox_claims
+WHERE shard = %(shard)s GROUP BY batch, marked ORDER BY batch
+
+-- name: accept_marker
+-- After an operator's word: numbers go on behind what Kafka has.
+UPDATE workorders.outbox_shards
+SET last_batch = greatest(last_batch, %(batch)s), marked_batch = %(batch)s
+WHERE shard = %(shard)s AND epoch = %(epoch)s
+
+-- name: marked_batch
+SELECT marked_batch FROM workorders.outbox_shards WHERE shard = %(shard)s
+
+-- name: drop_claims
+DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s
+
+-- name: finish
+WITH claim AS (
+    DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s AND batch = %(batch)s RETURNING topic, bucket, ids
+), deleted AS (
+    DELETE FROM workorders.outbox_messages AS message USING claim
+    WHERE message.topic = claim.topic AND message.bucket = claim.bucket AND message.id = ANY (claim.ids)
+)
+INSERT INTO workorders.outbox_counters AS counter (topic, shard, sent, last_sent_at)
+SELECT topic, %(shard)s, sum(cardinality(ids)), now() FROM claim GROUP BY topic
+ON CONFLICT (topic, shard) DO UPDATE SET sent = counter.sent + excluded.sent, last_sent_at = excluded.last_sent_at
+
+-- name: finish_and_keep
+WITH claim AS (
+    DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s AND batch = %(batch)s RETURNING topic, bucket, ids
+), deleted AS (
+    DELETE FROM workorders.outbox_messages AS message USING claim
+    WHERE message.topic = claim.topic AND message.bucket = claim.bucket AND message.id = ANY (claim.ids)
+    RETURNING message.*
+), kept AS (
+    INSERT INTO workorders.outbox_sent
+        (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+    SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM deleted
+)
+INSERT INTO workorders.outbox_counters AS counter (topic, shard, sent, last_sent_at)
+SELECT topic, %(shard)s, sum(cardinality(ids)), now() FROM claim GROUP BY topic
+ON CONFLICT (topic, shard) DO UPDATE SET sent = counter.sent + excluded.sent, last_sent_at = excluded.last_sent_at
+
+-- name: count_compacted
+UPDATE workorders.outbox_counters
+SET sent = sent - %(compacted)s, compacted = compacted + %(compacted)s
+WHERE topic = %(topic)s AND shard = %(shard)s
+
+-- name: count_failed
+INSERT INTO workorders.outbox_counters AS counter (topic, shard, failed) VALUES (%(topic)s, %(shard)s, %(failed)s)
+ON CONFLICT (topic, shard) DO UPDATE SET failed = counter.failed + excluded.failed
+
+-- name: forget_sent
+DELETE FROM workorders.outbox_sent WHERE sent_at < now() - make_interval(secs => %(seconds)s)
+
+-- name: anything
+-- Something to send, or a hold whose time has come. Steps from one topic and bucket to the next by the index.
+WITH RECURSIVE pair AS (
+    (SELECT topic, bucket FROM workorders.outbox_messages ORDER BY topic, bucket LIMIT 1)
+    UNION ALL
+    SELECT following.topic, following.bucket FROM pair CROSS JOIN LATERAL (
+        SELECT message.topic, message.bucket FROM workorders.outbox_messages AS message
+        WHERE (message.topic, message.bucket) > (pair.topic, pair.bucket)
+        ORDER BY message.topic, message.bucket LIMIT 1
+    ) AS following
+)
+SELECT EXISTS (
+    SELECT FROM pair WHERE bucket = ANY (%(buckets)s) AND NOT EXISTS (
+        SELECT FROM workorders.outbox_holds AS hold WHERE hold.kind = 'topic' AND hold.topic = pair.topic
+    )
+) OR EXISTS (
+    SELECT FROM workorders.outbox_holds AS hold
+    WHERE hold.next_try_at <= clock_timestamp() AND (
+        hold.kind = 'key' AND hold.bucket = ANY (%(buckets)s)
+        OR hold.kind = 'topic' AND EXISTS (SELECT FROM pair WHERE topic = hold.topic AND bucket = ANY (%(buckets)s))
+    )
+)
+
+-- name: divert
+-- Rows of held keys step aside, lest every claim read past them.
+WITH RECURSIVE pair AS (
+    (SELECT topic, bucket FROM workorders.outbox_holds WHERE kind = 'key' AND bucket = ANY (%(buckets)s)
+     ORDER BY topic, bucket LIMIT 1)
+    UNION ALL
+    SELECT following.topic, following.bucket FROM pair CROSS JOIN LATERAL (
+        SELECT hold.topic, hold.bucket FROM workorders.outbox_holds AS hold
+        WHERE hold.kind = 'key' AND hold.bucket = ANY (%(buckets)s)
+            AND (hold.topic, hold.bucket) > (pair.topic, pair.bucket)
+        ORDER BY hold.topic, hold.bucket LIMIT 1
+    ) AS following
+), found AS (
+    SELECT hold.id AS hold_id, message.topic, message.bucket, message.id
+    FROM pair CROSS JOIN LATERAL (
+        SELECT ahead.topic, ahead.bucket, ahead.id, ahead.key FROM workorders.outbox_messages AS ahead
+        WHERE ahead.topic = pair.topic AND ahead.bucket = pair.bucket ORDER BY ahead.id LIMIT %(messages)s
+    ) AS message
+    JOIN workorders.outbox_holds AS hold
+        ON hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket AND hold.key = message.key
+), moved AS (
+    DELETE FROM workorders.outbox_messages AS message USING found
+    WHERE message.topic = found.topic AND message.bucket = found.bucket AND message.id = found.id
+    RETURNING found.hold_id, message.*
+)
+INSERT INTO workorders.outbox_held
+    (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+SELECT hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM moved
+
+-- name: claim
+-- Topics share a batch evenly, and so do the buckets of a topic; within a bucket the oldest go first.
+WITH RECURSIVE pair AS (
+    (SELECT topic, bucket FROM workorders.outbox_messages ORDER BY topic, bucket LIMIT 1)
+    UNION ALL
+    SELECT following.topic, following.bucket FROM pair CROSS JOIN LATERAL (
+        SELECT message.topic, message.bucket FROM workorders.outbox_messages AS message
+        WHERE (message.topic, message.bucket) > (pair.topic, pair.bucket)
+        ORDER BY message.topic, message.bucket LIMIT 1
+    ) AS following
+), wanted AS (
+    SELECT topic, bucket FROM pair
+    WHERE bucket = ANY (%(buckets)s)
+        AND (%(only)s::text IS NULL OR topic = %(only)s)
+        AND topic <> ALL (%(without)s)
+        AND (%(only)s::text IS NOT NULL OR NOT EXISTS (
+            SELECT FROM workorders.outbox_holds AS hold WHERE hold.kind = 'topic' AND hold.topic = pair.topic
+        ))
+), share AS MATERIALIZED (
+    SELECT topic, bucket,
+        greatest(1, %(messages)s / (SELECT count(DISTINCT topic) FROM wanted) / count(*) OVER topics) AS messages,
+        greatest(1, %(bytes)s / (SELECT count(DISTINCT topic) FROM wanted) / count(*) OVER topics) AS bytes
+    FROM wanted WINDOW topics AS (PARTITION BY topic)
+    -- Where more buckets wait than there is room for, each has its turn.
+    ORDER BY random() LIMIT %(messages)s
+), chosen AS MATERIALIZED (
+    SELECT message.* FROM share CROSS JOIN LATERAL (
+        SELECT * FROM (
+            SELECT id, topic, bucket, key, value, headers, partition, timestamp_ms, event_id,
+                sum(coalesce(octet_length(value), 0) + coalesce(octet_length(key), 0))
+                    OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - coalesce(octet_length(value), 0)
+                    - coalesce(octet_length(key), 0) AS bytes_before
+            FROM workorders.outbox_messages AS waiting
+            WHERE waiting.topic = share.topic AND waiting.bucket = share.bucket
+            ORDER BY id LIMIT share.messages
+        ) AS oldest
+        WHERE bytes_before < share.bytes
+    ) AS message
+    WHERE NOT EXISTS (
+        SELECT FROM workorders.outbox_holds AS hold
+        WHERE hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket
+            AND hold.key = message.key
+    )
+), claimed AS (
+    INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids)
+    SELECT %(shard)s, %(batch)s, topic, bucket, %(marked)s, array_agg(id) FROM chosen GROUP BY topic, bucket
+)
+SELECT id, topic, key, value, headers, partition, timestamp_ms, event_id FROM chosen
+
+-- name: claim_head_of_held
+-- The oldest row of a held key tries again, alone.
+WITH head AS (
+    SELECT id FROM workorders.outbox_held WHERE hold_id = %(hold)s ORDER BY id LIMIT 1
+), back AS (
+    DELETE FROM workorders.outbox_held AS held USING head WHERE held.hold_id = %(hold)s AND held.id = head.id
+    RETURNING held.*
+), waiting AS (
+    INSERT INTO workorders.outbox_messages
+        (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+    OVERRIDING SYSTEM VALUE
+    SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM back
+    RETURNING id, topic, bucket, key, value, headers, partition, timestamp_ms, event_id
+), claimed AS (
+    INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids)
+    SELECT %(shard)s, %(batch)s, topic, bucket, %(marked)s, ARRAY[id] FROM waiting
+)
+SELECT id, topic, key, value, headers, partition, timestamp_ms, event_id FROM waiting
+
+-- name: due_holds
+-- A topic is tried by a shard that has messages of it.
+SELECT id, kind, topic, tries FROM workorders.outbox_holds AS hold
+WHERE next_try_at <= clock_timestamp() AND (
+    kind = 'key' AND bucket = ANY (%(buckets)s)
+    OR kind = 'topic' AND EXISTS (
+        SELECT FROM workorders.outbox_messages AS message
+        WHERE message.topic = hold.topic AND message.bucket = ANY (%(buckets)s)
+    )
+)
+ORDER BY next_try_at
+
+-- name: hold_topic
+INSERT INTO workorders.outbox_holds AS hold (kind, topic, reason, next_try_at)
+VALUES ('topic', %(topic)s, %(reason)s, clock_timestamp() + interval '1 minute')
+ON CONFLICT (topic) WHERE kind = 'topic' DO UPDATE
+SET reason = excluded.reason, tries = hold.tries + 1,
+    next_try_at = clock_timestamp() + least(interval '1 minute' * 2 ^ least(hold.tries, 10), interval '1 hour')
+RETURNING id
+
+-- name: hold_key
+INSERT INTO workorders.outbox_holds AS hold (kind, topic, bucket, key, reason, next_try_at)
+SELECT 'key', topic, bucket, key, %(reason)s, clock_timestamp() + interval '1 minute'
+FROM workorders.outbox_messages WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s
+ON CONFLICT (topic, bucket, sha256(key)) WHERE kind = 'key' DO UPDATE
+SET reason = excluded.reason, tries = hold.tries + 1,
+    next_try_at = clock_timestamp() + least(interval '1 minute' * 2 ^ least(hold.tries, 10), interval '1 hour')
+RETURNING id
+
+-- name: hold_message
+INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason)
+SELECT 'message', topic, bucket, key, %(reason)s
+FROM workorders.outbox_messages WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s
+RETURNING id
+
+-- name: step_aside
+WITH gone AS (
+    DELETE FROM workorders.outbox_messages
+    WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s RETURNING *
+)
+INSERT INTO workorders.outbox_held
+    (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+SELECT %(hold)s, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM gone
+
+-- name: lock_hold
+SELECT kind, topic FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE
+
+-- name: rows_come_back
+WITH back AS (DELETE FROM workorders.outbox_held WHERE hold_id = %(hold)s RETURNING *)
+INSERT INTO workorders.outbox_messages
+    (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+OVERRIDING SYSTEM VALUE
+SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM back
+
+-- name: end_hold
+DELETE FROM workorders.outbox_holds WHERE id = %(hold)s

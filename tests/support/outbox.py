@@ -1,0 +1,78 @@
+"""An outbox of one's own: a database beside the others of the stack, and the oracle of what must be in Kafka."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from local_stack.stack import LocalStack
+from support.consumed import consumed
+from workorders import schema
+from workorders.core.database import Connection, connect
+from workorders.kafka.connections import Connections
+from workorders.kafka.relay.definition import RelayDefinition
+from workorders.kafka.relay.drain import Drained, drain
+from workorders.outbox import OutboxMessage, enqueue
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """A database with an outbox that no other test has, and a cluster."""
+
+    database_url: str
+    kafka: Mapping[str, Any]
+    definition: RelayDefinition
+
+    @property
+    def connections(self) -> Connections:
+        """What a relay needs."""
+        return Connections(self.database_url, self.kafka)
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """Open a connection of a program."""
+        with connect(self.database_url, application_name="test writer") as connection:
+            yield connection
+
+    def write(self, *messages: OutboxMessage) -> None:
+        """Commit messages in a transaction of their own."""
+        with self.connect() as connection:
+            enqueue(connection, messages)
+
+    def drain(self, **changes: Any) -> Drained:
+        """Relay what waits."""
+        return drain(self.connections, self.definition.model_copy(update=changes))
+
+    def ask(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        """Run one statement."""
+        with self.connect() as connection:
+            cursor = connection.execute(query.encode(), arguments)
+            return cursor.fetchall() if cursor.description else []
+
+    def waiting(self) -> int:
+        """Return how many messages are in the table."""
+        return int(self.ask("SELECT count(*) FROM workorders.outbox_messages")[0][0])
+
+    def values(self, topic: str) -> list[bytes | None]:
+        """Return the values that a reader of committed messages sees."""
+        return [message.value() for message in consumed(self.kafka, topic)]
+
+
+def new_outbox(stack: LocalStack, **definition: Any) -> Outbox:
+    """Make a database with an outbox."""
+    name = f"outbox_{uuid4().hex[:12]}"
+    stack.postgres.create_database(name)
+    url = stack.postgres.url(name)
+    schema.upgrade(url)
+    fields = {"markers_topic": f"{name}-markers", **definition}
+    return Outbox(url, stack.kafka_settings, RelayDefinition.model_validate(fields))
+
+
+def assert_exactly_once(found: Sequence[bytes | None], expected: Sequence[bytes]) -> None:
+    """Every one of the expected values is there once, and nothing else is; values are named in a failure."""
+    missing, strange = set(expected) - set(found), set(found) - set(expected)
+    assert not missing, f"{len(missing)} are missing, such as {sorted(missing)[:5]}"
+    assert not strange, f"{len(strange)} are strange, such as {list(strange)[:5]}"
+    twice = len(found) - len(set(found))
+    assert not twice, f"{twice} came twice"

@@ -201,23 +201,29 @@ class _Relay:
     def _step(self, held: ShardRelay) -> bool:
         shard, before = held.lease.shard, held.sent
         try:
-            worked = held.step()
+            worked = self._step_or_recover(held)
         except OutboxFencedError as error:
             log.warning("%s", error)
             del self._held[shard]
             return False
+        self._drained.messages += held.sent - before
+        if held.sent > before:
+            self._losses.pop(shard, None)
+        return worked
+
+    def _step_or_recover(self, held: ShardRelay) -> bool:
+        shard = held.lease.shard
+        try:
+            return held.step()
         except SenderLostError as error:
             self._losses[shard] = self._losses.get(shard, 0) + 1
             if self._losses[shard] >= _LOSSES_BEFORE_GIVING_UP:
                 raise
             log.warning("%s", error)
+            # A newer relay's producer may be what ended ours; then its lease is higher, and ours ends here.
             leases.renew(self._connection, held.lease)
             held.recover()
             return True
-        self._drained.messages += held.sent - before
-        if held.sent > before:
-            self._losses.pop(shard, None)
-        return worked
 
     def _forget_sent(self) -> None:
         seconds = self._tools.settings.retention_seconds

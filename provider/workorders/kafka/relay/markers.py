@@ -12,12 +12,21 @@ from confluent_kafka.cimpl import NewTopic
 
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.range_reader import GROUP_NEVER_JOINED
+from workorders.kafka.unavailable import LEADER_MOVES
 from workorders.outbox.settings import BUCKETS
 
 _SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.2
 _FIRST_WINDOW: Final = 200
 """Offsets before the end that are read first: one marker takes two, with the transaction's own."""
+
+
+_PASSING: Final = LEADER_MOVES | {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._TRANSPORT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +80,28 @@ class Markers:
         Raises:
             KafkaUnavailableError: the cluster did not answer in time.
         """
-        place = TopicPartition(self._topic, shard)
-        try:
-            low, end = self._ends(place)
-            window = _FIRST_WINDOW
-            while True:
-                start = max(low, end - window)
-                found = self._last_between(place, start, end)
-                if found is not None or start == low:
-                    return found
-                window *= 10
-        except KafkaException as error:
-            raise KafkaUnavailableError(
-                f"The markers of shard {shard} in topic {self._topic} could not be read: {error.args[0].str()}. "
-                f"Nothing was sent."
-            ) from error
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            try:
+                return self._last(TopicPartition(self._topic, shard))
+            except KafkaException as error:
+                # A topic that was just made, or whose leader moves, answers so for a moment.
+                if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                    raise KafkaUnavailableError(
+                        f"The markers of shard {shard} in topic {self._topic} could not be read: "
+                        f"{error.args[0].str()}. Nothing was sent."
+                    ) from error
+                time.sleep(_POLL_SECONDS)
+
+    def _last(self, place: TopicPartition) -> int | None:
+        low, end = self._ends(place)
+        window = _FIRST_WINDOW
+        while True:
+            start = max(low, end - window)
+            found = self._last_between(place, start, end)
+            if found is not None or start == low:
+                return found
+            window *= 10
 
     def _key(self, shard: int) -> bytes:
         return f"{self._outbox_id}/{shard}".encode()

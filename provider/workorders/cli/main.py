@@ -7,7 +7,7 @@ import psycopg
 import typer
 
 import workorders
-from workorders.cli import batches, create, db, resolve, status, triggers, work_orders
+from workorders.cli import batches, create, db, outbox, resolve, status, triggers, work_orders
 from workorders.cli.output import safe
 from workorders.core.exceptions import WorkOrdersError
 
@@ -26,6 +26,7 @@ app.command("create")(create.create)
 app.add_typer(batches.app, name="batches")
 app.add_typer(resolve.app, name="resolve")
 app.command("decisions")(resolve.decisions)
+app.add_typer(outbox.app, name="outbox")
 
 
 def _version(wanted: bool) -> None:
@@ -51,6 +52,7 @@ def about(
     What did a batch do?                 workorders batches show 17
     How does a stalled partition go on?  workorders resolve resume orders orders --dry-run --why "..."
     Who decided that, and why?           workorders decisions
+    What waits for Kafka, what is held?  workorders outbox status
 
     The database is the one of --database, or of WORKORDERS_DATABASE_URL, or of Airflow's connection workorders_db.
     Kafka is the one of WORKORDERS_KAFKA (a JSON object of librdkafka settings), or of the trigger's Airflow connection.

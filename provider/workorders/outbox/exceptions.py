@@ -13,3 +13,7 @@ class OutboxFencedError(WorkOrdersError):
 
 class OutboxContradictionError(WorkOrdersError):
     """Kafka's markers and the database do not fit together; nothing was sent or deleted, and a person must look."""
+
+
+class OutboxDecisionError(WorkOrdersError):
+    """An operator's decision does not fit; nothing was changed."""

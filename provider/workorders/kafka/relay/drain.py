@@ -1,6 +1,7 @@
 """Drains the outbox: takes the shards that are free, and sends until nothing waits or the time is over."""
 
 import logging
+import math
 import os
 import socket
 import time
@@ -36,6 +37,8 @@ LONGEST_WAIT: Final = 0.25
 _TAKE_EVERY_SECONDS: Final = 5.0
 _FORGET_EVERY_SECONDS: Final = 60.0
 _LOSSES_BEFORE_GIVING_UP: Final = 3
+_SHOWN_AFTER_SECONDS: Final = 10.0
+"""A drain that had to hold something ends so soon, however much there is to send, for its end is what people see."""
 
 
 @dataclass(slots=True)
@@ -123,13 +126,14 @@ class _Relay:
         self._losses: dict[int, int] = {}
         self._tools = self._new_tools()
         self._forget_at = 0.0
+        self._failed_at = math.inf
         if definition.transactional:
             self._tools.markers.create_topic()
 
     def run(self, warm_for: float, deadline: float, stopped: Callable[[], bool]) -> None:
         """Send by turns until nothing has come for a while."""
         wait, take_at, quiet_since = SHORTEST_WAIT, 0.0, time.monotonic()
-        while not stopped() and time.monotonic() < deadline:
+        while not stopped() and time.monotonic() < min(deadline, self._failed_at + _SHOWN_AFTER_SECONDS):
             if time.monotonic() >= take_at:
                 self._take()
                 take_at = time.monotonic() + _TAKE_EVERY_SECONDS
@@ -137,7 +141,7 @@ class _Relay:
             if sum(self._step(held) for held in list(self._held.values())):
                 wait, quiet_since = SHORTEST_WAIT, time.monotonic()
                 continue
-            if time.monotonic() - quiet_since >= warm_for:
+            if self._drained.failures or time.monotonic() - quiet_since >= warm_for:
                 break
             time.sleep(wait)
             wait = min(wait * 1.5, LONGEST_WAIT)
@@ -216,7 +220,8 @@ class _Relay:
         try:
             return held.step()
         except SenderLostError as error:
-            self._losses[shard] = self._losses.get(shard, 0) + 1
+            # A refused message may be what the producer stumbled over, and several tries close in on it.
+            self._losses[shard] = self._losses.get(shard, 0) + (error.suspicion is None)
             if self._losses[shard] >= _LOSSES_BEFORE_GIVING_UP:
                 raise
             log.warning("%s", error)
@@ -250,4 +255,5 @@ class _Relay:
 
     def _report(self, sentence: str) -> None:
         log.error("%s", sentence)
+        self._failed_at = min(self._failed_at, time.monotonic())
         self._drained.failures.append(sentence)

@@ -23,6 +23,11 @@ _NOW: Final = 0
 class SenderLostError(KafkaUnavailableError):
     """It is not known what became of the batch: the producer must be replaced and the marker read."""
 
+    def __init__(self, sentence: str, suspicion: Suspicion | None = None) -> None:
+        super().__init__(sentence)
+        #: What was refused before the producer was lost, for a refusal may be what it stumbled over.
+        self.suspicion = suspicion
+
 
 class Sender:
     """One producer, good until the first error that leaves something unknown."""
@@ -83,7 +88,7 @@ class Sender:
         try:
             return self._send(rows, marker)
         except KafkaException as error:
-            raise _lost("a batch was not sent to its end", error.args[0]) from error
+            raise _lost("a batch was not sent to its end", error.args[0], self._suspicion()) from error
 
     def _send(self, rows: Sequence[OutboxRow], marker: Marker | None) -> Refusal | Suspicion | None:
         if self._transactional:
@@ -126,16 +131,20 @@ class Sender:
             self._producer.commit_transaction(SECONDS)
         except KafkaException as error:
             # Only what failed before the commit was asked for is certainly not there.
-            if not error.args[0].txn_requires_abort() or not self._failures:
+            suspicion = self._suspicion()
+            if not error.args[0].txn_requires_abort() or suspicion is None:
                 raise
             self._producer.abort_transaction(SECONDS)
-            return self._suspicion()
+            return suspicion
         return None
 
     def _flush(self) -> Suspicion | None:
         if self._producer.flush(SECONDS):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        return self._suspicion() if self._failures else None
+        suspicion = self._suspicion()
+        if self._failures and suspicion is None:
+            raise KafkaException(next(iter(self._failures.values())))
+        return suspicion
 
     def _give_up(self) -> None:
         if self._transactional:
@@ -143,16 +152,14 @@ class Sender:
         else:
             self._producer.flush(SECONDS)
 
-    def _suspicion(self) -> Suspicion:
+    def _suspicion(self) -> Suspicion | None:
         found = Suspicion()
         for topic, error in self._failures.items():
             if is_of_message(error):
                 found.messages[topic] = error.str()
             elif is_of_topic(error):
                 found.topics[topic] = error.str()
-        if not found.messages and not found.topics:
-            raise KafkaException(next(iter(self._failures.values())))
-        return found
+        return found if found.messages or found.topics else None
 
     def _note_failure(self, error: KafkaError | None, message: Message) -> None:
         if error is None or error.code() in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
@@ -160,8 +167,9 @@ class Sender:
         self._failures.setdefault(str(message.topic()), error)
 
 
-def _lost(what: str, error: KafkaError) -> SenderLostError:
+def _lost(what: str, error: KafkaError, suspicion: Suspicion | None = None) -> SenderLostError:
     return SenderLostError(
         f"The relay lost its connection to Kafka; {what}: {error.str()}. What became of it is read "
-        f"from the markers before anything is sent again."
+        f"from the markers before anything is sent again.",
+        suspicion,
     )

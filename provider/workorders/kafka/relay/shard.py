@@ -55,6 +55,7 @@ class ShardRelay:
         self._messages = min(_FIRST_BATCH, tools.definition.batch_messages)
         self._sender: Sender | None = None
         self._finished: Sent | None = None
+        self._culprit: Refusal | None = None
 
     @property
     def transactional_id(self) -> str:
@@ -88,6 +89,9 @@ class ShardRelay:
             )
         if not transactional:
             self._sender = self._tools.new_sender(None)
+        if self._culprit is not None:
+            culprit, self._culprit = self._culprit, None
+            self._hold_row(culprit)
 
     def step(self) -> bool:
         """Send one batch, if anything waits; say whether there was one.
@@ -101,7 +105,12 @@ class ShardRelay:
         due = self._next_due()
         only = None if due else self._careful.next_topic()
         batch = self._advance(self._wanted(due, only))
+        if batch is None and due is None and only is None and self._careful.limits:
+            only = next(iter(sorted(self._careful.limits)))
+            batch = self._advance(self._wanted(None, only))
         if batch is None:
+            if only is not None:
+                self._careful.limits.pop(only)
             if due is not None:
                 self._send_nothing(due)
             return due is not None
@@ -159,7 +168,12 @@ class ShardRelay:
             marker = tools.markers.marker(self.lease.shard, batch.number, self.lease.epoch)
         if self._sender is None:  # cannot be: the caller recovers after every loss
             raise SenderLostError("The relay has no producer.")
-        outcome = self._sender.send(rows, marker)
+        try:
+            outcome = self._sender.send(rows, marker)
+        except SenderLostError as error:
+            if error.suspicion is not None:
+                self._culprit = self._be_careful(error.suspicion, batch)
+            raise
         if outcome is None:
             self._note_sent(batch, left_out, due, only)
         elif isinstance(outcome, Refusal):
@@ -184,12 +198,20 @@ class ShardRelay:
         if suspicion.topics:
             self._hold_topics(suspicion.topics)
             return
+        culprit = self._be_careful(suspicion, batch)
+        if culprit is not None:
+            self._hold_row(culprit)
+        else:
+            drop_claims(self._connection, self.lease)
+
+    def _be_careful(self, suspicion: Suspicion, batch: Batch) -> Refusal | None:
+        """Send less of the suspected topics at a time; return the message that failed alone."""
         counts = Counter(row.topic for row in batch.rows)
+        culprit = None
         for topic, reason in suspicion.messages.items():
             if self._careful.failed(topic, counts[topic]):
-                self._hold_row(Refusal(next(row for row in batch.rows if row.topic == topic), reason))
-                return
-        drop_claims(self._connection, self.lease)
+                culprit = Refusal(next(row for row in batch.rows if row.topic == topic), reason)
+        return culprit
 
     def _hold_topics(self, topics: dict[str, str]) -> None:
         for topic, reason in topics.items():

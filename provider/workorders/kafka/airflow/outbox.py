@@ -1,0 +1,160 @@
+"""The DAG that relays the outbox: a sensor waits in the triggerer, tasks drain the shards."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import DAG, BaseOperator, BaseSensorOperator
+from airflow.triggers.base import StartTriggerArgs
+
+from workorders.airflow.connections import database_url
+from workorders.airflow.dags import refused_dag
+from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
+from workorders.core.backoff import LONGEST_SECONDS
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.kafka.airflow.connection import kafka_settings
+from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
+from workorders.kafka.connections import Connections
+from workorders.kafka.relay.definition import RelayDefinition, load_relay
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+DAG_ID = "outbox_relay"
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+_POLL_SECONDS = 0.5
+_IDLE_AFTER = timedelta(hours=1)
+
+
+class HeldMessagesError(WorkOrdersError):
+    """Something was refused and is held; all that could be sent was sent."""
+
+
+def outbox_dags(file: Path) -> dict[str, DAG]:
+    """Return the relay's DAG by its id; where the file has a mistake, one that fails and says so."""
+    try:
+        dag = relay_dag(load_relay(file))
+    except ConfigurationError as error:
+        dag = refused_dag(file, error)
+    return {dag.dag_id: dag}
+
+
+def relay_dag(definition: RelayDefinition) -> DAG:
+    """Return the DAG. Pausing it stops the sending; messages then wait in their table."""
+    with DAG(
+        dag_id=DAG_ID,
+        description="Carries messages from the outbox in Postgres to Kafka",
+        schedule="@continuous",
+        start_date=_START,
+        max_active_runs=1,
+        catchup=False,
+        tags=["outbox", "workorders"],
+        doc_md=_DOC,
+    ) as dag:
+        wait = WaitForOutboxSensor(task_id="wait_for_messages", definition=definition, **_endless())
+        drain = DrainOutboxOperator.partial(task_id="drain", definition=definition, **_endless()).expand(
+            shard=list(range(definition.shards))
+        )
+        wait >> drain
+    return dag
+
+
+class WaitForOutboxSensor(BaseSensorOperator):
+    """Waits until messages are in the outbox, or the time of something held has come.
+
+    Args:
+        definition: how the outbox is relayed.
+        start_from_trigger: whether the triggerer takes the task straight from the scheduler.
+    """
+
+    template_fields: Sequence[str] = ("database_connection",)
+    ui_color = "#e8f1fa"
+    start_trigger_args: ClassVar[StartTriggerArgs] = StartTriggerArgs(  # type: ignore[misc]
+        trigger_cls=f"{OutboxTrigger.__module__}.{OutboxTrigger.__qualname__}", next_method="execute_complete"
+    )
+    start_from_trigger = False
+
+    def __init__(self, *, definition: RelayDefinition, start_from_trigger: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.database_connection = definition.database_connection
+        self.start_from_trigger = start_from_trigger
+        # Replaced and never changed in place: the class's own arguments are shared by all sensors.
+        self.start_trigger_args = replace(self.start_trigger_args, trigger_kwargs=self._arguments())  # type: ignore[misc]
+
+    def execute(self, context: "Context") -> None:
+        """Hand the wait over to the triggerer; runs only when a worker started the task."""
+        self.defer(trigger=OutboxTrigger(**self._arguments()), method_name="execute_complete")
+
+    def execute_complete(self, context: "Context", event: Any = None) -> None:
+        """Return: the trigger ends the task itself, so this runs only in `dag.test()`."""
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "database_connection": self.database_connection,
+            "poll_interval": _POLL_SECONDS,
+            "idle_after": _IDLE_AFTER.total_seconds(),
+        }
+
+
+class DrainOutboxOperator(BaseOperator):
+    """Sends what waits in one shard, and keeps looking for a while after the last message.
+
+    Args:
+        definition: how the outbox is relayed.
+        shard: number of the shard. Task 0 also settles the shards of an older division.
+    """
+
+    ui_color = "#e8f1fa"
+
+    def __init__(self, *, definition: RelayDefinition, shard: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.definition_fields = definition.model_dump()
+        self.shard = shard
+
+    def execute(self, context: "Context") -> dict[str, int]:
+        """Drain the shard.
+
+        Raises:
+            HeldMessagesError: something was refused meanwhile; it is held, and all else was sent.
+            WorkOrdersError: nothing could be sent; the text says why.
+        """
+        # Only a worker needs it, and the processor of DAGs need not wait for a Kafka client.
+        from workorders.kafka.relay.drain import drain  # noqa: PLC0415
+
+        definition = RelayDefinition.model_validate(self.definition_fields)
+        drained = drain(
+            Connections(database_url(definition.database_connection), kafka_settings(definition.kafka_connection)),
+            definition,
+            shards=[self.shard],
+            warm_for=definition.warm_for,
+            longest=definition.longest_task,
+        )
+        self.log.info("Shard %s: %s messages were sent.", self.shard, drained.messages)
+        if drained.failures:
+            raise HeldMessagesError(
+                f"{len(drained.failures)} refusals in shard {self.shard}; {drained.messages} messages were sent, and "
+                f"all others go on. The last one: {drained.failures[-1]}"
+            )
+        return {"messages": drained.messages}
+
+
+def _endless() -> dict[str, Any]:
+    return {
+        "retries": ENDLESS_RETRIES,
+        "retry_policy": EndlessRetries(),
+        "retry_delay": timedelta(seconds=1),
+        "retry_exponential_backoff": 2.0,
+        "max_retry_delay": timedelta(seconds=LONGEST_SECONDS),
+    }
+
+
+_DOC = """
+Carries messages from the outbox in Postgres to their Kafka topics, in commit order a key.
+
+* Pause this DAG to stop the sending. Nothing is lost: messages wait in their table.
+* A red try of `drain` says in the last line of its log what was refused. It is held alone and kept; all others go on.
+* `workorders outbox status` shows what waits, what is held and why; `workorders outbox release` lets it go on.
+"""

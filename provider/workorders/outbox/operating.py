@@ -1,0 +1,144 @@
+"""What people see of the outbox, and what they decide."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.rows import class_row
+
+from workorders.core.database import Connection
+from workorders.core.queries import load_queries
+from workorders.outbox.exceptions import OutboxDecisionError
+
+_QUERIES = load_queries("workorders.outbox", "sql/operating.sql")
+_RELAY = load_queries("workorders.outbox", "sql/relay.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatus:
+    """One topic's counters. `waiting` and `oldest_seconds` are Deimos's count and max_wait."""
+
+    topic: str
+    waiting: int
+    #: Since the oldest one that waits or is held was enqueued; None when there is none.
+    oldest_seconds: float | None
+    held: int
+    sent: int
+    compacted: int
+    failed: int
+    last_sent_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A topic, a key or a message that is not sent now."""
+
+    id: int
+    kind: str
+    topic: str
+    key: bytes | None
+    reason: str
+    tries: int
+    since: datetime
+    next_try_at: datetime | None
+    #: How many messages have stepped aside; those of a topic wait where they are.
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """A shard and its lease."""
+
+    shard: int
+    epoch: int
+    owner: str | None
+    leased_until: datetime | None
+    run_out: bool | None
+    last_batch: int
+    marked_batch: int
+    settled: bool
+    #: Messages of a batch that was claimed and not deleted yet.
+    under_way: int
+
+
+def topics(connection: Connection) -> Sequence[TopicStatus]:
+    """Return the counters of every topic that has ever had a message. Reads every row that waits."""
+    with connection.cursor(row_factory=class_row(TopicStatus)) as cursor:
+        return cursor.execute(_QUERIES["topics"]).fetchall()
+
+
+def holds(connection: Connection) -> Sequence[Hold]:
+    """Return what is held."""
+    with connection.cursor(row_factory=class_row(Hold)) as cursor:
+        return cursor.execute(_QUERIES["holds"]).fetchall()
+
+
+def shards(connection: Connection) -> Sequence[ShardStatus]:
+    """Return the shards."""
+    with connection.cursor(row_factory=class_row(ShardStatus)) as cursor:
+        return cursor.execute(_QUERIES["shards"]).fetchall()
+
+
+def release_hold(connection: Connection, hold: int) -> int:
+    """Let what is held be sent again, in its place in the order, and return how many messages come back.
+
+    Raises:
+        OutboxDecisionError: there is no such hold.
+    """
+    with connection.transaction():
+        _lock_hold(connection, hold)
+        messages = connection.execute(_RELAY["rows_come_back"], {"hold": hold}).rowcount
+        connection.execute(_RELAY["end_hold"], {"hold": hold})
+    return messages
+
+
+def purge_hold(connection: Connection, hold: int) -> int:
+    """Delete the messages of a hold unsent, for good, and return how many they were.
+
+    Raises:
+        OutboxDecisionError: there is no such hold, or it holds a topic, whose messages wait where they are.
+    """
+    with connection.transaction():
+        if _lock_hold(connection, hold) == "topic":
+            raise OutboxDecisionError(
+                f"Hold {hold} is of a whole topic, whose messages wait among the others; nothing was deleted; release "
+                f"it, or delete them from workorders.outbox_messages yourself."
+            )
+        messages = connection.execute(_QUERIES["delete_held"], {"hold": hold}).rowcount
+        connection.execute(_RELAY["end_hold"], {"hold": hold})
+    return messages
+
+
+def release_shard(connection: Connection, shard: int, *, sent: bool) -> int:
+    """Decide what became of a shard's open batch where Kafka's markers cannot tell, and return its messages' number.
+
+    The next relay then takes the marker that it finds for the truth.
+
+    Args:
+        connection: to the database.
+        shard: number of the shard.
+        sent: True deletes the open batch's messages as sent, False sends them.
+
+    Raises:
+        OutboxDecisionError: a relay is at work on the shard.
+    """
+    place = {"shard": shard}
+    with connection.transaction():
+        if connection.execute(_QUERIES["lock_free_shard"], place).fetchone() is None:
+            raise OutboxDecisionError(
+                f"A relay is at work on shard {shard} of the outbox, or there is no such shard; nothing was changed."
+            )
+        row = connection.execute(_QUERIES["count_claimed"], place).fetchone()
+        if sent:
+            connection.execute(_QUERIES["delete_claimed"], place)
+        connection.execute(_QUERIES["drop_claims"], place)
+        connection.execute(_QUERIES["believe_kafka"], place)
+    return int(row[0]) if row else 0
+
+
+def _lock_hold(connection: Connection, hold: int) -> str:
+    # Whoever moves a message aside waits for this lock, and then finds the hold gone.
+    row = connection.execute(_QUERIES["lock_hold"], {"hold": hold}).fetchone()
+    if row is None:
+        raise OutboxDecisionError(f"There is no hold {hold}; nothing was changed; see `workorders outbox status`.")
+    return str(row[0])

@@ -1,0 +1,58 @@
+-- name: topics
+WITH waiting AS (
+    SELECT topic, count(*) AS messages, min(enqueued_at) AS oldest FROM workorders.outbox_messages GROUP BY topic
+), held AS (
+    SELECT topic, count(*) AS messages, min(enqueued_at) AS oldest FROM workorders.outbox_held GROUP BY topic
+), done AS (
+    SELECT topic, sum(sent)::bigint AS sent, sum(compacted)::bigint AS compacted, sum(failed)::bigint AS failed,
+        max(last_sent_at) AS last_sent_at
+    FROM workorders.outbox_counters GROUP BY topic
+)
+SELECT topic, coalesce(waiting.messages, 0) AS waiting,
+    extract(epoch FROM clock_timestamp() - least(waiting.oldest, held.oldest))::double precision AS oldest_seconds,
+    coalesce(held.messages, 0) AS held, coalesce(done.sent, 0) AS sent, coalesce(done.compacted, 0) AS compacted,
+    coalesce(done.failed, 0) AS failed, done.last_sent_at
+FROM waiting FULL JOIN held USING (topic) FULL JOIN done USING (topic)
+ORDER BY topic
+
+-- name: holds
+SELECT hold.id, hold.kind, hold.topic, hold.key, hold.reason, hold.tries, hold.since, hold.next_try_at,
+    count(held.id) AS messages
+FROM workorders.outbox_holds AS hold LEFT JOIN workorders.outbox_held AS held ON held.hold_id = hold.id
+GROUP BY hold.id ORDER BY hold.id
+
+-- name: shards
+-- Those in use, and those of an older division that are not settled yet.
+SELECT shard.shard, shard.epoch, shard.owner, shard.leased_until,
+    shard.leased_until < clock_timestamp() AS run_out, shard.last_batch, shard.marked_batch,
+    shard.generation = settings.generation AS settled,
+    (SELECT coalesce(sum(cardinality(ids)), 0)::bigint FROM workorders.outbox_claims AS claim
+     WHERE claim.shard = shard.shard) AS under_way
+FROM workorders.outbox_shards AS shard CROSS JOIN workorders.outbox_settings AS settings
+WHERE shard.shard < settings.shards OR shard.generation <> settings.generation
+ORDER BY shard.shard
+
+-- name: lock_hold
+SELECT kind FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE
+
+-- name: delete_held
+DELETE FROM workorders.outbox_held WHERE hold_id = %(hold)s
+
+-- name: lock_free_shard
+SELECT shard FROM workorders.outbox_shards
+WHERE shard = %(shard)s AND (owner IS NULL OR leased_until < clock_timestamp()) FOR UPDATE
+
+-- name: believe_kafka
+UPDATE workorders.outbox_shards SET marked_batch = -1, epoch = epoch + 1, owner = NULL, leased_until = NULL
+WHERE shard = %(shard)s
+
+-- name: delete_claimed
+DELETE FROM workorders.outbox_messages AS message USING workorders.outbox_claims AS claim
+WHERE claim.shard = %(shard)s AND message.topic = claim.topic AND message.bucket = claim.bucket
+    AND message.id = ANY (claim.ids)
+
+-- name: count_claimed
+SELECT coalesce(sum(cardinality(ids)), 0)::bigint FROM workorders.outbox_claims WHERE shard = %(shard)s
+
+-- name: drop_claims
+DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s

@@ -1,0 +1,88 @@
+"""`workorders outbox` against real rows."""
+
+import json
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.command import Command
+from support.outbox import Outbox, new_outbox
+from workorders.outbox import OutboxMessage
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def outbox(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Outbox:
+    made = new_outbox(stack)
+    monkeypatch.setenv("WORKORDERS_DATABASE_URL", made.database_url)
+    return made
+
+
+@pytest.fixture
+def workorders(outbox: Outbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capsys)
+
+
+def hold_a_topic(outbox: Outbox, name: str) -> None:
+    outbox.write(OutboxMessage(topic=name, key="k", value="1"), OutboxMessage(topic=name, key="k", value="2"))
+    outbox.ask("INSERT INTO workorders.outbox_holds (kind, topic, reason) VALUES ('topic', %s, 'no topic')", name)
+
+
+def hold_a_key(outbox: Outbox, name: str) -> None:
+    outbox.write(OutboxMessage(topic=name, key="k", value="1"))
+    outbox.ask(
+        """
+        WITH hold AS (
+            INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason)
+            SELECT 'key', topic, bucket, key, 'too large' FROM workorders.outbox_messages RETURNING id
+        ), gone AS (DELETE FROM workorders.outbox_messages RETURNING *)
+        INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value)
+        SELECT hold.id, gone.id, enqueued_at, event_id, bucket, topic, key, value FROM gone, hold
+        """
+    )
+
+
+def test_status_shows_what_waits_and_what_is_held_and_ends_with_1(
+    outbox: Outbox, workorders: Command, name: str
+) -> None:
+    assert workorders("outbox", "status").code == 0
+    hold_a_topic(outbox, name)
+    shown = workorders("outbox", "status")
+    assert shown.code == 1
+    assert "no topic" in shown.out
+    found = json.loads(workorders("outbox", "status", "--json").out)
+    assert (found["topics"][0]["topic"], found["topics"][0]["waiting"]) == (name, 2)
+    assert found["holds"][0]["reason"] == "no topic"
+    assert [shard["shard"] for shard in found["shards"]] == [0]
+
+
+def test_a_released_hold_gives_its_messages_back(outbox: Outbox, workorders: Command, name: str) -> None:
+    hold_a_key(outbox, name)
+    assert "1 messages came back" in workorders("outbox", "release", "1").out
+    assert outbox.waiting() == 1
+    assert "There is no hold 1" in workorders("outbox", "release", "1").err
+
+
+def test_messages_are_deleted_unsent_only_by_a_clear_word(outbox: Outbox, workorders: Command, name: str) -> None:
+    hold_a_key(outbox, name)
+    assert workorders("outbox", "purge", "1").code == 2
+    assert outbox.ask("SELECT count(*) FROM workorders.outbox_held") == [(1,)]
+    assert "1 messages of hold 1 were deleted unsent" in workorders("outbox", "purge", "1", "--yes").out
+    assert outbox.ask("SELECT count(*) FROM workorders.outbox_held") == [(0,)]
+
+
+def test_a_shard_that_stands_still_goes_on_by_a_decision(outbox: Outbox, workorders: Command, name: str) -> None:
+    outbox.write(OutboxMessage(topic=name, key="k", value="1"))
+    outbox.ask(
+        """
+        INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids)
+        SELECT 0, 1, topic, bucket, true, ARRAY[id] FROM workorders.outbox_messages
+        """
+    )
+    assert workorders("outbox", "release", "--shard", "0").code == 2
+    assert (
+        "1 messages of its open batch were deleted as sent"
+        in workorders("outbox", "release", "--shard", "0", "--sent").out
+    )
+    assert outbox.waiting() == 0

@@ -1,0 +1,147 @@
+"""What Kafka does not take is held alone and kept; everything else is sent."""
+
+import os
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.outbox import Outbox, new_outbox
+from support.topics import Topics
+from workorders.kafka.relay.definition import TopicDefinition
+from workorders.outbox import OutboxMessage, operating
+
+pytestmark = pytest.mark.integration
+
+SMALL = {"max.message.bytes": "3000"}
+
+
+@pytest.fixture
+def outbox(stack: LocalStack) -> Outbox:
+    return new_outbox(stack, batch_messages=64)
+
+
+def large() -> bytes:
+    """More than a topic of small messages takes, and no compression helps."""
+    return os.urandom(5000)
+
+
+def holds(outbox: Outbox) -> list[operating.Hold]:
+    with outbox.connect() as connection:
+        return list(operating.holds(connection))
+
+
+def release(outbox: Outbox) -> None:
+    with outbox.connect() as connection:
+        for hold in operating.holds(connection):
+            operating.release_hold(connection, hold.id)
+
+
+def its_time_comes(outbox: Outbox) -> None:
+    outbox.ask("UPDATE workorders.outbox_holds SET next_try_at = now()")
+
+
+def test_a_missing_topic_waits_alone_and_is_sent_once_it_is_there(outbox: Outbox, topics: Topics, name: str) -> None:
+    topics.create(name)
+    missing = f"{name}-later"
+    outbox.write(*(OutboxMessage(topic=topic, key="k", value=str(n)) for n in range(5) for topic in (missing, name)))
+    drained = outbox.drain()
+    assert outbox.values(name) == [b"0", b"1", b"2", b"3", b"4"]
+    assert [sentence.split(":")[0] for sentence in drained.failures] == [f"Topic {missing} takes no messages"]
+    (hold,) = holds(outbox)
+    assert (hold.kind, hold.topic, hold.tries, hold.reason) == (
+        "topic",
+        missing,
+        1,
+        "the cluster has no such topic",
+    )
+    assert not topics.exists(missing)
+    assert outbox.drain().failures == []
+    its_time_comes(outbox)
+    assert len(outbox.drain().failures) == 1
+    (hold,) = holds(outbox)
+    assert hold.tries == 2
+    minutes = outbox.ask("SELECT extract(epoch FROM next_try_at - now()) / 60 FROM workorders.outbox_holds")[0][0]
+    assert 1.5 < minutes <= 2
+    topics.create(missing)
+    its_time_comes(outbox)
+    assert outbox.drain().failures == []
+    assert outbox.values(missing) == [b"0", b"1", b"2", b"3", b"4"]
+    assert holds(outbox) == []
+
+
+def test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_it(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    topics.create(name, config=SMALL)
+    other = topics.create(f"{name}-other")
+    poison = large()
+    messages = [OutboxMessage(topic=name, key=f"k{n % 10}", value=b"%d" % n) for n in range(200)]
+    messages[105] = OutboxMessage(topic=name, key="k5", value=poison)
+    outbox.write(*messages, *(OutboxMessage(topic=other, key="k", value=b"%d" % n) for n in range(200)))
+    drained = outbox.drain()
+    assert len(drained.failures) == 1
+    found = outbox.values(name)
+    assert sorted(found) == sorted(b"%d" % n for n in range(200) if n % 10 != 5 or n < 105)
+    assert outbox.values(other) == [b"%d" % n for n in range(200)]
+    (hold,) = holds(outbox)
+    assert (hold.kind, hold.key) == ("key", b"k5")
+    # Later ones of the key step aside, and so do new ones.
+    outbox.write(OutboxMessage(topic=name, key="k5", value=b"new"), OutboxMessage(topic=name, key="k6", value=b"free"))
+    outbox.drain()
+    assert b"free" in outbox.values(name)
+    assert b"new" not in outbox.values(name)
+    with outbox.connect() as connection:
+        operating.purge_hold(connection, holds(outbox)[0].id) if False else None
+    outbox.ask("DELETE FROM workorders.outbox_held WHERE value = %s", poison)
+    release(outbox)
+    outbox.drain()
+    mine = [value for value in outbox.values(name) if value == b"new" or (value or b"").endswith(b"5")]
+    assert mine == [*(b"%d" % n for n in range(5, 200, 10) if n != 105), b"new"]
+    assert outbox.waiting() == 0
+
+
+def test_a_held_key_tries_its_oldest_message_alone_and_then_goes_on_in_order(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    topics.create(name)
+    outbox.write(
+        OutboxMessage(topic=name, key="k", value="1", partition=1),
+        OutboxMessage(topic=name, key="k", value="2"),
+        OutboxMessage(topic=name, key="other", value="3"),
+    )
+    assert len(outbox.drain().failures) == 1
+    assert outbox.values(name) == [b"3"]
+    its_time_comes(outbox)
+    assert len(outbox.drain().failures) == 1
+    assert holds(outbox)[0].tries == 2
+    topics.grow(name, 2)
+    its_time_comes(outbox)
+    assert outbox.drain().failures == []
+    assert set(outbox.values(name)) == {b"1", b"2", b"3"}
+    assert holds(outbox) == []
+
+
+def test_by_policy_a_refused_message_is_set_aside_and_its_key_goes_on(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    topics.create(name, config=SMALL)
+    poison = large()
+    outbox.write(*(OutboxMessage(topic=name, key="k", value=value) for value in (b"1", poison, b"2")))
+    aside = {name: TopicDefinition(on_refused="set-aside")}
+    assert len(outbox.drain(topics=aside).failures) == 1
+    assert outbox.values(name) == [b"1", b"2"]
+    (hold,) = holds(outbox)
+    assert (hold.kind, hold.messages, hold.next_try_at) == ("message", 1, None)
+    assert outbox.ask("SELECT value FROM workorders.outbox_held") == [(poison,)]
+
+
+def test_only_the_last_message_of_a_key_goes_where_a_topic_is_compacted_before(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    topics.create(name)
+    outbox.write(*(OutboxMessage(topic=name, key=f"k{n % 3}", value=b"%d" % n) for n in range(30)))
+    outbox.drain(topics={name: TopicDefinition(compact=True)})
+    assert sorted(outbox.values(name)) == [b"27", b"28", b"29"]
+    with outbox.connect() as connection:
+        (topic,) = operating.topics(connection)
+    assert (topic.sent, topic.compacted, topic.waiting) == (3, 27, 0)

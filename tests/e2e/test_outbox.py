@@ -1,7 +1,5 @@
 """The outbox through the real Airflow: from a commit in Postgres to a consumer, and a refusal that people see."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from local_stack.stack import LocalStack
@@ -17,10 +15,10 @@ SECONDS = 180.0
 
 
 @pytest.fixture
-def topic(airflow_stack: LocalStack) -> Iterator[str]:
-    """A topic that takes small messages only."""
+def topic(airflow_stack: LocalStack) -> str:
+    """A topic of this test alone."""
     topics = Topics(airflow_stack.kafka_settings)
-    yield topics.create("e2e.outbox", partitions=2)
+    return topics.create("e2e.outbox", partitions=2)
 
 
 def test_committed_messages_arrive_once_and_a_refusal_is_a_task_instance(

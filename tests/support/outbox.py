@@ -1,5 +1,6 @@
 """An outbox of one's own: a database beside the others of the stack, and the oracle of what must be in Kafka."""
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,6 +44,11 @@ class Outbox:
     def drain(self, **changes: Any) -> Drained:
         """Relay what waits."""
         return drain(self.connections, self.definition.model_copy(update=changes))
+
+    def drain_until(self, stopped: threading.Event, **changes: Any) -> Drained:
+        """Relay until told to end."""
+        definition = self.definition.model_copy(update=changes)
+        return drain(self.connections, definition, warm_for=3600, stopped=stopped.is_set)
 
     def ask(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
         """Run one statement."""

@@ -1,0 +1,68 @@
+"""Writers and relays at work while something goes wrong: nothing lost, nothing twice, keys in their order."""
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.outbox import Outbox, new_outbox
+from support.outbox_load import Load
+from support.topics import Topics
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def outbox(stack: LocalStack) -> Outbox:
+    return new_outbox(stack, batch_messages=200)
+
+
+@pytest.fixture
+def load(outbox: Outbox, topics: Topics, name: str) -> Load:
+    return Load(outbox, [topics.create(f"{name}-{number}", partitions=2) for number in range(2)])
+
+
+def leases_run_out(outbox: Outbox) -> None:
+    outbox.ask("UPDATE workorders.outbox_shards SET leased_until = clock_timestamp() - interval '1 second'")
+
+
+def test_two_relays_that_take_shards_from_each_other(outbox: Outbox, load: Load) -> None:
+    """Leases end early, so that both relays work on one shard and fence each other again and again."""
+    with load.running(relays=2):
+        for _ in range(8):
+            load.until_written(60)
+            leases_run_out(outbox)
+    outbox.drain()
+    load.assert_right()
+
+
+def test_the_number_of_shards_changes_under_load(outbox: Outbox, load: Load) -> None:
+    with load.running(relays=2):
+        for shards in (4, 2, 3, 1):
+            load.until_written(150)
+            load.change(shards=shards)
+            load.restart_relays()
+        load.until_written(150)
+    outbox.drain()
+    load.assert_right()
+    assert outbox.ask("SELECT generation FROM workorders.outbox_settings")[0][0] >= 4
+
+
+def test_the_broker_dies_and_comes_back(stack: LocalStack, outbox: Outbox, load: Load) -> None:
+    with load.running(relays=1):
+        load.until_written(150)
+        stack.kafka.kill()
+        load.until_written(150)
+        stack.kafka.start()
+        load.until_written(150)
+    outbox.drain()
+    load.assert_right()
+
+
+def test_postgres_dies_and_comes_back(stack: LocalStack, outbox: Outbox, load: Load) -> None:
+    with load.running(relays=1):
+        load.until_written(150)
+        stack.postgres.kill()
+        stack.postgres.start()
+        load.until_written(150)
+    leases_run_out(outbox)
+    outbox.drain()
+    load.assert_right()

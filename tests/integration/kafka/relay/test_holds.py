@@ -81,7 +81,8 @@ def test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_
     drained = outbox.drain()
     assert len(drained.failures) == 1
     found = outbox.values(name)
-    assert sorted(found) == sorted(b"%d" % n for n in range(200) if n % 10 != 5 or n < 105)
+    assert len(found) == len(set(found))
+    assert set(found) == {b"%d" % n for n in range(200) if n % 10 != 5 or n < 105}
     assert outbox.values(other) == [b"%d" % n for n in range(200)]
     (hold,) = holds(outbox)
     assert (hold.kind, hold.key) == ("key", b"k5")
@@ -141,7 +142,7 @@ def test_only_the_last_message_of_a_key_goes_where_a_topic_is_compacted_before(
     topics.create(name)
     outbox.write(*(OutboxMessage(topic=name, key=f"k{n % 3}", value=b"%d" % n) for n in range(30)))
     outbox.drain(topics={name: TopicDefinition(compact=True)})
-    assert sorted(outbox.values(name)) == [b"27", b"28", b"29"]
+    assert {*outbox.values(name)} == {b"27", b"28", b"29"}
     with outbox.connect() as connection:
         (topic,) = operating.topics(connection)
     assert (topic.sent, topic.compacted, topic.waiting) == (3, 27, 0)

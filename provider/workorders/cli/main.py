@@ -7,7 +7,18 @@ import psycopg
 import typer
 
 import workorders
-from workorders.cli import batches, create, db, outbox, resolve, status, triggers, work_orders
+from workorders.cli import (
+    batches,
+    create,
+    db,
+    outbox,
+    resolve,
+    runs,
+    status,
+    triggers,
+    work_orders,
+    workflows,
+)
 from workorders.cli.output import safe
 from workorders.core.exceptions import WorkOrdersError
 
@@ -24,6 +35,8 @@ app.command("status")(status.status)
 app.add_typer(work_orders.app, name="work-orders")
 app.command("create")(create.create)
 app.add_typer(batches.app, name="batches")
+app.add_typer(workflows.app, name="workflows")
+app.add_typer(runs.app, name="runs")
 app.add_typer(resolve.app, name="resolve")
 app.command("decisions")(resolve.decisions)
 app.add_typer(outbox.app, name="outbox")
@@ -49,6 +62,8 @@ def about(
     What was rejected today, and why?    workorders work-orders list --state rejected --since 24h
     Show me one of them:                 workorders work-orders show ID
     Make one by hand.                    workorders create TRIGGER --body '{"a": 1}' --why "..."
+    Is my workflow file right?           workorders workflows check include/workflows
+    Which runs failed, and why?          workorders runs list --state failed
     What did a batch do?                 workorders batches show 17
     How does a stalled partition go on?  workorders resolve resume orders orders --dry-run --why "..."
     Who decided that, and why?           workorders decisions

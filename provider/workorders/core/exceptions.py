@@ -23,3 +23,7 @@ class DuplicateItemsError(WorkOrdersError):
 
 class UnknownWorkflowError(WorkOrdersError, LookupError):
     """No workflow has that name in the database."""
+
+
+class UnknownRunError(WorkOrdersError, LookupError):
+    """No run has that id in the database."""

@@ -126,7 +126,7 @@ class WorkflowDefinition(_Part):
     timeout_seconds: Annotated[int, whole_number(1, LONGEST_SECONDS), Field(json_schema_extra={"minimum": 1})] = 300
     """Longest time (seconds) of one run; then it is killed."""
     retries: Retries = Field(default_factory=Retries)
-    """What happens after a run that did not succeed."""
+    """Whether and when a run that did not succeed is followed by another attempt."""
     lane: SelectorField | None = None
     """What of an input serialises runs: those with the same value run one after the other, in their source's order,
     and different values side by side. stream, key, body, header:NAME, body:/json/pointer or request:/json/pointer."""

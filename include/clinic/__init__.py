@@ -1,0 +1,1 @@
+"""What the example's workflows do with health events."""

@@ -1,0 +1,125 @@
+"""`workorders runs`: list the attempts at work orders, and look at one."""
+
+from datetime import datetime
+from typing import Annotated, Final
+from uuid import UUID
+
+import typer
+
+from workorders.cli import times
+from workorders.cli.connections import Database, connect
+from workorders.cli.output import AsJson, Column, print_fields, print_json, print_table, safe
+from workorders.core import run_history
+from workorders.core.run_history import RunDetails, RunRow
+from workorders.core.tables import RUN_STATES
+
+app = typer.Typer(no_args_is_help=True, help="List and show runs, the attempts at work orders.")
+
+_COLUMNS: Final = (
+    Column("id"),
+    Column("work order"),
+    Column("workflow"),
+    Column("run", number=True),
+    Column("state"),
+    Column("started"),
+    Column("seconds", number=True),
+    Column("error"),
+)
+_ERROR_CHARACTERS: Final = 80
+
+
+@app.command("list")
+def list_(  # noqa: PLR0917 - the filters of one query, all named where people type them
+    workflow: Annotated[
+        str | None, typer.Option(metavar="NAME", show_default=False, help="Only of this workflow.")
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(RUN_STATES)}."),
+    ] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 20,
+    before: Annotated[
+        UUID | None, typer.Option(metavar="ID", show_default=False, help="Go on behind this run.")
+    ] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """List runs, newest first; a work order that waits for its first run has none yet.
+
+    \b
+    Examples:
+      workorders runs list
+      workorders runs list --workflow register_event --state failed
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    if state is not None and state not in RUN_STATES:
+        raise typer.BadParameter(f"expected one of {', '.join(RUN_STATES)}; got {state!r}.", param_hint="--state")
+    with connect(database) as connection:
+        found = run_history.runs(connection, workflow=workflow, state=state, before=before, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    print_table(_COLUMNS, [_cells(run) for run in found])
+    if len(found) == limit:
+        print(f"\nThe next ones: the same command with --before {found[-1].id}")
+
+
+@app.command()
+def show(
+    id_: Annotated[UUID, typer.Argument(metavar="ID", help="Id of the run.", show_default=False)],
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Show one run with its output, its error and its log.
+
+    \b
+    Example:
+      workorders runs show 019d0c5e-3f2a-7c1b-8a4e-1f6f0c9d2b3a
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect(database) as connection:
+        run = run_history.run(connection, id_)
+    if as_json:
+        print_json(run)
+    else:
+        _print(run)
+
+
+def _cells(run: RunRow) -> tuple[str, ...]:
+    error = f"{run.error_type or ''}: {run.error}" if run.error else run.error_type or ""
+    return (
+        str(run.id),
+        str(run.work_order_id),
+        run.workflow,
+        str(run.attempt),
+        run.state,
+        times.show(run.started_at),
+        _seconds(run.started_at, run.finished_at),
+        error.partition("\n")[0][:_ERROR_CHARACTERS],
+    )
+
+
+def _seconds(started: datetime | None, finished: datetime | None) -> str:
+    return f"{(finished - started).total_seconds():.3f}" if started and finished else ""
+
+
+def _print(run: RunDetails) -> None:
+    print_fields(
+        [
+            ("run", str(run.id)),
+            ("work order", str(run.work_order_id)),
+            ("workflow", run.workflow),
+            ("attempt", f"{run.attempt}, automatic retry {run.retry}" if run.retry else str(run.attempt)),
+            ("state", run.state),
+            ("due", times.show(run.not_before) if run.state == "available" else ""),
+            ("claimed", times.show(run.claimed_at)),
+            ("started", times.show(run.started_at)),
+            ("finished", times.show(run.finished_at)),
+            ("seconds", _seconds(run.started_at, run.finished_at)),
+            ("heartbeat", "" if run.finished_at else times.show(run.heartbeat_at)),
+            ("asked for by", run.requested_by or ""),
+            ("why", run.why or ""),
+            ("error", f"{run.error_type or ''}: {run.error}" if run.error else run.error_type or ""),
+        ]
+    )
+    for title, text in (("output", run.output), ("log, shortened" if run.log_truncated else "log", run.log)):
+        if text:
+            print(f"\n{title}:\n{safe(text)}")

@@ -1,0 +1,177 @@
+"""`workorders workflows`: the files of a folder, what the database knows of them, and bringing them there."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from workorders.cli.connections import Database, connect, connect_to_write
+from workorders.cli.output import AsJson, Column, note, print_json, print_table
+from workorders.core import workflows
+from workorders.core.exceptions import ConfigurationError
+from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.core.workflow_schema import published
+from workorders.core.workflows import MODULES_VARIABLE, Workflow
+
+app = typer.Typer(no_args_is_help=True, help="List, check and register workflows, print their schema.")
+
+_COLUMNS = (
+    Column("workflow"),
+    Column("runs"),
+    Column("concurrency", number=True),
+    Column("lane"),
+    Column("retries", number=True),
+    Column("timeout s", number=True),
+)
+_Path = Annotated[
+    Path, typer.Argument(metavar="FILE|FOLDER", exists=True, help="A workflow file, or a folder of them.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A workflow file or a module of decorated functions, read."""
+
+    name: str
+    definitions: tuple[WorkflowDefinition, ...]
+    error: str | None
+    """The sentences that say what is wrong; a line a field."""
+
+
+@app.command("list")
+def list_(as_json: AsJson = False, database: Database = None) -> None:
+    """Show the workflows that the database knows.
+
+    One without an entry under `runs` is known by a trigger only: its work orders wait until it is registered.
+
+    \b
+    Examples:
+      workorders workflows list
+      workorders workflows list --json
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect(database) as connection:
+        found = workflows.find_all(connection)
+    if as_json:
+        print_json([_json(workflow) for workflow in found])
+    else:
+        print_table(_COLUMNS, [_cells(workflow) for workflow in found])
+
+
+@app.command()
+def check(path: _Path) -> None:
+    """Check workflow files, without a database; end with 1 when one is wrong.
+
+    \b
+    Examples:
+      workorders workflows check include/workflows
+      workorders workflows check include/workflows/register_event.yaml
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    _end_if_wrong(read(_files(path)), says=lambda definition: f"workflow {definition.name} is right.")
+
+
+@app.command()
+def register(path: _Path, database: Database = None) -> None:
+    """Write workflow files into the database, or none of them when one is wrong.
+
+    The DAG of a workflow does this by itself each time it looks for runs; here for work without Airflow, and to see
+    a change at once. Modules of decorated functions that the environment names are registered as well.
+
+    \b
+    Example:
+      workorders workflows register include/workflows
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    modules = [name.strip() for name in os.environ.get(MODULES_VARIABLE, "").split(",") if name.strip()]
+    sources = read(_files(path), modules)
+    if any(source.error for source in sources):
+        _end_if_wrong(sources, says=lambda definition: f"workflow {definition.name} is right, and was not registered.")
+    with connect_to_write(database) as connection:
+        for source in sources:
+            for definition in source.definitions:
+                workflows.register(connection, definition)
+    _end_if_wrong(sources, says=lambda definition: f"workflow {definition.name} is registered.")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a workflow's file, for editors.
+
+    \b
+    Example: write it beside the workflows, and begin each file with the comment
+      workorders workflows schema > include/workflows/workflow.schema.json
+      # yaml-language-server: $schema=workflow.schema.json
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    print(published(), end="")
+
+
+def read(paths: Sequence[Path], modules: Sequence[str] = ()) -> list[Source]:
+    """Read workflow files and modules; a wrong one does not keep the others from being read."""
+    first: dict[str, str] = {}
+    files = [_read(path.name, partial(_load, path), first) for path in paths]
+    return files + [_read(name, partial(workflows.declared_in, name), first) for name in modules]
+
+
+def _load(path: Path) -> list[WorkflowDefinition]:
+    return [workflows.load(path)]
+
+
+def _read(name: str, definitions: Callable[[], list[WorkflowDefinition]], first: dict[str, str]) -> Source:
+    try:
+        found = definitions()
+    except ConfigurationError as error:
+        return Source(name, (), str(error))
+    except OSError as error:
+        return Source(name, (), f"{name}: this file cannot be read: {error.strerror}.")
+    for definition in found:
+        if definition.name in first:
+            sentence = (
+                f"{name}: name: workflow {definition.name} is already defined in {first[definition.name]}; "
+                f"every workflow needs a name of its own."
+            )
+            return Source(name, (), sentence)
+        first[definition.name] = name
+    return Source(name, tuple(found), None)
+
+
+def _files(path: Path) -> list[Path]:
+    files = workflows.workflow_files(path) if path.is_dir() else [path]
+    if not files:
+        raise ConfigurationError(f"The folder {path} has no workflow file; their names end in .yaml or .yml.")
+    return files
+
+
+def _end_if_wrong(sources: Sequence[Source], says: Callable[[WorkflowDefinition], str]) -> None:
+    for source in sources:
+        for definition in source.definitions:
+            print(f"{source.name}: {says(definition)}")
+        if source.error:
+            note(source.error)
+    if any(source.error for source in sources):
+        sys.exit(1)
+
+
+def _cells(workflow: Workflow) -> tuple[str, ...]:
+    definition = workflow.definition
+    if definition is None:
+        return (workflow.name, *[""] * (len(_COLUMNS) - 1))
+    return (
+        workflow.name,
+        definition.callable or f"DAG {definition.dag_id}",
+        str(definition.concurrency or "no limit"),
+        str(definition.lane or ""),
+        str(definition.retries.attempts),
+        str(definition.timeout_seconds),
+    )
+
+
+def _json(workflow: Workflow) -> dict[str, Any]:
+    definition = workflow.definition
+    return {
+        "name": workflow.name,
+        "registered": definition is not None,
+        "definition": definition.model_dump(mode="json") if definition else None,
+    }

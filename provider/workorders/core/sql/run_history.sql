@@ -1,0 +1,22 @@
+-- name: runs
+-- Newest first, by the primary key: a page of a workflow or a state that is rare reads many runs of others.
+SELECT runs.id, runs.work_order_id, workflows.name AS workflow, runs.attempt, runs.state::text AS state,
+    runs.created_at, runs.not_before, runs.claimed_at, runs.started_at, runs.finished_at, runs.error_type, runs.error
+FROM workorders.runs
+JOIN workorders.workflows ON workflows.id = runs.workflow_id
+WHERE (%(workflow_id)s::integer IS NULL OR runs.workflow_id = %(workflow_id)s)
+    AND (%(state)s::workorders.run_state IS NULL OR runs.state = %(state)s)
+    AND (%(before)s::uuid IS NULL OR runs.id < %(before)s)
+ORDER BY runs.id DESC
+LIMIT %(limit)s;
+
+-- name: run
+SELECT runs.id, runs.work_order_id, workflows.name AS workflow, runs.attempt, runs.state::text AS state,
+    runs.created_at, runs.not_before, runs.claimed_at, runs.started_at, runs.finished_at, runs.error_type, runs.error,
+    runs.heartbeat_at, runs.group_id, runs.retry, runs.requested_by, runs.why,
+    jsonb_pretty(run_outputs.output) AS output, run_logs.log, coalesce(run_logs.truncated, false) AS log_truncated
+FROM workorders.runs
+JOIN workorders.workflows ON workflows.id = runs.workflow_id
+LEFT JOIN workorders.run_outputs ON run_outputs.run_id = runs.id
+LEFT JOIN workorders.run_logs ON run_logs.run_id = runs.id
+WHERE runs.id = %(id)s;

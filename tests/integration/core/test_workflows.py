@@ -1,0 +1,60 @@
+import pytest
+
+from support.working import Working
+from workorders.core import triggers, workflows
+from workorders.core.database import Connection
+from workorders.core.exceptions import ConfigurationError, UnknownWorkflowError
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_registered_workflow_is_found_as_it_was_defined(connection: Connection, name: str) -> None:
+    definition = workflows.parse(
+        {"name": name, "callable": "a.b:c", "concurrency": 3, "lane": "request:/key", "retries": {"attempts": 2}},
+        where=name,
+    )
+    workflow = workflows.register(connection, definition)
+    assert workflow == workflows.find(connection, name)
+    assert (workflow.definition, workflow.concurrency) == (definition, 3)
+    assert workflow in workflows.find_all(connection)
+
+
+def test_registering_again_changes_the_definition_but_not_the_row(connection: Connection, name: str) -> None:
+    first = Working.on(connection, name).workflow
+    second = Working.on(connection, name, concurrency=1).workflow
+    assert (second.id, second.concurrency) == (first.id, 1)
+
+
+def test_registering_the_same_again_writes_nothing(connection: Connection, name: str) -> None:
+    def version() -> object:
+        return connection.execute("SELECT xmin::text FROM workorders.workflows WHERE name = %s", (name,)).fetchone()
+
+    Working.on(connection, name)
+    before = version()
+    Working.on(connection, name)
+    assert version() == before
+
+
+def test_a_workflow_that_only_a_trigger_named_has_no_definition_yet(connection: Connection, name: str) -> None:
+    triggers.register(connection, name=name, type_="test", workflow=name, definition={})
+    workflow = workflows.find(connection, name)
+    assert (workflow.definition, workflow.concurrency) == (None, None)
+
+
+def test_an_unknown_workflow_is_said_by_its_name(connection: Connection) -> None:
+    with pytest.raises(UnknownWorkflowError, match="No workflow nonsense is registered"):
+        workflows.find(connection, "nonsense")
+
+
+def test_a_definition_of_another_version_is_refused_with_its_field(connection: Connection, name: str) -> None:
+    Working.on(connection, name)
+    connection.execute(
+        """UPDATE workorders.workflows SET definition = definition || '{"later": 1}' WHERE name = %s""", (name,)
+    )
+    with pytest.raises(ConfigurationError, match=f"Workflow {name} in the database: later: there is no such field"):
+        workflows.find(connection, name)
+
+
+def test_a_trigger_knows_the_lane_of_its_workflow(connection: Connection, name: str) -> None:
+    at = Working.on(connection, name, lane="header:Tenant")
+    assert triggers.find(connection, at.trigger.name).lane == "header:Tenant"

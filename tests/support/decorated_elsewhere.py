@@ -1,0 +1,10 @@
+"""A decorated function that another module imports."""
+
+from typing import Any
+
+from workorders.core.workflows import workflow
+
+
+@workflow()
+def borrowed(_event: dict[str, Any], _context: object) -> None:
+    return None

@@ -1,0 +1,51 @@
+"""The example's workflow, on the very events that the demo sends."""
+
+import json
+from itertools import islice
+
+import pytest
+
+from clinic.events import UnknownResourceError, register
+from clinic.vital_signs import RANGES, UnknownVitalSignError, assess
+from demo.health_events import health_events
+
+
+def test_every_event_of_the_demo_that_is_no_flaw_gets_an_entry_of_its_patient() -> None:
+    events = [event for event in islice(health_events(7), 2000) if event.flaw is None and event.value]
+    entries = [register(json.loads(event.value or b"")) for event in events]
+    assert [entry["patient"] for entry in entries] == [event.key.decode() for event in events]
+    assert {entry["kind"] for entry in entries} == {"Observation", "Encounter", "Patient", "MedicationRequest"}
+    assert {entry.get("judged") for entry in entries} >= {"usual", "low", "high", "alarming"}
+    assert all(entry["when"] for entry in entries)
+
+
+def test_an_alarming_value_stands_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    register(observation(200.0))
+    assert "Heart rate of patient-1 is alarming: 200.0 beats/minute" in caplog.text
+
+
+def test_an_unknown_resource_and_an_unknown_vital_sign_fail_with_their_names() -> None:
+    with pytest.raises(UnknownResourceError, match="'Invoice'"):
+        register({"resourceType": "Invoice", "id": "1"})
+    with pytest.raises(UnknownVitalSignError, match="'0-0'"):
+        assess(observation(1.0, code="0-0"))
+
+
+@pytest.mark.parametrize(
+    ("value", "judged"), [(39.9, "alarming"), (45, "low"), (72, "usual"), (100.5, "high"), (130.5, "alarming")]
+)
+def test_a_value_is_judged_by_its_range(value: float, judged: str) -> None:
+    assert RANGES["8867-4"].judge(value) == judged
+    assert assess(observation(value))["judged"] == judged
+
+
+def observation(value: float, code: str = "8867-4") -> dict[str, object]:
+    return {
+        "resourceType": "Observation",
+        "id": "observation-1",
+        "status": "final",
+        "code": {"coding": [{"code": code, "display": "Heart rate"}]},
+        "subject": {"reference": "Patient/patient-1"},
+        "effectiveDateTime": "2026-03-01T00:00:00+00:00",
+        "valueQuantity": {"value": value, "unit": "beats/minute"},
+    }

@@ -11,7 +11,9 @@ import yaml
 
 from local_stack.stack import CHECKOUT
 from workorders.cli.main import app
+from workorders.core import workflows
 from workorders.core.definitions import load_definition
+from workorders.core.workflow_definition import WorkflowDefinition
 
 DOCUMENTS = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 COMMANDS = typer.main.get_command(app)
@@ -56,6 +58,20 @@ def test_every_trigger_file_in_a_document_is_right(document: Path, tmp_path: Pat
             file = tmp_path / f"{number}.yaml"
             file.write_text(block, encoding="utf-8")
             assert load_definition(file).name == content["name"]
+
+
+@documents
+def test_every_workflow_file_in_a_document_is_right(document: Path) -> None:
+    for block in blocks(document, "yaml"):
+        content = yaml.safe_load(block)
+        if isinstance(content, dict) and "callable" in content:
+            assert workflows.parse(content, where=document.name).name == content["name"]
+
+
+def test_every_field_of_a_workflow_is_described() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (CHECKOUT / "docs" / "workflows.md").read_text(encoding="utf-8"), re.MULTILINE)
+    described = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert set(WorkflowDefinition.model_fields) - described == set()
 
 
 def test_the_readme_shows_a_trigger_of_five_lines() -> None:

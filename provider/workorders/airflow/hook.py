@@ -8,7 +8,7 @@ from airflow.sdk import BaseHook
 from workorders import schema
 from workorders.airflow.connections import database_url
 from workorders.core.database import Connection, connect
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import WorkOrdersError, one_line
 
 
 class WorkOrdersHook(BaseHook):
@@ -36,5 +36,5 @@ class WorkOrdersHook(BaseHook):
         try:
             schema.require_newest(database_url(self.workorders_conn_id))
         except (psycopg.Error, WorkOrdersError) as error:
-            return False, " ".join(str(error).split())
+            return False, one_line(error)
         return True, f"The database answers; its tables are at version {schema.newest()}."

@@ -9,6 +9,7 @@ from workorders.cli import times
 from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, count, print_fields, print_json, print_table, safe
 from workorders.core import triggers
+from workorders.core.exceptions import one_line
 from workorders.kafka import batches as store
 from workorders.kafka import ledger
 from workorders.kafka.batches import Batch, BatchRange, BatchSummary
@@ -165,7 +166,7 @@ def _print(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> None:
 
 
 def _stall(row: PartitionStatus) -> str:
-    reason = " ".join((row.last_error or "no reason given").split())
+    reason = one_line(row.last_error or "no reason given")
     since, next_try = times.show(row.status_since), times.show(row.next_attempt_at)
     place = f"{row.topic} {row.partition}"
     return f"{place} is stalled since {since}, attempt {row.attempts}, next try {next_try}: {reason}"

@@ -20,7 +20,7 @@ from workorders.cli import (
     workflows,
 )
 from workorders.cli.output import safe
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import WorkOrdersError, one_line
 
 # Plain help, without boxes: it can be searched, and keeps the examples' lines.
 app = typer.Typer(
@@ -92,7 +92,7 @@ def main() -> None:
 
 def _sentence(error: psycopg.Error) -> str | None:
     """Return what to say of a database error; None for one that only a mistake in this package can cause."""
-    reason = " ".join(str(error).split())
+    reason = one_line(error)
     missing = psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn | psycopg.errors.InvalidSchemaName
     if isinstance(error, missing):
         return (

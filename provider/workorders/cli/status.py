@@ -8,6 +8,7 @@ import typer
 from workorders.cli import times
 from workorders.cli.connections import Database, connect, kafka_settings
 from workorders.cli.output import AsJson, Column, count, note, print_json, print_table, safe
+from workorders.core.exceptions import one_line
 from workorders.kafka.status import PartitionRow, TriggerStatus, collect
 
 _COLUMNS = (
@@ -85,11 +86,7 @@ def _print(trigger: TriggerStatus) -> None:
         print("No partition was planned yet.")
     for row in trigger.partitions:
         if row.status == "stalled":
-            print(
-                safe(
-                    f"{row.topic} {row.partition} is stalled: {' '.join((row.last_error or 'no reason given').split())}"
-                )
-            )
+            print(safe(f"{row.topic} {row.partition} is stalled: {one_line(row.last_error or 'no reason given')}"))
     for sentence in trigger.group_notes:
         print(safe(sentence))
     if trigger.problem:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.rule_definitions import Idempotency, Sequence
 
 TRIGGER_TYPES_GROUP = "workorders.trigger_types"
@@ -97,7 +97,7 @@ def read_mapping(path: Path, *, form: str) -> Mapping[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path.name}: this is not YAML: {' '.join(str(error).split())}") from error
+        raise ConfigurationError(f"{path.name}: this is not YAML: {one_line(error)}") from error
     if not isinstance(content, dict):
         raise ConfigurationError(f"{path.name}: {form}")
     return content

@@ -5,6 +5,11 @@ class WorkOrdersError(Exception):
     """Base of every error that this package raises on purpose; its text is one plain sentence for people."""
 
 
+def one_line(said: object) -> str:
+    """Return what an error or somebody else's program says as one line, whatever lines and indents it has."""
+    return " ".join(str(said).split())
+
+
 class ConfigurationError(WorkOrdersError, ValueError):
     """A definition or a setting has a wrong form; the sentence names the file, the field and the right form."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from workorders.core.database import Connection
+from workorders.core.exceptions import one_line
 from workorders.core.queries import load_queries
 from workorders.core.triggers import Trigger
 
@@ -77,7 +78,7 @@ def _stalled(  # noqa: PLR0917 - the columns of one query
     last_error: str | None,
 ) -> Alert:
     place = f"{topic} {partition}" if end_offset is None else f"{topic} {partition} [{next_offset}, {end_offset})"
-    reason = " ".join((last_error or "No reason was given.").split())
+    reason = one_line(last_error or "No reason was given.")
     sentence = (
         f"Trigger {trigger}: {place} has been stalled since {_time(since)}, and attempt {attempts} failed as well. "
         f"{reason} Nothing is skipped, and it is tried again for ever."

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from workorders.core.database import connect
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.work_orders import Created
 from workorders.kafka import batches, ledger, stalls
 from workorders.kafka.at_work import at_work
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_
                 connections, given.batch, given.epoch, session, max_rejected_share=given.max_rejected_share
             )
     except (WorkOrdersError, psycopg.Error) as error:
-        print(f"Batch {given.batch}: {' '.join(str(error).split())}", flush=True)  # noqa: T201 - the task's log is this process's output
+        print(f"Batch {given.batch}: {one_line(error)}", flush=True)  # noqa: T201 - the task's log is this process's output
         return 1
     for sentence_ in superseded:
         print(sentence_, flush=True)  # noqa: T201

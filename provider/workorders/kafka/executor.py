@@ -14,7 +14,7 @@ import pyarrow
 from pyarrow import json
 
 from workorders.core.database import connect
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.items import Item
 from workorders.core.work_orders import Created
 from workorders.kafka.attempt import Attempt, Outcome
@@ -128,7 +128,7 @@ def sentence(range_: OffsetRange, failure: BaseException) -> str:
     # A failure in the JVM brings its stack, which Spark's log has as well. Half a surrogate pair, which some errors
     # quote, cannot travel.
     said = str(failure).partition("\tat ")[0].encode("utf-8", "backslashreplace").decode()
-    text = " ".join(said.split())
+    text = one_line(said)
     if isinstance(failure, WorkOrdersError):
         return text
     return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."

@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from workorders.core import triggers
 from workorders.core.database import Connection
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka import ledger
@@ -133,7 +133,7 @@ def make(
         if not connection.broken:
             raise
         raise DecisionUncertainError(
-            f"The connection to the database was lost ({' '.join(str(error).split())}); whether the decision was made, "
+            f"The connection to the database was lost ({one_line(error)}); whether the decision was made, "
             f"`workorders decisions` knows."
         ) from error
     _follow(connection, cluster, decisions, group, warnings)
@@ -173,7 +173,7 @@ def _follow(
             now = ledger.positions(connection, trigger.name)
             _commit(cluster, group, {part: now[part].next_offset for part in forward if part in now}, warnings)
     except psycopg.Error as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         warnings.append(f"The decision is made; the consumer group's offsets follow with the next batch ({reason}).")
 
 

@@ -8,6 +8,7 @@ from airflow.sdk.observability import stats
 
 from workorders.airflow.connections import database_url
 from workorders.core.database import connect
+from workorders.core.exceptions import one_line
 from workorders.kafka import alerts, batches
 from workorders.kafka.airflow.notifiers import Log, call, usable
 from workorders.kafka.alerts import Alert, StalledNow
@@ -34,8 +35,7 @@ class Alerting:
         try:
             self._say_what_is_due(database_connection, batch_id, context, log)
         except Exception as error:  # noqa: BLE001 - the database is away, most likely, and the task itself says so
-            reason = " ".join(str(error).split())
-            log.warning("Whether a stall is worth an alert is not known: %s: %s", type(error).__name__, reason)
+            log.warning("Whether a stall is worth an alert is not known: %s: %s", type(error).__name__, one_line(error))
 
     def _say_what_is_due(self, database_connection: str, batch_id: int, context: "Context", log: Log) -> None:
         notifiers = usable(self.notify, log)

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from workorders.airflow.connections import database_url
 from workorders.airflow.retries import next_try_seconds, tries_since_clear
 from workorders.core.database import connect
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.kafka import batches, ledger, stalls
 from workorders.kafka.airflow.alerting import Alerting
 from workorders.kafka.airflow.connection import kafka_settings
@@ -292,7 +292,7 @@ class CommitOffsetsOperator(BaseOperator):
         except (psycopg.Error, WorkOrdersError) as error:
             ti = context["ti"]
             seconds = next_try_seconds(ti.try_number, ti.max_tries)
-            reason = " ".join(str(error).split())
+            reason = one_line(error)
             if not isinstance(error, GroupCommitError):
                 reason += f" The offsets of consumer group {self.definition.group} were not committed; {_SAFE}."
             raise GroupCommitError(
@@ -321,7 +321,7 @@ class CommitOffsetsOperator(BaseOperator):
 
 
 def _nothing_committed(error: Exception) -> str:
-    return f"{' '.join(str(error).split())} Nothing was committed."
+    return f"{one_line(error)} Nothing was committed."
 
 
 def default_application() -> str:

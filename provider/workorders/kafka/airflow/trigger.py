@@ -12,7 +12,7 @@ from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSkippedEvent
 
 from workorders.airflow.connections import async_database_url
 from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.queries import load_queries
 from workorders.kafka.airflow.connection import async_kafka_settings
 from workorders.kafka.airflow.ingest_runs import IngestRuns
@@ -130,7 +130,7 @@ class NewMessagesTrigger(BaseTrigger):
                 delay = min(delay_seconds(failures), longest)
                 # Connections are looked up anew then, for somebody may have put them right.
                 watch = None
-                self.log.warning("%s Nothing was lost; looking again in %s s.", " ".join(str(error).split()), delay)
+                self.log.warning("%s Nothing was lost; looking again in %s s.", one_line(error), delay)
                 await asyncio.sleep(delay)
                 continue
             if reason is not None:

@@ -9,13 +9,12 @@ import typer
 from workorders.cli import times
 from workorders.cli.connections import Database, connect, connect_to_write, kafka_settings
 from workorders.cli.output import AsJson, Column, note, print_json, print_table, safe
-from workorders.core import history, triggers
-from workorders.core.database import Connection
+from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.client import open_cluster
 from workorders.kafka.decisions import Decision, Kind
 from workorders.kafka.resolving import Made, RecordedDecision, Wish, consider, make, recorded
-from workorders.kafka.settings import client_settings
-from workorders.kafka.status import TRIGGER_TYPE, Source
+from workorders.kafka.status import source_of
 
 if TYPE_CHECKING:
     from workorders.kafka.cluster import Cluster
@@ -193,7 +192,7 @@ def _resolve(
     if as_json and not (dry_run or yes):
         raise typer.BadParameter("--json asks nothing, so it needs --dry-run or --yes.")
     with connect_to_write(database) as connection:
-        source = _source(connection, wish.trigger)
+        source = source_of(connection, wish.trigger)
         connection.rollback()
         cluster = _cluster(source.kafka_connection)
         considered = consider(connection, cluster, wish)
@@ -214,16 +213,10 @@ def _resolve(
 
 
 def _cluster(connection_id: str) -> "Cluster":
-    settings = client_settings(kafka_settings(connection_id))
     try:
-        # The client is an extra: the other commands do without it.
-        from workorders.kafka.cluster import Cluster  # noqa: PLC0415
-    except ImportError:
-        raise ConfigurationError(
-            "A decision needs the package confluent-kafka, which is not installed; nothing was changed; "
-            "install airflow-provider-workorders[kafka]."
-        ) from None
-    return Cluster(settings)
+        return open_cluster(connection_id, kafka_settings)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error} Nothing was changed.") from error
 
 
 def _report(made: Made, *, as_json: bool) -> None:
@@ -234,14 +227,6 @@ def _report(made: Made, *, as_json: bool) -> None:
         print(f"Done, and recorded as decision {numbers}; see `workorders decisions`.")
     for warning in made.warnings:
         note(warning)
-
-
-def _source(connection: Connection, name: str) -> Source:
-    known = {found.name: found for found in history.registered_triggers(connection)}
-    trigger = triggers.find(connection, name)
-    if trigger.type != TRIGGER_TYPE:
-        raise ConfigurationError(f"Trigger {name} is of type {trigger.type} and reads no partitions.")
-    return Source.of(known[name])
 
 
 def _json(decision: Decision, number: int | None) -> dict[str, Any]:

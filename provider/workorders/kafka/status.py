@@ -11,11 +11,11 @@ from workorders.core.database import Connection
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.history import RegisteredTrigger
 from workorders.kafka import group_status, ledger
+from workorders.kafka.client import SILENT, open_cluster
 from workorders.kafka.fields import REGEX_MARK
 from workorders.kafka.ledger import PartitionStatus
 from workorders.kafka.open_transactions import held_by_transactions
 from workorders.kafka.partitions import Partition, PartitionOffsets
-from workorders.kafka.settings import client_settings
 
 if TYPE_CHECKING:
     from workorders.kafka.cluster import Cluster
@@ -25,9 +25,6 @@ TIMEOUT_SECONDS = 5.0
 """A person waits for the answer, so a cluster that is away is given up sooner than a task would."""
 
 OPEN_TRANSACTION = "waiting for an open transaction"
-
-_SILENT = {"log_level": "0"}
-"""librdkafka would print each failed connection; the answer has one sentence for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +129,7 @@ def collect(
     """
     known = [found for found in history.registered_triggers(connection) if found.type == TRIGGER_TYPE]
     if trigger is not None:
-        row = triggers.find(connection, trigger)
-        if row.type != TRIGGER_TYPE:
-            raise ConfigurationError(f"Trigger {trigger} is of type {row.type} and reads no partitions.")
+        require_kafka(connection, trigger)
         known = [found for found in known if found.name == trigger]
     rows = ledger.status(connection, trigger)
     # Kafka is asked outside of any transaction, which must not wait for a network.
@@ -142,6 +137,31 @@ def collect(
     rows_of = {found.name: [row for row in rows if row.trigger == found.name] for found in known}
     answers = _ask_all(known, rows_of, settings_of)
     return [_status(found, rows_of[found.name], answers[found.name]) for found in known]
+
+
+def require_kafka(connection: Connection, trigger: str) -> None:
+    """Refuse a trigger that does not read Kafka.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        ConfigurationError: it is of another type.
+        psycopg.Error: the database failed.
+    """
+    row = triggers.find(connection, trigger)
+    if row.type != TRIGGER_TYPE:
+        raise ConfigurationError(f"Trigger {trigger} is of type {row.type} and reads no partitions.")
+
+
+def source_of(connection: Connection, trigger: str) -> Source:
+    """Return what a Kafka trigger reads, and by which connection.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        ConfigurationError: it is of another type.
+        psycopg.Error: the database failed.
+    """
+    require_kafka(connection, trigger)
+    return next(Source.of(found) for found in history.registered_triggers(connection) if found.name == trigger)
 
 
 def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[PartitionRow]:
@@ -293,26 +313,9 @@ def _ask_all(
 
 def _kafka(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) -> "Cluster | ConfigurationError":
     try:
-        settings = {**client_settings(settings_of(connection_id)), **_SILENT}
+        return open_cluster(connection_id, settings_of, own=SILENT, timeout_seconds=TIMEOUT_SECONDS)
     except ConfigurationError as error:
-        return error
-    try:
-        # The client is an extra: the ledger is shown without it as well.
-        from confluent_kafka import KafkaException  # noqa: PLC0415
-
-        from workorders.kafka.cluster import Cluster  # noqa: PLC0415
-    except ImportError:
-        return ConfigurationError(
-            "Kafka was not asked, for the package confluent-kafka is not installed; "
-            "install airflow-provider-workorders[kafka]."
-        )
-    try:
-        return Cluster(settings, timeout_seconds=TIMEOUT_SECONDS)
-    except KafkaException as error:
-        reason = error.args[0].str()
-        return ConfigurationError(
-            f"Kafka was not asked, for its client refuses the settings of {connection_id}: {reason}."
-        )
+        return error  # the ledger is shown all the same
 
 
 async def _ask(cluster: "Cluster | ConfigurationError", source: Source, rows: Sequence[PartitionStatus]) -> KafkaAnswer:

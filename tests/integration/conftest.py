@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from local_stack.stack import CHECKOUT, LocalStack
+from support.going_on import TEN, GoingOn, after_ten
 from support.topics import Topics
 from support.work_orders import ORPHANS
 from workorders.core import triggers
@@ -63,6 +64,20 @@ def topics(stack: LocalStack) -> Topics:
 def cluster(stack: LocalStack) -> Cluster:
     """Questions to the stack's broker."""
     return Cluster(client_settings(stack.kafka_settings))
+
+
+@pytest.fixture
+def going_on(stack: LocalStack, topics: Topics, name: str) -> GoingOn:
+    """A trigger that has ingested ten messages of its one partition."""
+    return after_ten(stack, topics, name)
+
+
+@pytest.fixture
+def stalled(topics: Topics, going_on: GoingOn, name: str) -> int:
+    """The number of that trigger's next batch, which stalls: retention ate offsets [10, 15)."""
+    topics.produce(name, TEN)
+    topics.delete_before(name, 15)
+    return going_on.stalled_batch()
 
 
 @pytest.fixture

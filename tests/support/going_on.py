@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from local_stack.stack import LocalStack
 from support.definitions import define
 from support.eventually import eventually
+from support.topics import Topics
 from support.work_orders import accepted
 from workorders.core.database import Connection, connect
 from workorders.core.items import Item
@@ -22,10 +23,12 @@ from workorders.kafka.partitions import Partition
 from workorders.kafka.planner import Plan, plan_batch
 from workorders.kafka.preparation import Preparation, prepare
 from workorders.kafka.range_end import prove_end
+from workorders.kafka.resolving import Made, Wish, consider, make
 from workorders.kafka.same_log import prove_same_log
 from workorders.kafka.settings import client_settings
 
 SECONDS = 30.0
+TEN = [b"{}"] * 10
 
 
 class GoingOn:
@@ -135,6 +138,22 @@ class GoingOn:
                     return
         finally:
             consumer.close()
+
+
+def after_ten(stack: LocalStack, topics: Topics, name: str) -> GoingOn:
+    """Return a trigger that has ingested ten messages of its one partition; the topic has its name."""
+    topics.create(name)
+    topics.produce(name, TEN)
+    trigger = GoingOn(stack, name)
+    trigger.until_idle()
+    return trigger
+
+
+def decided(stack: LocalStack, cluster: Cluster, wish: Wish) -> Made:
+    """Consider and make a decision on a connection of its own, as the command does."""
+    with connect(stack.database_url) as own:
+        considered = consider(own, cluster, wish)
+        return make(own, cluster, considered, who="ada", why="a test", group=f"workorders-{wish.trigger}")
 
 
 def kept(connection: Connection, trigger: str) -> dict[str, list[int]]:

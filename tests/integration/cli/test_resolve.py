@@ -1,6 +1,7 @@
 """Decisions by command: what is shown, asked, done and recorded."""
 
 import getpass
+import json
 from typing import Any
 
 import pytest
@@ -10,26 +11,11 @@ from local_stack.stack import LocalStack
 from support.command import Command
 from support.going_on import GoingOn, kept
 from support.ingesting import everything
-from support.topics import Topics
 from workorders.core.database import Connection
 from workorders.core.triggers import find as find_trigger
 from workorders.kafka.at_work import at_work
 
 pytestmark = pytest.mark.integration
-
-TEN = [b"{}"] * 10
-
-
-@pytest.fixture
-def stalled(stack: LocalStack, topics: Topics, name: str) -> int:
-    """The number of a batch that stalls, for retention ate [10, 15) of a topic with the trigger's name."""
-    topics.create(name)
-    topics.produce(name, TEN)
-    trigger = GoingOn(stack, name)
-    trigger.until_idle()
-    topics.produce(name, TEN)
-    topics.delete_before(name, 15)
-    return trigger.stalled_batch()
 
 
 def database(connection: Connection, name: str) -> dict[str, list[tuple[Any, ...]]]:
@@ -143,6 +129,24 @@ def test_what_does_not_fit_ends_with_a_sentence_and_changes_nothing(
     ended = workorders("resolve", arguments[0], name, name, *arguments[1:])
     assert ended.code == code
     assert reason in ended.err
+    assert database(connection, name) == before
+
+
+def test_settings_that_the_client_refuses_are_said_and_change_nothing(
+    workorders: Command,
+    connection: Connection,
+    stack: LocalStack,
+    stalled: int,
+    *,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WORKORDERS_KAFKA", json.dumps({**stack.kafka_settings, "socket.timeout.ms": "soon"}))
+    before = database(connection, name)
+    ended = workorders("resolve", "resume", name, name, "--why", "x", "--yes")
+    assert ended.code == 1
+    assert "its client refuses the settings of kafka_default" in ended.err
+    assert ended.err.endswith("Nothing was changed.\n")
     assert database(connection, name) == before
 
 

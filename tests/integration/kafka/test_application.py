@@ -9,7 +9,7 @@ import pytest
 
 from local_stack.stack import CHECKOUT, LocalStack
 from support.definitions import define
-from support.going_on import GoingOn, kept
+from support.going_on import GoingOn, decided, kept
 from support.ingesting import everything, row
 from support.topics import Topics
 from support.work_orders import positions, remove
@@ -22,7 +22,7 @@ from workorders.kafka.decisions import Kind
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.planner import Plan, plan_batch
-from workorders.kafka.resolving import Wish, consider, make
+from workorders.kafka.resolving import Wish
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -240,12 +240,14 @@ def test_after_each_kind_of_decision_the_trigger_goes_on_and_every_message_has_o
     remove(connection, first.trigger, [3])
     connection.commit()
     stalled = trigger.stalled_batch()
-    numbers = [
-        decided(stack, cluster, Wish(Kind.RESUME, name, expired)),
-        decided(stack, cluster, Wish(Kind.ACCEPT_TOPIC, name, recreated)),
-        decided(stack, cluster, Wish(Kind.RESUME, name, cut)),
-        decided(stack, cluster, Wish(Kind.START_OVER, name, repeated, (0,), 2)),
+    wishes = [
+        Wish(Kind.RESUME, name, expired),
+        Wish(Kind.ACCEPT_TOPIC, name, recreated),
+        Wish(Kind.RESUME, name, cut),
+        Wish(Kind.START_OVER, name, repeated, (0,), 2),
     ]
+    # Each is about one partition.
+    numbers = [number for wish in wishes for ((number, _),) in [decided(stack, cluster, wish).decisions]]
 
     for variable, value in stack.environment().items():
         monkeypatch.setenv(variable, value)
@@ -275,15 +277,6 @@ def test_after_each_kind_of_decision_the_trigger_goes_on_and_every_message_has_o
     }
     new = {(stream.split("/")[0], stream.endswith(f"~{numbers[2]}")): found for stream, found in after.items()}
     assert new == {(recreated, False): list(range(25)), (cut, True): [10, 11, 12]}
-
-
-def decided(stack: LocalStack, cluster: Cluster, wish: Wish) -> int:
-    """Make a decision on one partition, and return its number."""
-    with connect(stack.database_url) as own:
-        considered = consider(own, cluster, wish)
-        made = make(own, cluster, considered, who="ada", why="a test", group=f"workorders-{wish.trigger}")
-    ((number, _),) = made.decisions
-    return number
 
 
 def test_a_partition_of_which_too_much_is_rejected_stalls_and_the_others_are_committed(

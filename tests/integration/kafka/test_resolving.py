@@ -11,7 +11,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.eventually import eventually
-from support.going_on import GoingOn, kept
+from support.going_on import TEN, GoingOn, decided, kept
 from support.groups import commit
 from support.ingesting import everything, row
 from support.topics import Topics
@@ -38,27 +38,13 @@ from workorders.kafka.settings import client_settings
 
 pytestmark = pytest.mark.integration
 
-TEN = [b"{}"] * 10
-
-
-@pytest.fixture
-def trigger_(stack: LocalStack, topics: Topics, name: str) -> GoingOn:
-    """A trigger that has ingested ten messages of its one partition."""
-    topics.create(name)
-    topics.produce(name, TEN)
-    going_on = GoingOn(stack, name)
-    going_on.until_idle()
-    return going_on
-
 
 @pytest.fixture
 def resolve(stack: LocalStack, cluster: Cluster, name: str) -> Callable[..., Made]:
     """Considers and makes a decision on connections of its own, as the command does."""
 
     def resolved(kind: Kind, *partitions: int, offset: int | None = None, topic: str = "") -> Made:
-        with connect(stack.database_url) as own:
-            considered = consider(own, cluster, Wish(kind, name, topic or name, partitions, offset))
-            return make(own, cluster, considered, who="ada", why="a test", group=f"workorders-{name}")
+        return decided(stack, cluster, Wish(kind, name, topic or name, partitions, offset))
 
     return resolved
 
@@ -94,44 +80,44 @@ def found(connection: Connection, name: str) -> Trigger:
 
 
 def test_a_topic_made_again_while_it_is_read_commits_nothing(
-    connection: Connection, topics: Topics, trigger_: GoingOn, name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, name: str
 ) -> None:
     topics.produce(name, TEN)
-    planned = trigger_.plan()
+    planned = going_on.plan()
     assert planned.batch_id is not None
-    (attempt,) = trigger_.prepare(planned.batch_id).attempts
+    (attempt,) = going_on.prepare(planned.batch_id).attempts
     before = everything(connection, found(connection, name))
 
     def made_again() -> None:
-        trigger_.recreated(lambda: topics.delete(name), lambda: topics.create(name))
+        going_on.recreated(lambda: topics.delete(name), lambda: topics.create(name))
         topics.produce(name, TEN * 3)
 
     with pytest.raises(TopicRecreatedError, match=r"was deleted and made again.*`workorders resolve accept-topic "):
-        trigger_.ingest(attempt, after_the_read=made_again)
+        going_on.ingest(attempt, after_the_read=made_again)
     assert everything(connection, found(connection, name)) == before
 
 
 def test_a_topic_deleted_while_it_is_read_commits_nothing(
-    connection: Connection, topics: Topics, trigger_: GoingOn, name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, name: str
 ) -> None:
     topics.produce(name, TEN)
-    planned = trigger_.plan()
+    planned = going_on.plan()
     assert planned.batch_id is not None
-    (attempt,) = trigger_.prepare(planned.batch_id).attempts
+    (attempt,) = going_on.prepare(planned.batch_id).attempts
     with pytest.raises(DataLostError, match="does not have this partition any more"):
-        trigger_.ingest(attempt, after_the_read=lambda: topics.delete(name))
+        going_on.ingest(attempt, after_the_read=lambda: topics.delete(name))
     assert next_offsets(connection, name) == {0: 10}
 
 
 def test_messages_deleted_after_they_were_read_are_no_loss(
-    connection: Connection, topics: Topics, trigger_: GoingOn, name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, name: str
 ) -> None:
     topics.produce(name, TEN)
-    planned = trigger_.plan()
+    planned = going_on.plan()
     assert planned.batch_id is not None
-    (attempt,) = trigger_.prepare(planned.batch_id).attempts
-    trigger_.ingest(attempt, after_the_read=lambda: topics.delete_before(name, 20))
-    assert kept(connection, name) == {stream(trigger_): list(range(20))}
+    (attempt,) = going_on.prepare(planned.batch_id).attempts
+    going_on.ingest(attempt, after_the_read=lambda: topics.delete_before(name, 20))
+    assert kept(connection, name) == {stream(going_on): list(range(20))}
 
 
 def test_a_topic_made_again_with_fewer_partitions_stalls_those_that_are_gone(
@@ -152,18 +138,18 @@ def test_a_topic_made_again_with_fewer_partitions_stalls_those_that_are_gone(
 
 
 def test_after_a_gap_reading_goes_on_at_the_first_offset_that_kafka_has(
-    connection: Connection, topics: Topics, trigger_: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
 ) -> None:
     topics.produce(name, TEN)
     topics.delete_before(name, 15)
-    batch_id = trigger_.stalled_batch()
+    batch_id = going_on.stalled_batch()
     stalled = row(connection, found(connection, name)).last_error or ""
     assert f"offsets [10, 15) were deleted by retention before they were read; {UNTOUCHED}" in stalled
     assert f"`workorders resolve resume {name} {name} --partition 0`" in stalled
     made = resolve(Kind.RESUME)
     assert made.warnings == ()
-    trigger_.until_idle()
-    assert kept(connection, name) == {stream(trigger_): [*range(10), *range(15, 20)]}
+    going_on.until_idle()
+    assert kept(connection, name) == {stream(going_on): [*range(10), *range(15, 20)]}
     decision = last(connection, name)
     assert (decision.id, decision.who, decision.why, decision.kind) == (
         made.decisions[0][0], "ada", "a test", "resume"
@@ -174,11 +160,11 @@ def test_after_a_gap_reading_goes_on_at_the_first_offset_that_kafka_has(
 
 
 def test_a_decision_ends_the_stall_that_was_alerted(
-    connection: Connection, topics: Topics, trigger_: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
 ) -> None:
     topics.produce(name, TEN)
     topics.delete_before(name, 15)
-    trigger_.stalled_batch()
+    going_on.stalled_batch()
     trigger = found(connection, name)
     connection.rollback()
     (alert,) = alerts.claim(connection, trigger, after_seconds=0)
@@ -230,41 +216,41 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
 
 
 def test_behind_a_log_that_was_cut_short_the_same_offsets_are_new_messages(
-    connection: Connection, topics: Topics, trigger_: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
 ) -> None:
     """The ledger stands behind the log's end, as after a broker lost its end: the work orders up to there exist."""
     topics.produce(name, TEN[:5])
-    trigger_.until_idle()
-    cut_to(connection, trigger_, name, ahead=4)
-    trigger_.stalled_batch()
+    going_on.until_idle()
+    cut_to(connection, going_on, name, ahead=4)
+    going_on.stalled_batch()
     number = resolve(Kind.RESUME).decisions[0][0]
     topics.produce(name, TEN)
-    trigger_.until_idle()
+    going_on.until_idle()
     assert kept(connection, name) == {
-        stream(trigger_): list(range(19)),
-        stream(trigger_, suffix=f"~{number}"): list(range(15, 25)),
+        stream(going_on): list(range(19)),
+        stream(going_on, suffix=f"~{number}"): list(range(15, 25)),
     }
 
 
 def test_a_replay_of_a_batch_from_before_the_cut_reads_nothing_of_the_log_of_now(
-    connection: Connection, topics: Topics, trigger_: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
 ) -> None:
-    cut_to(connection, trigger_, name, ahead=4)
-    trigger_.stalled_batch()
+    cut_to(connection, going_on, name, ahead=4)
+    going_on.stalled_batch()
     number = resolve(Kind.RESUME).decisions[0][0]
     topics.produce(name, TEN)
-    trigger_.until_idle()
+    going_on.until_idle()
     before = kept(connection, name)
     first = batches.summaries(connection, name)[-1].id
-    (replay,) = trigger_.attempt(first).attempts
+    (replay,) = going_on.attempt(first).attempts
     assert replay.read_from == replay.range.end == 10
     assert kept(connection, name) == before
     forget(connection, name, range(10))
     with pytest.raises(DataLostError, match="10 of the 10 messages"):
-        trigger_.attempt(first)
+        going_on.attempt(first)
     assert kept(connection, name) == {
-        stream(trigger_): list(range(10, 14)),
-        stream(trigger_, suffix=f"~{number}"): list(range(10, 20)),
+        stream(going_on): list(range(10, 14)),
+        stream(going_on, suffix=f"~{number}"): list(range(10, 20)),
     }
 
 
@@ -305,36 +291,36 @@ def forget(connection: Connection, name: str, offsets: Iterable[int]) -> None:
 
 
 def test_starting_over_further_back_reads_again_restores_what_is_missing_and_doubles_nothing(
-    connection: Connection, topics: Topics, trigger_: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
 ) -> None:
     forget(connection, name, [2, 7])
     resolve(Kind.START_OVER, 0, offset=5)
     topics.produce(name, TEN)
-    (prepared,) = trigger_.until_idle()
+    (prepared,) = going_on.until_idle()
     assert [str(attempt.range) for attempt in prepared.attempts] == [f"{name} 0 [5, 20)"]
-    assert kept(connection, name) == {stream(trigger_): [number for number in range(20) if number != 2]}
+    assert kept(connection, name) == {stream(going_on): [number for number in range(20) if number != 2]}
     (part,) = batches.load(connection, prepared.attempts[0].batch_id).ranges
     assert (part.created, part.rejected, part.already_there, part.messages) == (11, 0, 4, 15)
 
 
 def test_a_replay_of_a_range_that_was_read_again_misses_nothing_that_was_there_before(
-    connection: Connection, topics: Topics, trigger_: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
 ) -> None:
     resolve(Kind.START_OVER, 0, offset=0)
-    (prepared,) = trigger_.until_idle()
+    (prepared,) = going_on.until_idle()
     forget(connection, name, range(10))
     topics.delete_before(name, 10)
     with pytest.raises(DataLostError, match="10 of the 10 messages"):
-        trigger_.attempt(prepared.attempts[0].batch_id)
+        going_on.attempt(prepared.attempts[0].batch_id)
 
 
 def test_starting_over_forward_skips_and_says_what(
-    connection: Connection, topics: Topics, trigger_: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
 ) -> None:
     topics.produce(name, TEN)
     resolve(Kind.START_OVER, 0, offset=14)
-    trigger_.until_idle()
-    assert kept(connection, name) == {stream(trigger_): [*range(10), *range(14, 20)]}
+    going_on.until_idle()
+    assert kept(connection, name) == {stream(going_on): [*range(10), *range(14, 20)]}
     assert (last(connection, name).lost_start, last(connection, name).lost_end) == (10, 14)
 
 
@@ -342,13 +328,13 @@ def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
     connection: Connection,
     cluster: Cluster,
     topics: Topics,
-    trigger_: GoingOn,
+    going_on: GoingOn,
     *,
     resolve: Callable[..., Made],
     name: str,
 ) -> None:
     (partition,) = run(cluster.partitions([name]))
-    group = trigger_.definition.group
+    group = going_on.definition.group
     commit(cluster, group, {partition: 10})
     assert resolve(Kind.START_OVER, 0, offset=3).warnings == ()
     assert run(cluster.committed(group, [partition])) == {partition: 3}
@@ -357,14 +343,6 @@ def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
 
 
 # --- what a decision may not disturb ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def stalled(topics: Topics, trigger_: GoingOn, name: str) -> int:
-    """The number of a batch that stalls, for retention ate [10, 15)."""
-    topics.produce(name, TEN)
-    topics.delete_before(name, 15)
-    return trigger_.stalled_batch()
 
 
 def test_looking_changes_nothing(
@@ -380,7 +358,7 @@ def test_looking_changes_nothing(
 
 
 def test_a_superseded_range_is_neither_finished_nor_unfinished(
-    connection: Connection, trigger_: GoingOn, stalled: int, resolve: Callable[..., Made], name: str
+    connection: Connection, going_on: GoingOn, stalled: int, resolve: Callable[..., Made], name: str
 ) -> None:
     number = resolve(Kind.RESUME).decisions[0][0]
     batch = batches.load(connection, stalled)
@@ -392,7 +370,7 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
     )
     assert batches.unfinished(connection, name) == []
     assert batches.summaries(connection, name)[0].finished_at is not None
-    prepared = trigger_.prepare(stalled)
+    prepared = going_on.prepare(stalled)
     assert (prepared.attempts, dict(prepared.refusals)) == ((), {})
     assert ledger.positions_of_batch(connection, stalled) == {}
     with pytest.raises(FencedError), connection.transaction():
@@ -458,20 +436,20 @@ def test_a_dead_attempt_holds_nothing_and_a_stopped_one_does(
 
 
 def test_an_attempt_from_before_the_decision_is_fenced(
-    connection: Connection, topics: Topics, trigger_: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
 ) -> None:
     """Its connection to Postgres was cut, so that nobody knew that it was at work."""
     topics.produce(name, TEN)
-    planned = trigger_.plan()
+    planned = going_on.plan()
     assert planned.batch_id is not None
-    (attempt,) = trigger_.prepare(planned.batch_id).attempts
+    (attempt,) = going_on.prepare(planned.batch_id).attempts
     resolve(Kind.START_OVER, 0, offset=10)
     before = everything(connection, found(connection, name))
     with pytest.raises(FencedError, match="was fenced by a newer one"):
-        trigger_.ingest(attempt)
+        going_on.ingest(attempt)
     assert everything(connection, found(connection, name)) == before
-    trigger_.until_idle()
-    assert kept(connection, name) == {stream(trigger_): list(range(20))}
+    going_on.until_idle()
+    assert kept(connection, name) == {stream(going_on): list(range(20))}
 
 
 def test_what_has_changed_since_it_was_shown_is_not_done(
@@ -520,7 +498,7 @@ class Cutting(Cluster):
 
 @pytest.mark.parametrize(("offset", "made"), [(3, False), (15, True)], ids=["before the commit", "after it"])
 def test_nobody_is_told_that_nothing_was_changed_when_that_is_not_known(
-    connection: Connection, stack: LocalStack, topics: Topics, trigger_: GoingOn, *, name: str, offset: int, made: bool
+    connection: Connection, stack: LocalStack, topics: Topics, going_on: GoingOn, *, name: str, offset: int, made: bool
 ) -> None:
     topics.produce(name, TEN)
     cluster = Cutting(stack)
@@ -541,7 +519,7 @@ def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(
     connection: Connection,
     stack: LocalStack,
     topics: Topics,
-    trigger_: GoingOn,
+    going_on: GoingOn,
     *,
     resolve: Callable[..., Made],
     name: str,
@@ -556,18 +534,18 @@ def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(
             return answer
 
     with connect(stack.database_url) as own:
-        planned = asyncio.run(plan_batch(own, Interrupted(client_settings(stack.kafka_settings)), trigger_.definition))
+        planned = asyncio.run(plan_batch(own, Interrupted(client_settings(stack.kafka_settings)), going_on.definition))
     assert [(range_.start, range_.end) for range_ in planned.ranges] == [(15, 20)]
     assert planned.batch_id is not None
-    trigger_.attempt(planned.batch_id)
-    assert kept(connection, name) == {stream(trigger_): [*range(10), *range(15, 20)]}
+    going_on.attempt(planned.batch_id)
+    assert kept(connection, name) == {stream(going_on): [*range(10), *range(15, 20)]}
 
 
 def test_a_decision_and_a_planner_take_turns(
     connection: Connection,
     stack: LocalStack,
     topics: Topics,
-    trigger_: GoingOn,
+    going_on: GoingOn,
     resolve: Callable[..., Made],
     *,
     name: str,
@@ -609,7 +587,7 @@ def test_only_partitions_that_call_for_it_are_decided_when_none_is_named(
     assert kept(connection, name) == {stream(trigger, 0): list(range(10)), stream(trigger, 1): list(range(5, 10))}
 
 
-def test_what_the_ledger_does_not_know_is_refused(trigger_: GoingOn, resolve: Callable[..., Made], name: str) -> None:
+def test_what_the_ledger_does_not_know_is_refused(going_on: GoingOn, resolve: Callable[..., Made], name: str) -> None:
     with pytest.raises(DecisionRefusedError, match="the ledger has no partition 7 of"):
         resolve(Kind.START_OVER, 0, 7, offset=0)
     with pytest.raises(DecisionRefusedError, match="the ledger has no topic other"):
@@ -617,13 +595,13 @@ def test_what_the_ledger_does_not_know_is_refused(trigger_: GoingOn, resolve: Ca
 
 
 def test_a_topic_that_is_gone_can_be_given_up(
-    connection: Connection, topics: Topics, trigger_: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
 ) -> None:
     topics.produce(name, TEN)
-    planned = trigger_.plan()
+    planned = going_on.plan()
     assert planned.batch_id is not None
     topics.delete(name)
-    assert trigger_.attempt(planned.batch_id).refusals
+    assert going_on.attempt(planned.batch_id).refusals
     resolve(Kind.RESUME)
     assert (last(connection, name).lost_start, last(connection, name).lost_end) == (10, 20)
     assert batches.summaries(connection, name)[0].finished_at is not None

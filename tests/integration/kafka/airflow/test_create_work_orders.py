@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local_stack.stack import LocalStack
-from support.going_on import GoingOn
+from support.going_on import TEN, GoingOn, decided
 from support.topics import Topics
 from workorders.airflow.retries import ENDLESS_RETRIES
 from workorders.core.database import Connection, connect
@@ -16,11 +16,9 @@ from workorders.kafka.at_work import nobody_at_work
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.decisions import Kind
 from workorders.kafka.exceptions import StalledError
-from workorders.kafka.resolving import Wish, consider, make
+from workorders.kafka.resolving import Wish
 
 pytestmark = pytest.mark.integration
-
-TEN = [b"{}"] * 10
 
 
 class Task:
@@ -63,19 +61,13 @@ def half_stalled(stack: LocalStack, topics: Topics, name: str) -> int:
     return planned.batch_id
 
 
-def resume(stack: LocalStack, cluster: Cluster, name: str) -> None:
-    with connect(stack.database_url) as own:
-        considered = consider(own, cluster, Wish(Kind.RESUME, name, name))
-        make(own, cluster, considered, who="ada", why="a test", group=f"workorders-{name}")
-
-
 def test_a_retry_has_nothing_to_do_once_an_operator_has_decided_and_a_clear_replays_the_rest(
     stack: LocalStack, cluster: Cluster, half_stalled: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = Task(stack, name, half_stalled, monkeypatch)
     with pytest.raises(StalledError, match="were deleted by retention"):
         task.run()
-    resume(stack, cluster, name)
+    decided(stack, cluster, Wish(Kind.RESUME, name, name))
     task.run(tries=2)
     assert task.submitted == []
     task.run(clears=1)
@@ -97,7 +89,7 @@ def test_a_batch_that_was_superseded_whole_is_done_at_once_however_often_it_is_c
     topics.produce(name, TEN)
     topics.delete_before(name, 5)
     task = Task(stack, name, trigger.stalled_batch(), monkeypatch)
-    resume(stack, cluster, name)
+    decided(stack, cluster, Wish(Kind.RESUME, name, name))
     task.run(tries=2)
     task.run(clears=1)
     assert task.submitted == []

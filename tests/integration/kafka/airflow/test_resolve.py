@@ -9,7 +9,6 @@ from local_stack.stack import LocalStack
 from support.definitions import define
 from support.going_on import GoingOn, kept
 from support.ingesting import everything
-from support.topics import Topics
 from workorders.core.database import Connection
 from workorders.core.triggers import find as find_trigger
 from workorders.kafka.airflow import resolve
@@ -19,24 +18,12 @@ from workorders.kafka.resolving import recorded
 
 pytestmark = pytest.mark.integration
 
-TEN = [b"{}"] * 10
-
 
 @pytest.fixture
 def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow's connections lead to the stack."""
     monkeypatch.setattr(resolve, "database_url", lambda _: stack.database_url)
     monkeypatch.setattr(resolve, "kafka_settings", lambda _: stack.kafka_settings)
-
-
-@pytest.fixture
-def trigger(stack: LocalStack, topics: Topics, name: str) -> GoingOn:
-    """A trigger that has ingested ten messages."""
-    topics.create(name)
-    topics.produce(name, TEN)
-    going_on = GoingOn(stack, name)
-    going_on.until_idle()
-    return going_on
 
 
 def submit(name: str, *, user: str | None = "ada", **fields: Any) -> list[str]:
@@ -49,11 +36,8 @@ def submit(name: str, *, user: str | None = "ada", **fields: Any) -> list[str]:
 
 
 def test_a_form_with_dry_run_says_what_it_would_do_and_changes_nothing(
-    connections: None, connection: Connection, topics: Topics, trigger: GoingOn, name: str
+    connections: None, connection: Connection, stalled: int, name: str
 ) -> None:
-    topics.produce(name, TEN)
-    topics.delete_before(name, 15)
-    trigger.stalled_batch()
     before = everything(connection, find_trigger(connection, name))
     (said,) = submit(name)
     assert "offsets [10, 15) (5) get no work order" in said
@@ -61,20 +45,17 @@ def test_a_form_with_dry_run_says_what_it_would_do_and_changes_nothing(
 
 
 def test_a_form_without_dry_run_decides_in_the_name_of_the_user_who_sent_it(
-    connections: None, connection: Connection, topics: Topics, trigger: GoingOn, name: str
+    connections: None, connection: Connection, going_on: GoingOn, stalled: int, name: str
 ) -> None:
-    topics.produce(name, TEN)
-    topics.delete_before(name, 15)
-    trigger.stalled_batch()
     submit(name, dry_run=False)
-    trigger.until_idle()
+    going_on.until_idle()
     assert [len(found) for found in kept(connection, name).values()] == [15]
     (decision,) = recorded(connection, name)
     assert (decision.who, decision.why, decision.kind) == ("ada", "a test", "resume")
 
 
 def test_a_form_that_nobody_signed_is_recorded_as_such(
-    connections: None, connection: Connection, trigger: GoingOn, name: str
+    connections: None, connection: Connection, going_on: GoingOn, name: str
 ) -> None:
     submit(name, user=None, dry_run=False, decision="start-over", partitions=[0], offset=4)
     (decision,) = recorded(connection, name)
@@ -82,6 +63,6 @@ def test_a_form_that_nobody_signed_is_recorded_as_such(
     assert (decision.from_offset, decision.to_offset) == (10, 4)
 
 
-def test_a_form_that_does_not_fit_fails_with_the_sentence(connections: None, trigger: GoingOn, name: str) -> None:
+def test_a_form_that_does_not_fit_fails_with_the_sentence(connections: None, going_on: GoingOn, name: str) -> None:
     with pytest.raises(DecisionRefusedError, match=r"no partition of .* calls for the decision resume; nothing was"):
         submit(name, dry_run=False)

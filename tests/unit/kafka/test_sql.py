@@ -1,0 +1,14 @@
+"""What queries have to say in one way, and SQL gives no name to."""
+
+import re
+from pathlib import Path
+
+import workorders.kafka
+
+FILES = sorted((Path(workorders.kafka.__file__).parent / "sql").glob("*.sql"))
+
+
+def test_a_range_is_unfinished_only_if_it_was_not_superseded_either() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
+    whole = re.findall(r"\bfinished_at IS NULL\s+AND (?:\w+\.)?superseded_by IS NULL\b", text)
+    assert len(whole) == len(re.findall(r"\bfinished_at IS NULL\b", text)) > 0

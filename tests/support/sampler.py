@@ -157,7 +157,7 @@ class Sampler:
 
 
 @contextmanager
-def commits_in_order(trigger: ObservedTrigger) -> Iterator[None]:
+def commits_in_order(trigger: ObservedTrigger) -> Iterator[Sampler]:
     """Hold group <= ledger <= persisted at every look, while other things go wrong; whoever is away is not asked.
 
     Args:
@@ -167,7 +167,7 @@ def commits_in_order(trigger: ObservedTrigger) -> Iterator[None]:
         AssertionError: the order was broken, or it was never seen whole.
     """
     with Sampler(trigger, seconds=SELDOM_SECONDS, gapless=True) as sampler:
-        yield
+        yield sampler
     assert sampler.failure is None, f"the sampler failed: {sampler.failure!r}"
-    assert sampler.contradictions == []
-    assert sampler.samples > 0
+    assert not sampler.contradictions, sampler.contradictions[0]
+    assert sampler.samples, "group, ledger and work orders were never seen at once"

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +15,7 @@ from support.going_on import GoingOn
 from support.topics import Topics
 from support.webhooks import Webhooks
 from workorders.core.by_hand import NotAnInputError
+from workorders.core.limits import HardLimitError
 from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition
@@ -202,7 +203,11 @@ def _execute(operator: Any, context: Any) -> Answer:
         operator.execute(context)
     except NotAnInputError:
         return "refused"
+    except HardLimitError:
+        return "must wait"
     return "taken"
 
 
 SOURCES = {source.type: source for source in (CronSource, KafkaSource, ManualSource, WebhookSource)}
+MakeSource = Callable[..., Source]
+"""Makes a source with more of its trigger's definition."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 from uuid import UUID
 
 from workorders.core.database import Connection
@@ -25,6 +26,12 @@ class Single:
     """State of the work order; `deleted` when it is no longer there."""
     created: bool
     """Whether it was made now; the event's source key had one before otherwise."""
+    reason: str | None = None
+    """Code of the rejection, such as `duplicate` or `run-limit`; None when it is not rejected."""
+    detail: str | None = None
+    """One clause that says why it is rejected."""
+    original: UUID | None = None
+    """The work order that this one is a duplicate of, by the idempotency key of its trigger."""
 
 
 def create_one(connection: Connection, trigger: Trigger, item: Item, *, key: str | None = None) -> Single:
@@ -38,6 +45,7 @@ def create_one(connection: Connection, trigger: Trigger, item: Item, *, key: str
             key never makes a second work order, also when the first one was deleted.
 
     Raises:
+        HardLimitError: the workflow takes no more now; the caller must roll back, and its source wait.
         psycopg.Error: the database failed; nothing was created once the caller rolls back.
     """
     if key is None:
@@ -57,13 +65,18 @@ def _create(connection: Connection, trigger: Trigger, item: Item) -> Single:
     row = connection.execute(_QUERIES["by_id"], {"ids": [UUID(bytes=id_) for id_ in used]}).fetchone()
     if row is None:  # cannot be: the rows of this transaction are seen by it
         raise LookupError(f"the work order of trigger {trigger.name} that was just created")
-    return Single(row[0], row[1], created=True)
+    return _single(row, created=True)
 
 
 def _existing(connection: Connection, trigger: Trigger, item: Item) -> Single:
     stream = stream_id(connection, trigger, item.stream or "")
     row = connection.execute(_QUERIES["by_source_key"], {"stream_id": stream, "position": item.position}).fetchone()
-    return Single(None, "deleted", created=False) if row is None else Single(row[0], row[1], created=False)
+    return Single(None, "deleted", created=False) if row is None else _single(row, created=False)
+
+
+def _single(row: tuple[Any, ...], *, created: bool) -> Single:
+    id_, state, reason, detail, original = row
+    return Single(id_, state, created, reason, detail, original)
 
 
 def _position(connection: Connection, trigger: Trigger, stream: str, key: str) -> tuple[int, bool]:

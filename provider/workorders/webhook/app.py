@@ -64,9 +64,11 @@ class Webhooks:
         _check_form(request)
         received = await self._receive(request, definition.max_body_bytes)
         single = await self._in_thread(lambda: self._creator.create(hook, received))
+        if single.original is not None:
+            return _json(200, {"state": "duplicate", "duplicate": single.id}, id_=single.original)
         if definition.reply == "after_completion" and single.id is not None:
             return await self._after_completion(definition, single, single.id)
-        return _json(201 if single.created else 200, {"state": single.state}, id_=single.id)
+        return _json(201 if single.created else 200, _became(single), id_=single.id)
 
     async def _receive(self, request: Request, max_bytes: int) -> Received:
         return Received(
@@ -143,6 +145,13 @@ async def _body(request: Request, max_bytes: int) -> bytes:
             408, "too-slow", f"The body did not come within {_BODY_SECONDS:g} s; nothing was created."
         ) from error
     return bytes(parts)
+
+
+def _became(single: Single) -> dict[str, Any]:
+    became: dict[str, Any] = {"state": single.state}
+    if single.reason is not None:
+        became |= {"error": single.reason, "reason": single.detail}
+    return became
 
 
 def _told(outcome: Outcome) -> dict[str, Any]:

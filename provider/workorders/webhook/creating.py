@@ -7,6 +7,7 @@ from uuid import UUID
 import psycopg
 
 from workorders.core.exceptions import WorkOrdersError
+from workorders.core.limits import HardLimitError
 from workorders.core.outcomes import Outcome, finished
 from workorders.core.single import Single, create_one
 from workorders.webhook.authentication import PUBLIC
@@ -52,6 +53,8 @@ class Creator:
                 trigger = database.trigger(connection, hook.definition)
                 with connection.transaction():
                     return create_one(connection, trigger, wanted, key=received.key)
+        except HardLimitError as error:
+            raise TryAgainError("no-room", str(error), seconds=error.retry_after_seconds, status=429) from error
         except psycopg.OperationalError as error:
             raise TryAgainError(
                 "database-away", f"The database does not answer. {_NOT_TAKEN}", seconds=_RETRY_SECONDS

@@ -9,6 +9,7 @@ from psycopg.conninfo import make_conninfo
 
 from workorders.core import triggers
 from workorders.core.database import Connection, connect
+from workorders.core.exceptions import WorkOrdersError
 from workorders.core.triggers import Trigger
 from workorders.webhook.definition import WebhookTriggerDefinition
 
@@ -39,13 +40,13 @@ class Database:
         connection = self._take()
         try:
             yield connection
+        except WorkOrdersError:  # refused by us, so nothing is wrong with the connection
+            self._keep(connection)
+            raise
         except BaseException:
             connection.close()
             raise
-        try:
-            self._idle.put_nowait(connection)
-        except Full:
-            connection.close()
+        self._keep(connection)
 
     def trigger(self, connection: Connection, definition: WebhookTriggerDefinition) -> Trigger:
         """Return the trigger as the database has it; its definition is written once, in a transaction of its own.
@@ -73,6 +74,12 @@ class Database:
                 self._idle.get_nowait().close()
             except Empty:
                 return
+
+    def _keep(self, connection: Connection) -> None:
+        try:
+            self._idle.put_nowait(connection)
+        except Full:
+            connection.close()
 
     def _take(self) -> Connection:
         while True:

@@ -1,16 +1,13 @@
 """Every test here runs against every trigger type."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local_stack.stack import LocalStack
-from support.trigger_types import SOURCES, Source
+from support.trigger_types import SOURCES, MakeSource, Source
 from workorders.core.definitions import trigger_types
-
-MakeSource = Callable[..., Source]
 
 
 @pytest.fixture(params=sorted(trigger_types()))

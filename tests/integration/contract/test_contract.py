@@ -5,8 +5,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from support.trigger_types import SOURCES, Event, Source
-from workorders.core import claiming, history, outcomes, runs, triggers, workflows
+from support.trigger_types import SOURCES, Event, MakeSource, Source
+from workorders.core import claiming, history, outcomes, runs, triggers, turned_away, workflows
 from workorders.core.claiming import ClaimedRun
 from workorders.core.database import Connection
 from workorders.core.definitions import trigger_types
@@ -109,6 +109,45 @@ def test_what_can_be_no_input_is_kept_as_rejected_or_its_source_is_told(source: 
     assert (answer, [order.reason for order in rejected]) in [("taken", ["not-an-object"]), ("refused", [])]
     define_workflow(connection, source)
     assert len(work(connection, source)) == 1
+
+
+def test_a_repeat_by_the_triggers_own_key_is_kept_as_a_duplicate(
+    make_source: MakeSource, connection: Connection
+) -> None:
+    source = make_source(idempotency={"key": "body:/id", "window": "1 h"})
+    assert source.send({"id": 1}, {"id": 2}, {"id": 1, "late": True}) == "taken"
+    first, _, repeat = work_orders(connection, source)
+    assert states(connection, source) == ["pending", "pending", "rejected"]
+    assert repeat.reason == "duplicate"
+    assert turned_away.original(connection, repeat.id) == first.id
+    define_workflow(connection, source)
+    assert len(work(connection, source)) == 2
+
+
+def test_what_is_numbered_waits_for_the_gap_before_it(make_source: MakeSource, connection: Connection) -> None:
+    source = make_source(sequence={"key": "body:/k", "number": "body:/n"})
+    source.send({"k": "a", "n": 0}, {"k": "a", "n": 2})
+    assert states(connection, source) == ["pending", "parked"]
+    source.send({"k": "a", "n": 1})
+    assert states(connection, source) == ["pending"] * 3
+
+
+def test_beyond_a_soft_limit_events_are_kept_as_rejected(source: Source, connection: Connection) -> None:
+    define_workflow(connection, source, limits={"waiting": 3})
+    assert source.send(*FIVE) == "taken"
+    assert states(connection, source) == ["pending"] * 3 + ["rejected"] * 2
+    assert {order.reason for order in work_orders(connection, source, state="rejected")} == {"run-limit"}
+
+
+def test_beyond_a_hard_limit_the_source_must_wait_and_nothing_is_lost(source: Source, connection: Connection) -> None:
+    define_workflow(connection, source, limits={"waiting": 5, "kind": "hard"})
+    assert source.send(*FIVE[:4]) == "taken"
+    assert source.send(FIVE[4], {"number": 5}) == "must wait"
+    assert len(work_orders(connection, source)) <= 5
+    assert set(states(connection, source)) == {"pending"}
+    work(connection, source)
+    assert source.send_again() == "taken"
+    assert inputs(connection, source) == [*FIVE, {"number": 5}]
 
 
 def test_runs_are_claimed_in_the_order_of_the_source(source: Source, connection: Connection) -> None:

@@ -25,7 +25,8 @@ def test_the_answer_names_the_work_order(connection: Connection, trigger: Trigge
 
 def test_what_postgres_refuses_is_a_rejected_work_order_with_its_id(connection: Connection, trigger: Trigger) -> None:
     made = create_one(connection, trigger, accepted(None, None, rb'{"a":"\u0000"}'))
-    assert [made] == [Single(ids(connection, trigger)[0], "rejected", created=True)]  # type: ignore[arg-type]
+    assert [made.id] == ids(connection, trigger)
+    assert (made.state, made.created, made.reason) == ("rejected", True, "refused-by-postgres")
 
 
 @pytest.mark.parametrize("key", ["", "order-1", "x" * 100_000, "Zoë 🦉", "\udcff\0"])

@@ -7,7 +7,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.webhooks import SECRET, Webhooks, now_text, sign
-from workorders.core import history
+from workorders.core import history, workflows
 from workorders.core.database import Connection
 from workorders.core.history import Filter
 
@@ -200,6 +200,49 @@ class TestKeys:
         assert sorted(answer.status_code for answer in answers) == [200] * 11 + [201]
         assert len({answer.json()["work_order_id"] for answer in answers}) == 1
         assert len(work_orders(connection, name)) == 1
+
+    def test_a_repeat_by_the_triggers_own_key_gets_the_first_work_order(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        webhooks.define(name, idempotency={"key": "body:/id", "window": "1 h"})
+        first = webhooks.post(name, b'{"id": 1}')
+        again = webhooks.post(name, b'{"id": 1, "late": true}')
+        assert (first.status_code, again.status_code) == (201, 200)
+        assert again.json()["work_order_id"] == first.json()["work_order_id"] == again.headers["x-work-order-id"]
+        newest, _ = work_orders(connection, name)
+        assert again.json() == {**again.json(), "state": "duplicate", "duplicate": str(newest.id)}
+
+
+class TestLimits:
+    def limit(self, connection: Connection, name: str, kind: str) -> None:
+        definition = workflows.parse(
+            {"name": name, "callable": "a.module:function", "limits": {"waiting": 1, "kind": kind}}, where=name
+        )
+        workflows.register(connection, definition)
+        connection.commit()
+
+    def test_beyond_a_hard_limit_the_caller_is_told_to_come_again(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        self.limit(connection, name, "hard")
+        webhooks.define(name, workflow=name)
+        taken, refused = webhooks.post(name), webhooks.post(name, Idempotency_Key="a")
+        assert (taken.status_code, refused.status_code, refused.json()["error"]) == (201, 429, "no-room")
+        assert int(refused.headers["retry-after"]) > 0
+        assert "Nothing was created" in refused.json()["reason"]
+        assert len(work_orders(connection, name)) == 1
+        self.limit(connection, name, "soft")
+        assert webhooks.post(name, Idempotency_Key="a").status_code == 201
+
+    def test_beyond_a_soft_limit_the_caller_learns_that_it_is_kept_and_does_not_run(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        self.limit(connection, name, "soft")
+        webhooks.define(name, workflow=name)
+        webhooks.post(name)
+        answer = webhooks.post(name)
+        assert (answer.status_code, answer.json()["state"], answer.json()["error"]) == (201, "rejected", "run-limit")
+        assert answer.json()["reason"]
 
 
 def test_too_many_requests_are_told_when_there_is_room_again(

@@ -11,11 +11,17 @@ FROM workorders.source_keys
 WHERE stream_id = %(stream_id)s AND key_hash = %(key_hash)s;
 
 -- name: by_id
-SELECT id, state::text AS state
+SELECT work_orders.id, work_orders.state::text AS state, rejections.code AS reason, rejections.detail,
+    duplicates.original_id AS original
 FROM workorders.work_orders
-WHERE id = ANY (%(ids)s);
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+LEFT JOIN workorders.duplicates ON duplicates.work_order_id = work_orders.id
+WHERE work_orders.id = ANY (%(ids)s);
 
 -- name: by_source_key
-SELECT id, state::text AS state
+SELECT work_orders.id, work_orders.state::text AS state, rejections.code AS reason, rejections.detail,
+    duplicates.original_id AS original
 FROM workorders.work_orders
-WHERE stream_id = %(stream_id)s AND position = %(position)s;
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+LEFT JOIN workorders.duplicates ON duplicates.work_order_id = work_orders.id
+WHERE work_orders.stream_id = %(stream_id)s AND work_orders.position = %(position)s;

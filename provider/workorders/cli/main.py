@@ -14,6 +14,7 @@ from workorders.cli import (
     outbox,
     resolve,
     runs,
+    sequences,
     status,
     triggers,
     work_orders,
@@ -38,6 +39,7 @@ app.add_typer(batches.app, name="batches")
 app.add_typer(workflows.app, name="workflows")
 app.add_typer(runs.app, name="runs")
 app.add_typer(resolve.app, name="resolve")
+app.add_typer(sequences.app, name="sequences")
 app.command("decisions")(resolve.decisions)
 app.add_typer(outbox.app, name="outbox")
 
@@ -68,6 +70,7 @@ def about(
     How does a stalled partition go on?  workorders resolve resume orders orders --dry-run --why "..."
     Who decided that, and why?           workorders decisions
     What waits for Kafka, what is held?  workorders outbox status
+    Which sequences have a gap?          workorders sequences list
 
     The database is the one of --database, or of WORKORDERS_DATABASE_URL, or of Airflow's connection workorders_db.
     Kafka is the one of WORKORDERS_KAFKA (a JSON object of librdkafka settings), or of the trigger's Airflow connection.

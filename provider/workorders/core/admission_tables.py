@@ -65,7 +65,12 @@ sequences = Table(
     PrimaryKeyConstraint("trigger_id", "key"),
     postgresql_with={"fillfactor": 80},
 )
-Index("sequences_parked_idx", sequences.c.trigger_id, sequences.c.key, postgresql_where=text("parked > 0"))
+Index(
+    "sequences_gap_idx",
+    sequences.c.trigger_id,
+    sequences.c.key,
+    postgresql_where=text("parked > 0 OR alerted_since IS NOT NULL"),
+)
 
 # Few rows, so they can afford the foreign key: whoever deletes a parked work order leaves no number behind.
 parked_work_orders = Table(

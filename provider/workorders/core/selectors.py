@@ -87,7 +87,7 @@ class Selector:
         an object's keys and the white space do not count.
         """
         found = self._find(item)
-        return None if found is None else _canonical(found)
+        return None if found is None else canonical(found)
 
     def lane(self, item: Selectable) -> int | None:
         """Return the value as a number of 64 bits with sign, the same in every process; None when there is none."""
@@ -172,15 +172,16 @@ def _first_header(request: Any, name: str) -> Any:
     return None
 
 
-def _canonical(value: Any) -> bytes:
+def canonical(value: Any) -> bytes:
+    """Return a JSON value as the bytes that every spelling of it has."""
     if isinstance(value, str | bool):
         return orjson.dumps(value)
     if isinstance(value, int | Decimal):
         return _number(value)
     if isinstance(value, list):
-        return b"[" + b",".join(map(_canonical, value)) + b"]"
+        return b"[" + b",".join(map(canonical, value)) + b"]"
     if isinstance(value, dict):
-        pairs = (orjson.dumps(key) + b":" + _canonical(value[key]) for key in sorted(value))
+        pairs = (orjson.dumps(key) + b":" + canonical(value[key]) for key in sorted(value))
         return b"{" + b",".join(pairs) + b"}"
     return b"null"
 

@@ -29,13 +29,19 @@ def lock(
     while len(marks) < len(keys):
         new = {"names": [names[key] for key in keys], "mark": None if start is None else start - 1}
         connection.execute(_QUERIES["begin"], arguments | new)
-        marks = {key.bytes: mark for key, mark in connection.execute(_QUERIES["lock"], arguments)}
+        marks = lock_marks(connection, trigger_id, keys)
     standings = {key: Standing(mark) for key, mark in marks.items()}
     for key, begin, end in connection.execute(_QUERIES["given_up"], arguments):
         standing = standings[key.bytes]
         standing.skipped = (*standing.skipped, (begin, end))
     _fetch_parked(connection, trigger_id, standings, entries)
     return standings
+
+
+def lock_marks(connection: Connection, trigger_id: int, keys: Sequence[bytes]) -> dict[bytes, int | None]:
+    """Take the turn of these keys, in their order, and return the marks of those that there are."""
+    arguments = {"trigger_id": trigger_id, "keys": [key.hex() for key in keys]}
+    return {key.bytes: mark for key, mark in connection.execute(_QUERIES["lock"], arguments)}
 
 
 def _fetch_parked(

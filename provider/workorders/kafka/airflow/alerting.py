@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from airflow.sdk.observability import stats
 
 from workorders.airflow.connections import database_url
+from workorders.core import gap_alerts
 from workorders.core.database import connect
 from workorders.core.exceptions import one_line
+from workorders.core.gap_alerts import GapAlert
 from workorders.kafka import alerts, batches
 from workorders.kafka.airflow.notifiers import Log, call, usable
 from workorders.kafka.alerts import Alert, StalledNow
@@ -44,18 +46,19 @@ class Alerting:
             trigger = batches.load(database, batch_id).trigger
             now = alerts.stalled_now(database, trigger)
             due = alerts.claim(database, trigger, after_seconds=self.after_seconds)
+            gaps = gap_alerts.claim(database, trigger)
         # The connection is closed: a notifier may take its time, and no lock is held meanwhile.
-        for alert in due:
+        for alert in (*due, *gaps):
             _log(alert, log)
         _measure(trigger.name, now, due)
-        for alert in due:
+        for alert in (*due, *gaps):
             # One that hangs would hold up the next try by a minute for each of a hundred partitions.
             notifiers = {
                 path: notifier for path, notifier in notifiers.items() if call(path, notifier, alert, context, log)
             }
 
 
-def _log(alert: Alert, log: Log) -> None:
+def _log(alert: Alert | GapAlert, log: Log) -> None:
     if alert.cleared:
         log.warning("Alert: %s", alert.sentence)
     else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseNotifier
 
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.gap_alerts import GapAlert
 from workorders.kafka.alerts import Alert
 
 if TYPE_CHECKING:
@@ -57,7 +58,13 @@ def usable(paths: Iterable[str], log: Log) -> dict[str, Notifier]:
 
 
 def call(
-    path: str, notifier: Notifier, alert: Alert, context: "Context", log: Log, *, seconds: float = LONGEST_SECONDS
+    path: str,
+    notifier: Notifier,
+    alert: Alert | GapAlert,
+    context: "Context",
+    log: Log,
+    *,
+    seconds: float = LONGEST_SECONDS,
 ) -> bool:
     """Hand an alert over. A notifier that fails, or that does not come back, is logged and hurts nothing else.
 

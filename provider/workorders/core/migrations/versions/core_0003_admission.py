@@ -43,7 +43,8 @@ def upgrade() -> None:
             name text NOT NULL,
             PRIMARY KEY (trigger_id, key)
         ) WITH (fillfactor = 80);
-        CREATE INDEX sequences_parked_idx ON workorders.sequences (trigger_id, key) WHERE parked > 0;
+        CREATE INDEX sequences_gap_idx ON workorders.sequences (trigger_id, key)
+            WHERE parked > 0 OR alerted_since IS NOT NULL;
 
         CREATE TABLE workorders.parked_work_orders (
             work_order_id uuid NOT NULL UNIQUE REFERENCES workorders.work_orders (id) ON DELETE CASCADE,

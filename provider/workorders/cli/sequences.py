@@ -1,0 +1,205 @@
+"""`workorders sequences`: gaps in sequences, and what an operator decides of one."""
+
+import getpass
+from collections.abc import Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from workorders.cli import times
+from workorders.cli.connections import Database, connect, connect_to_write
+from workorders.cli.output import AsJson, Column, count, print_json, print_table
+from workorders.core import gap_alerts, gaps, triggers
+from workorders.core.database import Connection
+from workorders.core.gaps import Decider, Gap
+
+app = typer.Typer(no_args_is_help=True, help="Look at gaps in sequences, and decide how one goes on.")
+
+Trigger = Annotated[str, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the trigger.")]
+Key = Annotated[
+    str, typer.Argument(metavar="KEY", show_default=False, help="The sequence: its id, or the value of its key.")
+]
+Why = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="The reason; it is kept with the decision.")]
+Who = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", show_default=False, help="Who decides; your name on this machine if not given."),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+
+_COLUMNS = (
+    Column("trigger"),
+    Column("sequence"),
+    Column("key"),
+    Column("mark", number=True),
+    Column("next parked", number=True),
+    Column("parked", number=True),
+    Column("since"),
+    Column("waits until"),
+    Column("alerted"),
+)
+
+
+@app.command("list")
+def list_(
+    trigger: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only sequences of this trigger.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 50,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """List sequences with a gap, the oldest gap first.
+
+    \b
+    Example:
+      workorders sequences list --trigger orders
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect(database) as connection:
+        found = gaps.gaps(connection, trigger, limit=limit)
+    if as_json:
+        print_json([_json(gap) for gap in found])
+    else:
+        print_table(_COLUMNS, [_cells(gap) for gap in found])
+
+
+@app.command()
+def alerts(trigger: Trigger, as_json: AsJson = False, database: Database = None) -> None:
+    """Say the alerts that are due, each once; for a trigger that nothing else watches. Ends with 1 if a gap is due.
+
+    \b
+    Example:
+      workorders sequences alerts orders
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect_to_write(database) as connection:
+        due = gap_alerts.claim(connection, triggers.find(connection, trigger))
+    if as_json:
+        print_json(due)
+    else:
+        for alert in due:
+            print(alert.sentence)
+    if not all(alert.cleared for alert in due):
+        raise typer.Exit(1)
+
+
+@app.command()
+def wait(
+    trigger: Trigger,
+    key: Key,
+    *,
+    why: Why,
+    seconds: Annotated[
+        float, typer.Option("--seconds", metavar="N", min=1, help="How long the gap may go on without an alert.")
+    ] = 86_400,
+    who: Who = None,
+    database: Database = None,
+) -> None:
+    """Let a gap be for a time.
+
+    \b
+    Example:
+      workorders sequences wait orders order-7 --seconds 3600 --why "the shop sends it again tonight"
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect_to_write(database) as connection:
+        found, sequence = _find(connection, trigger, key)
+        gaps.wait(connection, found, sequence, _decider(who, why), seconds=seconds)
+    print(f"Done: there is no alert for sequence {sequence} for the next {seconds:g} s.")
+
+
+@app.command()
+def skip(trigger: Trigger, key: Key, *, why: Why, who: Who = None, yes: Yes = False, database: Database = None) -> None:
+    """Give the numbers of the first gap up, and let in what is parked up to the next one.
+
+    \b
+    Example:
+      workorders sequences skip orders order-7 --why "number 4 was never sent"
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect_to_write(database) as connection:
+        found, sequence = _find(connection, trigger, key)
+        _confirm(f"Numbers in the first gap of sequence {sequence} will be rejected if they still come.", yes=yes)
+        _report(sequence, gaps.skip(connection, found, sequence, _decider(who, why)))
+
+
+@app.command()
+def release(
+    trigger: Trigger, key: Key, *, why: Why, who: Who = None, yes: Yes = False, database: Database = None
+) -> None:
+    """Give all gaps of a sequence up, and let in everything that is parked, in the order of the numbers.
+
+    \b
+    Example:
+      workorders sequences release orders order-7 --why "the order was closed"
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect_to_write(database) as connection:
+        found, sequence = _find(connection, trigger, key)
+        _confirm(f"Numbers in any gap of sequence {sequence} will be rejected if they still come.", yes=yes)
+        _report(sequence, gaps.release(connection, found, sequence, _decider(who, why)))
+
+
+@app.command()
+def drop(trigger: Trigger, key: Key, *, why: Why, who: Who = None, yes: Yes = False, database: Database = None) -> None:
+    """Forget a sequence that is finished and has nothing parked; its key would begin anew.
+
+    \b
+    Example:
+      workorders sequences drop orders order-7 --why "the order was delivered"
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect_to_write(database) as connection:
+        found, sequence = _find(connection, trigger, key)
+        _confirm(f"A number of sequence {sequence} that comes again will be new.", yes=yes)
+        gaps.drop(connection, found, sequence, _decider(who, why))
+    print(f"Done: sequence {sequence} is forgotten.")
+
+
+def _find(connection: Connection, trigger: str, key: str) -> tuple[triggers.Trigger, UUID]:
+    found = triggers.find(connection, trigger)
+    sequence = gaps.find(connection, found, key)
+    connection.rollback()  # no transaction stays open while somebody thinks
+    return found, sequence
+
+
+def _decider(who: str | None, why: str) -> Decider:
+    return Decider(who or getpass.getuser(), why)
+
+
+def _confirm(consequence: str, *, yes: bool) -> None:
+    if yes:
+        return
+    print(consequence)
+    if not typer.confirm("Do it?"):
+        print("Nothing was changed.")
+        raise typer.Exit(1)
+
+
+def _report(sequence: UUID, numbers: Sequence[int]) -> None:
+    print(
+        f"Done: {count(len(numbers))} work orders of sequence {sequence} were let in ({numbers[0]} to {numbers[-1]})."
+    )
+
+
+def _cells(gap: Gap) -> tuple[str, ...]:
+    return (
+        gap.trigger,
+        str(gap.key),
+        gap.name,
+        "" if gap.mark is None else str(gap.mark),
+        str(gap.next_parked),
+        count(gap.parked),
+        times.show(gap.parked_since),
+        times.show(gap.wait_until),
+        "yes" if gap.alerted else "",
+    )
+
+
+def _json(gap: Gap) -> dict[str, Any]:
+    return {
+        "trigger": gap.trigger,
+        "sequence": gap.key,
+        "key": gap.name,
+        "mark": gap.mark,
+        "next_parked": gap.next_parked,
+        "parked": gap.parked,
+        "since": gap.parked_since,
+        "waits_until": gap.wait_until,
+        "alerted": gap.alerted,
+    }

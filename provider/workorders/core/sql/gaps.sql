@@ -1,0 +1,84 @@
+-- name: gaps
+SELECT triggers.name AS trigger, sequences.key, sequences.name, sequences.mark, next.number AS next_parked,
+    sequences.parked, sequences.parked_since, sequences.wait_until, sequences.alerted_since IS NOT NULL AS alerted
+FROM workorders.sequences
+JOIN workorders.triggers ON triggers.id = sequences.trigger_id
+CROSS JOIN LATERAL (
+    SELECT number
+    FROM workorders.parked_work_orders AS parked
+    WHERE parked.trigger_id = sequences.trigger_id AND parked.key = sequences.key
+    ORDER BY number
+    LIMIT 1
+) AS next
+WHERE (sequences.parked > 0 OR sequences.alerted_since IS NOT NULL)
+    AND (%(trigger_id)s::integer IS NULL OR sequences.trigger_id = %(trigger_id)s)
+ORDER BY sequences.parked_since, triggers.name, sequences.key
+LIMIT %(limit)s;
+
+-- name: known
+SELECT key
+FROM workorders.sequences
+WHERE trigger_id = %(trigger_id)s AND key = ANY (%(keys)s::uuid[])
+ORDER BY key;
+
+-- name: parked_of
+SELECT number, work_order_id
+FROM workorders.parked_work_orders
+WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
+
+-- name: record
+INSERT INTO workorders.sequence_decisions (who, why, trigger_id, key, kind, from_mark, to_mark, released)
+VALUES (%(who)s, %(why)s, %(trigger_id)s, %(key)s, %(kind)s, %(from_mark)s, %(to_mark)s, %(released)s);
+
+-- name: wait
+UPDATE workorders.sequences
+SET wait_until = now() + make_interval(secs => %(seconds)s), alerted_since = NULL
+WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
+
+-- name: drop
+DELETE FROM workorders.sequences WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
+
+-- name: claim_open
+-- What decides is what records: of all who ask at once, one gets the gap. A row that somebody holds is being judged right
+-- now, and is left to the next who asks.
+WITH due AS (
+    SELECT trigger_id, key
+    FROM workorders.sequences
+    WHERE trigger_id = %(trigger_id)s
+        AND (parked > 0 OR alerted_since IS NOT NULL)
+        AND parked > 0
+        AND alerted_since IS DISTINCT FROM parked_since
+        AND (wait_until IS NULL OR wait_until <= now())
+        AND (
+            parked > %(above_parked)s
+            OR parked_since <= now() - make_interval(secs => %(after_seconds)s)
+            OR wait_until <= now()
+        )
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE workorders.sequences
+SET alerted_since = sequences.parked_since
+FROM due
+WHERE (sequences.trigger_id, sequences.key) = (due.trigger_id, due.key)
+RETURNING sequences.key, sequences.mark, sequences.parked, sequences.parked_since;
+
+-- name: claim_closed
+WITH due AS (
+    SELECT trigger_id, key, alerted_since
+    FROM workorders.sequences
+    WHERE trigger_id = %(trigger_id)s
+        AND alerted_since IS NOT NULL
+        AND alerted_since IS DISTINCT FROM parked_since
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE workorders.sequences
+SET alerted_since = NULL
+FROM due
+WHERE (sequences.trigger_id, sequences.key) = (due.trigger_id, due.key)
+RETURNING sequences.key, sequences.mark, sequences.parked, due.alerted_since;
+
+-- name: thresholds
+SELECT (definition -> 'sequence' ->> 'alert_above_parked')::integer,
+    (definition -> 'sequence' ->> 'alert_after')::double precision
+FROM workorders.triggers
+WHERE id = %(trigger_id)s AND jsonb_typeof(definition -> 'sequence') = 'object';

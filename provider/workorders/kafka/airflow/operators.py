@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.retries import next_try_seconds, tries_since_clear
+from workorders.core import limits
 from workorders.core.database import connect
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.kafka import batches, ledger, stalls
@@ -231,6 +232,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                 self.log.info("Nothing of batch %s is left to ingest.", batch_id)
                 return None
             try:
+                if batch.unfinished:  # a replay makes nothing that was not counted before
+                    limits.require_room(database, batch.trigger)
                 prepared = prepare(connections.kafka, batch, epoch)
             except WorkOrdersError as error:
                 stalls.write_down_all(database, batch, epoch, _nothing_committed(error))

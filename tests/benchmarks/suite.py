@@ -9,6 +9,7 @@ from benchmarks import (
     airflow_consume,
     backlog,
     create_for,
+    dedup,
     idle,
     latency,
     layout,
@@ -83,6 +84,21 @@ def create_work_orders(bench: Bench) -> list[Figure]:
         middle("raw COPY, 1 connection", bases, "rows/s", note="the fastest way, in turns"),
         against("create_for, ready items", runs["ready items"], bases, "raw COPY, 1 connection", Bar(0.7)),
         against("create_for, mapped from Arrow", runs["mapped from Arrow"], bases, "raw COPY, 1 connection"),
+    ]
+
+
+def duplicates_and_order(bench: Bench) -> list[Figure]:
+    """`create_for` with idempotency keys and with sequences, in turns with the same items without."""
+    runs: dict[str, list[float]] = {way: [] for way in dedup.WAYS}
+    for number in range(bench.sizes.rounds):
+        bench.say(f"idempotency keys and sequences, round {number + 1} of {bench.sizes.rounds}")
+        for way, speeds in runs.items():
+            speeds.append(dedup.rows_per_second(bench.stack.database_url, way, bench.sizes.rows))
+    plain = runs.pop(dedup.PLAIN)
+    base = f"create_for, {dedup.PLAIN}"
+    return [
+        middle(base, plain, "messages/s"),
+        *(against(f"create_for, {way}", speeds, plain, base, Bar(0.5)) for way, speeds in runs.items()),
     ]
 
 
@@ -207,6 +223,7 @@ def produce_to_work_order(bench: Bench) -> list[Figure]:
 BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "copy": copy,
     "create_for": create_work_orders,
+    "dedup": duplicates_and_order,
     "spark": spark,
     "airflow_consume": airflow_operator,
     "small_batch": small_batches,

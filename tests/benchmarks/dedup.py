@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from benchmarks import messages
 from benchmarks.create_for import empty_tables
 from workorders.core import triggers
@@ -71,7 +73,7 @@ def rows_per_second(url: str, way: str, count: int) -> float:
     """Create `count` work orders in one transaction, commit included."""
     load = _Load(url, way, count)
     rules = _RULES_OF[load.way]
-    models = {"idempotency": Idempotency, "sequence": Sequence}
+    models: dict[str, type[BaseModel]] = {"idempotency": Idempotency, "sequence": Sequence}
     definition = {name: models[name].model_validate(rule).model_dump(mode="json") for name, rule in rules.items()}
     with connect(load.url) as connection:
         empty_tables(connection)

@@ -48,10 +48,11 @@ class Alerting:
             due = alerts.claim(database, trigger, after_seconds=self.after_seconds)
             gaps = gap_alerts.claim(database, trigger)
         # The connection is closed: a notifier may take its time, and no lock is held meanwhile.
-        for alert in (*due, *gaps):
+        said: list[Alert | GapAlert] = [*due, *gaps]
+        for alert in said:
             _log(alert, log)
         _measure(trigger.name, now, due)
-        for alert in (*due, *gaps):
+        for alert in said:
             # One that hangs would hold up the next try by a minute for each of a hundred partitions.
             notifiers = {
                 path: notifier for path, notifier in notifiers.items() if call(path, notifier, alert, context, log)

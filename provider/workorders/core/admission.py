@@ -83,7 +83,7 @@ class Admission:
             if beyond and self._rules.limits.hard:
                 raise limits.reached(self._trigger, self._rules.limits, room, verdict.admitted + beyond)
             limits.count(self._connection, self._trigger, verdict.admitted + len(verdict.released))
-        sequences.write(self._connection, self._trigger.id, verdict, standings)
+        sequences.write(self._connection, self._trigger, verdict, standings)
         return verdict
 
     def _give_keys_back(self, verdict: Verdict) -> None:

@@ -84,6 +84,21 @@ parked_work_orders = Table(
     PrimaryKeyConstraint("trigger_id", "key", "number"),
 )
 
+# The order in a lane of work orders that were let in in another order than that of their source. Few, and only while
+# one of their sequence is unfinished.
+sequence_places = Table(
+    "sequence_places",
+    metadata,
+    Column("place", BigInteger, Identity(always=True), primary_key=True),
+    Column("work_order_id", Uuid, ForeignKey(work_orders.c.id, ondelete="CASCADE"), nullable=False, unique=True),
+    Column("key", Uuid, nullable=False),
+    Column("lane", BigInteger, nullable=False),
+    Column("trigger_id", Integer, nullable=False),
+    Column("workflow_id", Integer, nullable=False),
+)
+Index("sequence_places_key_idx", sequence_places.c.trigger_id, sequence_places.c.key)
+Index("sequence_places_lane_idx", sequence_places.c.workflow_id, sequence_places.c.lane, sequence_places.c.place)
+
 sequence_decisions = Table(
     "sequence_decisions",
     metadata,

@@ -165,6 +165,7 @@ def _let_in(  # noqa: PLR0917 - what the two decisions share
             if enough(standing):
                 break
         sequences.write_released(connection, trigger.id, let_in)
+        sequences.write_places(connection, trigger, let_in)
         marks, count = {key.bytes: standing.mark}, {key.bytes: len(let_in)}
         sequences.write_marks(connection, trigger.id, marks, {}, count)
         if limited is not None:

@@ -6,6 +6,7 @@ from itertools import groupby
 from workorders.core.database import Connection
 from workorders.core.queries import load_queries
 from workorders.core.sequencing import Entry, Parked, Standing, Verdict
+from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core", "sql/sequences.sql")
 
@@ -70,14 +71,15 @@ def _fetch_parked(
         standings[key.bytes].parked[number] = id_.bytes
 
 
-def write(connection: Connection, trigger_id: int, verdict: Verdict, standings: Mapping[bytes, Standing]) -> None:
+def write(connection: Connection, trigger: Trigger, verdict: Verdict, standings: Mapping[bytes, Standing]) -> None:
     """Write the verdict down: what is parked now, what no longer is, and the marks."""
-    write_parked(connection, trigger_id, verdict.parked)
-    write_released(connection, trigger_id, verdict.released)
-    moved = {part.sequence for part in (*verdict.in_line, *verdict.released)}
+    write_parked(connection, trigger.id, verdict.parked)
+    write_released(connection, trigger.id, verdict.released)
+    write_places(connection, trigger, verdict.let_in)
+    moved = {part.sequence for part in verdict.let_in}
     write_marks(
         connection,
-        trigger_id,
+        trigger.id,
         {key: standings[key].mark for key in moved},
         _per_key(verdict.parked),
         _per_key(verdict.released),
@@ -94,6 +96,32 @@ def write_released(connection: Connection, trigger_id: int, released: Sequence[P
     """Let parked work orders wait for a run."""
     if released:
         connection.execute(_QUERIES["release"], {"trigger_id": trigger_id} | _columns(released))
+
+
+def write_places(connection: Connection, trigger: Trigger, let_in: Sequence[Parked]) -> None:
+    """Keep the order of the numbers in a lane, where it is another one than that in which the work orders arrived.
+
+    Args:
+        connection: in the caller's transaction.
+        trigger: whose sequences; where its workflow has no lanes, runs have no order.
+        let_in: the numbers of one key ascend.
+    """
+    if trigger.lane is None or not let_in:
+        return
+    newest: dict[bytes, bytes] = {}
+    disordered = set()
+    for part in let_in:
+        if part.id < newest.get(part.sequence, b""):
+            disordered.add(part.sequence)
+        newest[part.sequence] = part.id
+    arguments = {
+        "trigger_id": trigger.id,
+        "workflow_id": trigger.workflow_id,
+        "disordered": [part.sequence in disordered for part in let_in],
+    }
+    keys = {"given_keys": [key.hex() for key in newest]}
+    connection.execute(_QUERIES["forget_places"], {"trigger_id": trigger.id} | keys)
+    connection.execute(_QUERIES["place"], arguments | keys | _columns(let_in))
 
 
 def write_marks(

@@ -54,8 +54,8 @@ class Verdict:
     parked: list[Parked] = field(default_factory=list)
     released: list[Parked] = field(default_factory=list)
     """Parked before, now let in; the numbers of one key ascend."""
-    in_line: list[Parked] = field(default_factory=list)
-    """Entries of now that were let in by their number, in the same order as the released of their key."""
+    let_in: list[Parked] = field(default_factory=list)
+    """All that were let in by their number, of now and released; the numbers of one key ascend."""
 
 
 def decide(entries: Iterable[Entry], standings: Mapping[bytes, Standing], room: int | None = None) -> Verdict:
@@ -104,8 +104,9 @@ def _in_sequence(  # noqa: PLR0917 - one call a numbered entry
         verdict.parked.append(Parked(key, number, entry.id))
     elif _let_in(verdict, entry, room):
         standing.mark = number
-        verdict.in_line.append(Parked(key, number, entry.id))
-        verdict.released.extend(in_line(key, standing))
+        behind = list(in_line(key, standing))
+        verdict.let_in += (Parked(key, number, entry.id), *behind)
+        verdict.released += behind
 
 
 def in_line(key: bytes, standing: Standing) -> Iterator[Parked]:

@@ -50,7 +50,7 @@ def test_a_parked_number_that_comes_again_is_a_duplicate_of_the_parked_one() -> 
 def test_the_number_that_fills_the_gap_releases_what_follows_up_to_the_next_gap() -> None:
     standing = Standing(5, {7: id_of(1), 8: id_of(2), 10: id_of(3)})
     verdict = decide(entries(6), {KEY: standing})
-    assert verdict.in_line == [Parked(KEY, 6, id_of(100))]
+    assert [part.number for part in verdict.let_in] == [6, 7, 8]
     assert verdict.released == [Parked(KEY, 7, id_of(1)), Parked(KEY, 8, id_of(2))]
     assert (standing.mark, standing.parked) == (8, {10: id_of(3)})
 

@@ -146,15 +146,31 @@ LIMIT %(limit)s;
 
 -- name: claim_heads
 -- The first work orders of each lane given, as many as its share, in the order of the source; and some without lane.
+-- Those that a sequence let in in another order have a place, and come in its order behind those without.
 WITH given AS (
     SELECT lane, share FROM unnest(%(lanes)s::bigint[], %(shares)s::integer[]) AS given (lane, share)
 ), heads AS MATERIALIZED (
     SELECT given.lane, head.id, head.place
     FROM given CROSS JOIN LATERAL (
-        SELECT id, row_number() OVER (ORDER BY position, id) AS place FROM (
-            SELECT id, position FROM workorders.work_orders
-            WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND lane = given.lane
-            ORDER BY position, id
+        SELECT id, row_number() OVER (ORDER BY sequenced NULLS FIRST, position, id) AS place FROM (
+            (
+                SELECT id, position, NULL::bigint AS sequenced FROM workorders.work_orders
+                WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND lane = given.lane
+                    AND NOT EXISTS (
+                        SELECT FROM workorders.sequence_places WHERE sequence_places.work_order_id = work_orders.id
+                    )
+                ORDER BY position, id
+                LIMIT given.share
+            ) UNION ALL (
+                SELECT work_orders.id, work_orders.position, sequence_places.place
+                FROM workorders.sequence_places
+                JOIN workorders.work_orders ON work_orders.id = sequence_places.work_order_id
+                WHERE sequence_places.workflow_id = %(workflow_id)s AND sequence_places.lane = given.lane
+                    AND work_orders.state = 'pending'
+                ORDER BY sequence_places.place
+                LIMIT given.share
+            )
+            ORDER BY sequenced NULLS FIRST, position, id
             LIMIT given.share
         ) AS first
     ) AS head
@@ -202,7 +218,8 @@ JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
 LEFT JOIN workorders.dataclips ON dataclips.id = claimed.work_order_id
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
 LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
-ORDER BY work_orders.position, work_orders.id;
+LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = claimed.work_order_id
+ORDER BY sequence_places.place NULLS FIRST, work_orders.position, work_orders.id;
 
 -- name: claimed
 SELECT runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.lane,
@@ -213,7 +230,8 @@ JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
 LEFT JOIN workorders.dataclips ON dataclips.id = runs.work_order_id
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
 LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = runs.work_order_id
 WHERE runs.workflow_id = %(workflow_id)s AND runs.group_id = %(group_id)s
     AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
 ORDER BY (runs.lane IS NOT NULL), CASE WHEN runs.lane IS NULL THEN runs.priority END,
-    CASE WHEN runs.lane IS NOT NULL THEN work_orders.position END, work_orders.id;
+    sequence_places.place NULLS FIRST, CASE WHEN runs.lane IS NOT NULL THEN work_orders.position END, work_orders.id;

@@ -49,6 +49,33 @@ DELETE FROM workorders.parked_work_orders AS parked
 USING given
 WHERE parked.trigger_id = %(trigger_id)s AND (parked.key, parked.number) = (given.key, given.number);
 
+-- name: forget_places
+-- What is finished needs no place any more, and a sequence of which nothing keeps one is in order again.
+DELETE FROM workorders.sequence_places AS places
+USING workorders.work_orders
+WHERE places.trigger_id = %(trigger_id)s
+    AND places.key = ANY (%(given_keys)s::uuid[])
+    AND work_orders.id = places.work_order_id
+    AND work_orders.state NOT IN ('pending', 'running');
+
+-- name: place
+-- In a lane, work orders with a place come behind those without, so whatever follows one in its sequence needs one too.
+INSERT INTO workorders.sequence_places (work_order_id, key, lane, trigger_id, workflow_id)
+SELECT given.id, given.key, work_orders.lane, %(trigger_id)s, %(workflow_id)s
+FROM unnest(%(ids)s::uuid[], %(keys)s::uuid[], %(disordered)s::boolean[])
+    WITH ORDINALITY AS given (id, key, disordered, ordinal)
+JOIN workorders.work_orders ON work_orders.id = given.id
+WHERE work_orders.lane IS NOT NULL
+    AND (
+        given.disordered
+        OR given.key IN (
+            SELECT key
+            FROM workorders.sequence_places
+            WHERE trigger_id = %(trigger_id)s AND key = ANY (%(given_keys)s::uuid[])
+        )
+    )
+ORDER BY given.ordinal;
+
 -- name: move
 -- A gap is as old as the oldest that is parked behind it, and a mark that moved ends what an operator was waiting for.
 UPDATE workorders.sequences

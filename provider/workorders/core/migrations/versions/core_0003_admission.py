@@ -55,6 +55,17 @@ def upgrade() -> None:
             PRIMARY KEY (trigger_id, key, number)
         );
 
+        CREATE TABLE workorders.sequence_places (
+            place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            work_order_id uuid NOT NULL UNIQUE REFERENCES workorders.work_orders (id) ON DELETE CASCADE,
+            key uuid NOT NULL,
+            lane bigint NOT NULL,
+            trigger_id integer NOT NULL,
+            workflow_id integer NOT NULL
+        );
+        CREATE INDEX sequence_places_key_idx ON workorders.sequence_places (trigger_id, key);
+        CREATE INDEX sequence_places_lane_idx ON workorders.sequence_places (workflow_id, lane, place);
+
         CREATE TABLE workorders.sequence_decisions (
             id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
             decided_at timestamptz NOT NULL DEFAULT now(),
@@ -88,7 +99,7 @@ def downgrade() -> None:
         """
         UPDATE workorders.work_orders SET state = 'pending'
         WHERE id IN (SELECT work_order_id FROM workorders.parked_work_orders);
-        DROP TABLE workorders.workflow_counts, workorders.sequence_decisions, workorders.parked_work_orders,
-            workorders.sequences, workorders.duplicates, workorders.idempotency_keys;
+        DROP TABLE workorders.workflow_counts, workorders.sequence_decisions, workorders.sequence_places,
+            workorders.parked_work_orders, workorders.sequences, workorders.duplicates, workorders.idempotency_keys;
         """
     )

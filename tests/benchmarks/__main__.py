@@ -2,11 +2,12 @@
 
 import argparse
 import sys
+from dataclasses import replace
 
 from rich.console import Console
 
 from benchmarks.figures import FOLDER, Figure, show, write
-from benchmarks.sizes import FULL, QUICK
+from benchmarks.sizes import FULL, QUICK, Sizes
 from benchmarks.suite import BENCHMARKS, Bench
 from local_stack.stack import LocalStack
 
@@ -18,6 +19,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)}; all if not given")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that all work, measures nothing")
+    parser.add_argument("--finished", type=int, metavar="N", help="finished runs in the tables of `claim`")
+    parser.add_argument("--waiting", type=int, metavar="N", help="waiting runs in the tables of `claim`")
     given = parser.parse_args()
     unknown = set(given.names) - set(BENCHMARKS)
     if unknown:
@@ -25,7 +28,7 @@ def main() -> int:
     console = Console(width=_WIDTH, highlight=False)
     missed: list[Figure] = []
     with LocalStack(name="bench") as stack:
-        bench = Bench(stack, QUICK if given.quick else FULL, lambda line: console.print(f"... {line}", style="dim"))
+        bench = Bench(stack, _sizes(given), lambda line: console.print(f"... {line}", style="dim"))
         for name in given.names or BENCHMARKS:
             figures = BENCHMARKS[name](bench)
             show(console, name, figures)
@@ -37,6 +40,15 @@ def main() -> int:
     for figure in missed:
         console.print(f"Missed: {figure.name} is {figure.ratio or figure.value:.2f} where {figure.bar} was wanted.")
     return 1 if missed else 0
+
+
+def _sizes(given: argparse.Namespace) -> Sizes:
+    sizes = QUICK if given.quick else FULL
+    return replace(
+        sizes,
+        claim_finished=sizes.claim_finished if given.finished is None else given.finished,
+        claim_waiting=sizes.claim_waiting if given.waiting is None else given.waiting,
+    )
 
 
 if __name__ == "__main__":

@@ -14,9 +14,11 @@ from workorders.core.database import Connection, connect
 from workorders.core.work_orders import create_for
 from workorders.core.workflows import Workflow
 
+RUNS_PER_SECOND: Final = 5_000
+"""What a workflow without concurrency and lanes must sustain on one connection, for execution not to wait for it."""
 GROUP: Final = 100
 """Runs of one group."""
-PATHS: Final = {
+WAYS: Final[dict[str, dict[str, object]]] = {
     "neither concurrency nor lanes": {},
     "a concurrency": {"concurrency": 100_000},
     "a lane a message key": {"lane": "key"},
@@ -46,6 +48,11 @@ class Worked:
     """Of each claim, its commit included."""
     runs_per_second: float
     """Claimed, started and finished, commits included."""
+
+    @property
+    def slow_claim_seconds(self) -> float:
+        """The 95th percentile of the claims."""
+        return sorted(self.claim_seconds)[int(0.95 * len(self.claim_seconds))]
 
 
 def prepare(url: str, name: str, fields: dict[str, object], *, finished: int, waiting: int) -> Workflow:

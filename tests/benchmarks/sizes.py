@@ -26,6 +26,11 @@ class Sizes:
     """Work orders that stand in the tables while states change."""
     layout_touched: int = 100_000
     """Work orders that are worked at, and as many that are wiped."""
+    claim_finished: int = 10_000_000
+    """Finished runs in the tables while others are claimed."""
+    claim_waiting: int = 100_000
+    claim_groups: int = 200
+    """Groups of a hundred that are claimed, started and finished."""
     idle_triggers: int = 100
     idle_seconds: float = 30.0
     latency_messages: int = 20
@@ -42,6 +47,9 @@ QUICK = Sizes(
     memory=(1_000, 4_000),
     layout_rows=4_000,
     layout_touched=400,
+    claim_finished=2_000,
+    claim_waiting=1_000,
+    claim_groups=4,
     idle_triggers=5,
     idle_seconds=3.0,
     latency_messages=1,

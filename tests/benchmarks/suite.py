@@ -8,6 +8,7 @@ from statistics import median
 from benchmarks import (
     airflow_consume,
     backlog,
+    claim,
     create_for,
     dedup,
     idle,
@@ -196,6 +197,27 @@ def layouts(bench: Bench) -> list[Figure]:
     ]
 
 
+def claim_runs(bench: Bench) -> list[Figure]:
+    """Claiming, starting and finishing runs in groups, among many finished and waiting ones."""
+    figures: list[Figure] = []
+    url, sizes = bench.stack.database_url, bench.sizes
+    for number, (way, fields) in enumerate(claim.WAYS.items()):
+        bench.say(f"claim, {way}, {sizes.claim_finished:,} finished and {sizes.claim_waiting:,} waiting runs")
+        workflow = claim.prepare(
+            url, f"claim-{number}", fields, finished=sizes.claim_finished, waiting=sizes.claim_waiting
+        )
+        for connections in (1, CORES):
+            worked = claim.work_through(url, workflow, sizes.claim_groups, connections)
+            where = f"{way}, {connections} connection{'s' if connections > 1 else ''}"
+            bar = Bar(claim.RUNS_PER_SECOND) if connections == 1 and not fields else None
+            figures += [
+                Figure(f"claimed, started and finished, {where}", worked.runs_per_second, "runs/s", bar=bar),
+                middle(f"claim of {claim.GROUP}, {where}, median", worked.claim_seconds, "s"),
+                Figure(f"claim of {claim.GROUP}, {where}, 95th percentile", worked.slow_claim_seconds, "s"),
+            ]
+    return figures
+
+
 def idle_triggers(bench: Bench) -> list[Figure]:
     """Many idle triggers in one event loop."""
     triggers, seconds = bench.sizes.idle_triggers, bench.sizes.idle_seconds
@@ -229,6 +251,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "small_batch": small_batches,
     "memory": memory,
     "layout": layouts,
+    "claim": claim_runs,
     "idle": idle_triggers,
     "latency": produce_to_work_order,
 }

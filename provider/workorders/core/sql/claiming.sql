@@ -10,7 +10,12 @@ SELECT count(*) FROM (
 ) AS at_work;
 
 -- name: claim
--- OFFSET 0 keeps the look for a run a look by key for each row: as a join it would read all runs.
+-- Written so that no statistics, however old, make the planner read whole tables:
+--   OFFSET 0 keeps the look for a run a look by key for each row. As a join it would read all runs.
+--   A limit that is an expression passes for a tenth of all rows, and so stands around one that is a number. The outer
+--   one stops asking, so no more rows are locked than it lets through.
+--   BETWEEN and ORDER BY workflow_id: with an equality the primary key has the order as well, and every finished work
+--   order would be read on the way to the first that waits.
 WITH urgent AS MATERIALIZED (
     SELECT id, row_number() OVER () AS place FROM (
         SELECT id FROM workorders.runs
@@ -22,22 +27,28 @@ WITH urgent AS MATERIALIZED (
     ) AS locked
 ), normal AS MATERIALIZED (
     SELECT id, row_number() OVER () AS place FROM (
-        SELECT id FROM workorders.runs
-        WHERE workflow_id = %(workflow_id)s AND priority = 1 AND claimed_at IS NULL AND finished_at IS NULL
-            AND not_before <= statement_timestamp()
-        ORDER BY not_before, id
+        SELECT id FROM (
+            SELECT id FROM workorders.runs
+            WHERE workflow_id = %(workflow_id)s AND priority = 1 AND claimed_at IS NULL AND finished_at IS NULL
+                AND not_before <= statement_timestamp()
+            ORDER BY not_before, id
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ) AS locked
         LIMIT %(limit)s - (SELECT count(*) FROM urgent)
-        FOR UPDATE SKIP LOCKED
-    ) AS locked
+    ) AS taken
 ), waiting AS MATERIALIZED (
     SELECT id, lane, row_number() OVER () AS place FROM (
-        SELECT id, lane FROM workorders.work_orders
-        WHERE workflow_id = %(workflow_id)s AND state = 'pending'
-            AND NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = work_orders.id OFFSET 0)
-        ORDER BY id
+        SELECT id, lane FROM (
+            SELECT id, lane FROM workorders.work_orders
+            WHERE workflow_id BETWEEN %(workflow_id)s AND %(workflow_id)s AND state = 'pending'
+                AND NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = work_orders.id OFFSET 0)
+            ORDER BY workflow_id, id
+            LIMIT %(limit)s
+            FOR UPDATE OF work_orders SKIP LOCKED
+        ) AS locked
         LIMIT %(limit)s - (SELECT count(*) FROM urgent) - (SELECT count(*) FROM normal)
-        FOR UPDATE OF work_orders SKIP LOCKED
-    ) AS locked
+    ) AS taken
 ), again AS (
     UPDATE workorders.runs
     SET state = 'claimed', group_id = %(group_id)s, claimed_at = statement_timestamp(),
@@ -86,8 +97,8 @@ WITH busy AS MATERIALIZED (
     JOIN workorders.work_orders ON work_orders.id = urgent.work_order_id
     UNION ALL (
         SELECT 1, id, lane FROM workorders.work_orders
-        WHERE workflow_id = %(workflow_id)s AND state = 'pending'
-        ORDER BY id
+        WHERE workflow_id BETWEEN %(workflow_id)s AND %(workflow_id)s AND state = 'pending'
+        ORDER BY workflow_id, work_orders.id
         LIMIT %(window)s
     )
 ), free AS (

@@ -33,32 +33,34 @@ WITH given AS MATERIALIZED (
     SELECT id, definition -> 'retries' AS retries
     FROM workorders.workflows
     WHERE id IN (SELECT workflow_id FROM finished WHERE state <> 'success')
+), judged AS MATERIALIZED (
+    SELECT finished.*, policies.retries,
+        policies.id IS NOT NULL AND finished.may_retry
+            AND finished.retry < coalesce((policies.retries ->> 'attempts')::integer, 0)
+            AND policies.retries -> 'after' ? finished.state::text AS again
+    FROM finished LEFT JOIN policies ON policies.id = finished.workflow_id
 ), again AS (
     INSERT INTO workorders.runs
         (id, work_order_id, workflow_id, lane, attempt, retry, state, not_before)
-    SELECT finished.retry_id, finished.work_order_id, finished.workflow_id, finished.lane, finished.attempt + 1,
-        finished.retry + 1, 'available', statement_timestamp() + make_interval(secs => least(
-            (policies.retries ->> 'longest_delay_seconds')::double precision,
-            (policies.retries ->> 'first_delay_seconds')::double precision
-                * CASE WHEN (policies.retries ->> 'doubling')::boolean THEN 2 ^ least(finished.retry, 30) ELSE 1 END
+    SELECT retry_id, work_order_id, workflow_id, lane, attempt + 1, retry + 1, 'available',
+        statement_timestamp() + make_interval(secs => least(
+            (retries ->> 'longest_delay_seconds')::double precision,
+            (retries ->> 'first_delay_seconds')::double precision
+                * CASE WHEN (retries ->> 'doubling')::boolean THEN 2 ^ least(retry, 30) ELSE 1 END
         ))
-    FROM finished JOIN policies ON policies.id = finished.workflow_id
-    WHERE finished.may_retry AND finished.retry < (policies.retries ->> 'attempts')::integer
-        AND policies.retries -> 'after' ? finished.state::text
-    RETURNING work_order_id, lane
+    FROM judged
+    WHERE again
 ), released AS (
     UPDATE workorders.runs
     SET state = 'available', group_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
     WHERE workflow_id IN (SELECT id FROM policies) AND group_id = %(group_id)s AND claimed_at IS NOT NULL
-        AND finished_at IS NULL AND lane IN (SELECT lane FROM again) AND id <> ALL (%(ids)s)
+        AND finished_at IS NULL AND lane IN (SELECT lane FROM judged WHERE again) AND id <> ALL (%(ids)s)
     RETURNING id, work_order_id
 ), derived AS (
     UPDATE workorders.work_orders
     SET state = became.state::workorders.work_order_state
     FROM (
-        SELECT finished.work_order_id AS id,
-            CASE WHEN again.work_order_id IS NULL THEN finished.state::text ELSE 'pending' END AS state
-        FROM finished LEFT JOIN again ON again.work_order_id = finished.work_order_id
+        SELECT work_order_id AS id, CASE WHEN again THEN 'pending' ELSE state::text END AS state FROM judged
         UNION ALL
         SELECT work_order_id, 'pending' FROM released
     ) AS became
@@ -70,8 +72,7 @@ WITH given AS MATERIALIZED (
     INSERT INTO workorders.run_logs (run_id, log, truncated)
     SELECT id, log, truncated FROM finished WHERE log <> ''
 )
-SELECT CASE WHEN again.work_order_id IS NULL THEN 'finished' ELSE 'retried' END, finished.id
-FROM finished LEFT JOIN again ON again.work_order_id = finished.work_order_id
+SELECT CASE WHEN again THEN 'retried' ELSE 'finished' END, id FROM judged
 UNION ALL
 SELECT 'released', id FROM released;
 

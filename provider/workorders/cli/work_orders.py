@@ -15,7 +15,8 @@ from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, count, hexdump, print_fields, print_json, print_table, safe
 from workorders.core import history
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.history import Filter, RunSummary, WorkOrder, WorkOrderSummary
+from workorders.core.filters import Filter
+from workorders.core.history import RunSummary, WorkOrder, WorkOrderSummary
 from workorders.core.tables import WORK_ORDER_STATES
 
 app = typer.Typer(no_args_is_help=True, help="List, count and show work orders.")
@@ -124,7 +125,7 @@ def count_(trigger: _Trigger = None, since: _Since = None, as_json: AsJson = Fal
       workorders work-orders count --trigger orders --since 24h
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        counts = history.count_by_state(connection, trigger=trigger, since=times.option("--since", since))
+        counts = history.count_by_state(connection, Filter(trigger=trigger, since=times.option("--since", since)))
     if as_json:
         print_json({state: counts.get(state, 0) for state in WORK_ORDER_STATES})
     else:

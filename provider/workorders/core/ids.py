@@ -3,6 +3,9 @@
 import secrets
 import time
 from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from uuid import UUID
 
 _VERSION_AND_VARIANT = (0x7 << 76) | (0b10 << 62)
 _COUNTER_START_BITS = 61
@@ -26,3 +29,13 @@ def increasing_ids(milliseconds: int | None = None) -> Iterator[bytes]:
     while True:
         yield value.to_bytes(_WIDTH_BYTES, "big")
         value += 1
+
+
+def first_id(time: datetime) -> UUID:
+    """Return the smallest id of a time's millisecond: ids are UUIDs of version 7, which begin with Unix milliseconds."""
+    return UUID(int=max(int(time.timestamp() * 1000), 0) << 80)
+
+
+def run_ids(count: int) -> list[UUID]:
+    """Return so many new ids, each greater than the one before."""
+    return [UUID(bytes=id_) for id_ in islice(increasing_ids(), count)]

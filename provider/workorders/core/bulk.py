@@ -1,0 +1,126 @@
+"""Works bulk jobs through, whatever their kind."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+from uuid import UUID, uuid4
+
+import psycopg
+
+from workorders.core import history, jobs
+from workorders.core.cancels import Cancels
+from workorders.core.database import Connection
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exports import Export
+from workorders.core.jobs import Job, JobEndedError, Outcome
+from workorders.core.reruns import Reruns
+
+STEP: Final = 1_000
+"""Work orders of one transaction."""
+_DEADLOCKS: Final = 5
+
+
+class Work(Protocol):
+    """What one kind of job does."""
+
+    def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
+        """Make ready, before the first step of this process."""
+
+    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> Outcome:
+        """Do what is to be done with some work orders, in the step's transaction."""
+
+    def finish(self) -> None:
+        """Complete what all steps made together."""
+
+    def abandon(self) -> None:
+        """Leave nothing half done behind."""
+
+
+_WORKS: Final[dict[str, Callable[[], Work]]] = {"rerun": Reruns, "cancel": Cancels, "export": Export}
+
+
+def work(
+    connection: Connection, job_id: int, *, step: int = STEP, progress: Callable[[Job], None] | None = None
+) -> Job:
+    """Work a job through to its end, or on from where it was left.
+
+    Args:
+        connection: without an open transaction; each step has its own.
+        job_id: number of the job.
+        step: work orders of one step.
+        progress: called after each step.
+
+    Returns:
+        The job as it ended: finished, or cancelled by somebody meanwhile.
+
+    Raises:
+        JobBusyError: another process works at it.
+        JobEndedError: it was over before, or another process took it over.
+        WorkOrdersError: it failed, and its row says why; it can go on later.
+        psycopg.Error: the database failed.
+    """
+    worker = uuid4()
+    with connection.transaction():
+        job = jobs.take(connection, job_id, worker)
+    doing = _WORKS[job.kind]()
+    try:
+        with connection.transaction():
+            doing.begin(connection, job, worker)
+        while _step(connection, job_id, worker, doing, step):
+            if progress is not None:
+                progress(jobs.load(connection, job_id))
+                connection.rollback()
+        doing.finish()
+        with connection.transaction():
+            jobs.end(connection, job_id, worker)
+    except BaseException as error:
+        doing.abandon()
+        if isinstance(error, _Cancelled):
+            return _loaded(connection, job_id)
+        _write_down(connection, job_id, worker, error)
+        raise
+    return _loaded(connection, job_id)
+
+
+class _Cancelled(Exception):  # noqa: N818 - no error: somebody wished it
+    """Somebody cancelled the job while it was worked at."""
+
+
+def _step(connection: Connection, job_id: int, worker: UUID, doing: Work, size: int) -> bool:
+    """Do one step; tell whether there was anything to do."""
+    for remaining in reversed(range(_DEADLOCKS)):
+        try:
+            with connection.transaction():
+                job = _still_ours(connection, job_id, worker)
+                ids = history.matching(connection, job.wanted, after=job.last_id, limit=size)
+                if ids:
+                    jobs.move(connection, job_id, doing.step(connection, job, ids), ids[-1])
+                return bool(ids)
+        except psycopg.errors.DeadlockDetected:
+            # A claim that locked the same rows the other way round went on; the step was rolled back as a whole.
+            if not remaining:
+                raise
+    return False
+
+
+def _still_ours(connection: Connection, job_id: int, worker: UUID) -> Job:
+    job = jobs.owned(connection, job_id, worker)
+    if job is not None:
+        return job
+    now = jobs.load(connection, job_id)
+    if now.state == "cancelled":
+        raise _Cancelled
+    raise JobEndedError(f"Job {job_id} was taken over by another process; this one did nothing more.")
+
+
+def _write_down(connection: Connection, job_id: int, worker: UUID, error: BaseException) -> None:
+    said = " ".join(str(error).split()) or type(error).__name__
+    sentence = said if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {said}"
+    # Without the database nothing can be written; the row then shows that nobody has reported for long.
+    with suppress(psycopg.Error), connection.transaction():
+        jobs.end(connection, job_id, worker, error=sentence)
+
+
+def _loaded(connection: Connection, job_id: int) -> Job:
+    with connection.transaction():
+        return jobs.load(connection, job_id)

@@ -1,0 +1,49 @@
+"""Cancels runs that wait: the work order ends as cancelled, and a run says who wished it and why."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from workorders.core.database import Connection
+from workorders.core.ids import run_ids
+from workorders.core.jobs import Job, Outcome
+from workorders.core.queries import load_queries
+
+_QUERIES = load_queries("workorders.core", "sql/reruns.sql")
+
+
+class Cancels:
+    """The work of a cancel job."""
+
+    def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
+        """Nothing to make ready."""
+
+    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> Outcome:
+        """Cancel those of the work orders that wait."""
+        return cancel(connection, ids, who=job.who, why=job.why)
+
+    def finish(self) -> None:
+        """Nothing to complete."""
+
+    def abandon(self) -> None:
+        """Nothing is left half done: a step is a transaction."""
+
+
+def cancel(connection: Connection, ids: Sequence[UUID], *, who: str, why: str) -> Outcome:
+    """Cancel the waiting runs of these work orders, in the caller's transaction; skip what does not wait."""
+    states = {row[0]: row[1] for row in connection.execute(_QUERIES["lock"], {"ids": list(ids)})}
+    waiting = [id_ for id_, state in states.items() if state == "pending"]
+    skipped: dict[str, int] = {}
+    for id_ in ids:
+        if id_ not in states:
+            skipped["deleted meanwhile"] = skipped.get("deleted meanwhile", 0) + 1
+        elif states[id_] != "pending":
+            skipped["not waiting"] = skipped.get("not waiting", 0) + 1
+    if waiting:
+        reason = {"who": who, "why": why}
+        with_row = {row[0] for row in connection.execute(_QUERIES["cancel_available"], {"ids": waiting, **reason})}
+        unclaimed = [id_ for id_ in waiting if id_ not in with_row]
+        connection.execute(
+            _QUERIES["cancel_unclaimed"], {"run_ids": run_ids(len(unclaimed)), "ids": unclaimed, **reason}
+        )
+        connection.execute(_QUERIES["cancel_work_orders"], {"ids": waiting})
+    return Outcome(len(waiting), skipped)

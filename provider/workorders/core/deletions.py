@@ -1,0 +1,56 @@
+"""What was deleted, by its source key: deleting a work order must never make its event come back as new.
+
+The unique key of a work order goes with it. So the positions of a stream whose work orders were deleted are written
+down, as ranges; creating what is missing leaves them out. The way of new events never asks here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+from workorders.core.database import Connection
+from workorders.core.queries import load_queries
+
+_QUERIES = load_queries("workorders.core", "sql/retention.sql")
+
+_STREAM_LOCKS: Final = 4_564_004
+"""First key of the advisory locks of streams; any constant does."""
+
+Row = tuple[UUID, int | None, int | None]
+"""A work order's id, stream and position."""
+
+
+def delete(connection: Connection, rows: Sequence[Row]) -> int:
+    """Delete these work orders with all that belongs to them, in the caller's transaction; returns how many.
+
+    Work orders of a stream in which missing ones are being created right now are left for the next time.
+    """
+    free = {stream for stream in {row[1] for row in rows} if stream is None or _locked(connection, stream)}
+    gone = [row for row in rows if row[1] in free]
+    if gone:
+        connection.execute(_QUERIES["delete"], {"ids": [id_ for id_, _, _ in gone]})
+        _remember(connection, gone)
+    return len(gone)
+
+
+def lock_out(connection: Connection, stream_id: int) -> None:
+    """Let no work order of the stream be deleted until the transaction ends."""
+    connection.execute(_QUERIES["lock_stream_shared"], {"class": _STREAM_LOCKS, "stream_id": stream_id})
+
+
+def _locked(connection: Connection, stream_id: int) -> bool:
+    row = connection.execute(_QUERIES["lock_stream"], {"class": _STREAM_LOCKS, "stream_id": stream_id}).fetchone()
+    return bool(row and row[0])
+
+
+def _remember(connection: Connection, gone: Iterable[Row]) -> None:
+    positions: defaultdict[int, list[int]] = defaultdict(list)
+    for _, stream_id, position in gone:
+        if stream_id is not None and position is not None:
+            positions[stream_id].append(position)
+    for stream_id, given in positions.items():
+        connection.execute(
+            _QUERIES["remember"],
+            {"stream_id": stream_id, "positions": given, "first": min(given), "last": max(given)},
+        )

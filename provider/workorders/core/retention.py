@@ -1,0 +1,185 @@
+"""Retention: wipes old inputs, outputs and logs, and deletes old work orders, as each workflow's definition says.
+
+In small steps, each a transaction that locks its own work orders and nothing else, with a pause as long as the step
+between them. Nobody who creates work orders waits for it.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workorders.core import deletions
+from workorders.core.database import Connection
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.filters import CLOCKS_APART
+from workorders.core.ids import first_id
+from workorders.core.queries import load_queries
+
+_QUERIES = load_queries("workorders.core", "sql/retention.sql")
+
+STEP: Final = 1_000
+_LOCK: Final = 4_564_005
+"""Key of the advisory lock that lets one step of retention run at a time; any constant does."""
+_LONGEST_PAUSE: Final = 1.0
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class RetentionBusyError(WorkOrdersError):
+    """Retention runs already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How long a workflow keeps what; None keeps for ever."""
+
+    workflow_id: int
+    workflow: str
+    days: float | None
+    """Work orders that ended well, or were cancelled, are deleted after so many days."""
+    keep_errors_days: float | None
+    """All others that have ended are deleted after so many days, but never before those that ended well."""
+    wipe_bodies_after_days: float | None
+    """Inputs, requests, raw values, outputs and logs are wiped after so many days."""
+
+    def good_before(self, now: datetime) -> datetime:
+        """Return the time before which good work orders are deleted."""
+        return _before(now, self.days)
+
+    def errors_before(self, now: datetime) -> datetime:
+        """Return the time before which work orders with errors are deleted."""
+        if self.days is None and self.keep_errors_days is None:
+            return _NEVER
+        if self.days is None:
+            return _before(now, self.keep_errors_days)
+        return _before(now, max(self.days, self.keep_errors_days or 0))
+
+    def wipe_before(self, now: datetime) -> datetime:
+        """Return the time before which inputs are wiped."""
+        return _before(now, self.wipe_bodies_after_days)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What retention did with a workflow, or would do."""
+
+    workflow: str
+    wiped: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one run of retention did."""
+
+    wiped: int = 0
+    deleted: int = 0
+
+
+def policies(connection: Connection) -> list[Policy]:
+    """Return the policies of all workflows whose definition has one."""
+    with connection.cursor(row_factory=class_row(Policy)) as cursor:
+        return cursor.execute(_QUERIES["policies"]).fetchall()
+
+
+def due(connection: Connection, *, now: datetime | None = None) -> list[Kept]:
+    """Return what a run would do, for each workflow with a policy; changes nothing."""
+    moment = now or datetime.now(UTC)
+    known = policies(connection)
+    deleting, wiping = _deleting(known, moment), _wiping(known, moment)
+    deleted = dict(connection.execute(_QUERIES["count_expired"], deleting).fetchall())
+    wiped = dict(connection.execute(_QUERIES["count_unwiped"], wiping).fetchall())
+    return [
+        Kept(policy.workflow, wiped.get(policy.workflow_id, 0), deleted.get(policy.workflow_id, 0)) for policy in known
+    ]
+
+
+def run(
+    connection: Connection,
+    *,
+    now: datetime | None = None,
+    step: int = STEP,
+    pause: Callable[[float], None] = time.sleep,
+) -> Swept:
+    """Delete and wipe what is due, step by step, and return how much it was.
+
+    Args:
+        connection: without an open transaction; each step has its own.
+        now: the time that ages are counted to; the present when omitted.
+        step: work orders of one step.
+        pause: waits for so many seconds between two steps.
+
+    Raises:
+        RetentionBusyError: another process is at it.
+        psycopg.Error: the database failed; the steps before are kept.
+    """
+    moment = now or datetime.now(UTC)
+    with connection.transaction():
+        known = policies(connection)
+    # Deleting comes first: what is deleted needs no wiping.
+    deleted = _steps(connection, "expired", _deleting(known, moment), deletions.delete, step, pause)
+    wiped = _steps(connection, "unwiped", _wiping(known, moment), _wipe, step, pause)
+    return Swept(wiped, deleted)
+
+
+def _steps(
+    connection: Connection,
+    query: str,
+    wanted: Mapping[str, Any],
+    do: Callable[[Connection, Sequence[Any]], int],
+    size: int,
+    pause: Callable[[float], None],
+) -> int:
+    total, after = 0, UUID(int=0)
+    while True:
+        begun = time.monotonic()
+        with connection.transaction():
+            _require_alone(connection)
+            rows = connection.execute(
+                _QUERIES[query], {**wanted, "after": after, "limit": size}, prepare=False
+            ).fetchall()
+            total += do(connection, rows) if rows else 0
+        if not rows:
+            return total
+        after = rows[-1][0]
+        pause(min(time.monotonic() - begun, _LONGEST_PAUSE))
+
+
+def _wipe(connection: Connection, rows: Sequence[tuple[UUID]]) -> int:
+    connection.execute(_QUERIES["wipe"], {"ids": [row[0] for row in rows]})
+    return len(rows)
+
+
+def _require_alone(connection: Connection) -> None:
+    row = connection.execute(_QUERIES["lock"], {"key": _LOCK}).fetchone()
+    if not (row and row[0]):
+        raise RetentionBusyError(
+            "Another process runs retention at this moment; this one stopped, and what is due is left to the other."
+        )
+
+
+def _deleting(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
+    good, errors = [policy.good_before(now) for policy in known], [policy.errors_before(now) for policy in known]
+    return {
+        "workflow_ids": [policy.workflow_id for policy in known],
+        "good_before": good,
+        "errors_before": errors,
+        "end_id": first_id(max([*good, *errors, _NEVER]) + CLOCKS_APART),
+    }
+
+
+def _wiping(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
+    before = [policy.wipe_before(now) for policy in known]
+    return {
+        "workflow_ids": [policy.workflow_id for policy in known],
+        "wipe_before": before,
+        "end_id": first_id(max([*before, _NEVER]) + CLOCKS_APART),
+    }
+
+
+def _before(now: datetime, days: float | None) -> datetime:
+    return _NEVER if days is None else now - timedelta(days=days)

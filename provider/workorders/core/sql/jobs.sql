@@ -1,0 +1,73 @@
+-- name: insert_job
+-- A request that is made again (a task that is retried or cleared) finds the job that it made.
+INSERT INTO workorders.bulk_jobs (kind, request_key, filter, options, who, why, total)
+VALUES (%(kind)s, %(request_key)s, %(filter)s, %(options)s, %(who)s, %(why)s, %(total)s)
+ON CONFLICT (request_key) DO NOTHING
+RETURNING id;
+
+-- name: find_request
+SELECT id FROM workorders.bulk_jobs WHERE request_key = %(request_key)s;
+
+-- name: job
+SELECT id, kind, filter, options, who, why, state, total, done, skipped, last_id, error, created_at, started_at, seen_at,
+    finished_at
+FROM workorders.bulk_jobs
+WHERE id = %(id)s;
+
+-- name: jobs
+SELECT id, kind, filter, options, who, why, state, total, done, skipped, last_id, error, created_at, started_at, seen_at,
+    finished_at
+FROM workorders.bulk_jobs
+WHERE (%(before)s::bigint IS NULL OR id < %(before)s)
+ORDER BY id DESC
+LIMIT %(limit)s;
+
+-- name: take_job
+-- Who is silent for longer than a step can take is dead; should it live after all, it is no longer the worker.
+UPDATE workorders.bulk_jobs
+SET state = 'running', worker = %(worker)s, error = NULL, seen_at = now(), started_at = coalesce(started_at, now())
+WHERE id = %(id)s
+    AND (state IN ('waiting', 'failed') OR (state = 'running' AND seen_at < now() - %(silence)s::interval));
+
+-- name: lock_job
+SELECT id
+FROM workorders.bulk_jobs
+WHERE id = %(id)s AND state = 'running' AND worker = %(worker)s
+FOR UPDATE;
+
+-- name: move_job
+UPDATE workorders.bulk_jobs
+SET done = done + %(done)s,
+    skipped = (
+        SELECT coalesce(jsonb_object_agg(reason, number), '{}')
+        FROM (
+            SELECT reason, sum(number::bigint) AS number
+            FROM (
+                SELECT * FROM jsonb_each_text(skipped)
+                UNION ALL
+                SELECT * FROM jsonb_each_text(%(skipped)s)
+            ) AS both_of_them (reason, number)
+            GROUP BY reason
+        ) AS sums
+    ),
+    last_id = %(last_id)s,
+    seen_at = now()
+WHERE id = %(id)s;
+
+-- name: begin_again
+UPDATE workorders.bulk_jobs
+SET done = 0, skipped = '{}', last_id = NULL
+WHERE id = %(id)s AND worker = %(worker)s;
+
+-- name: end_job
+UPDATE workorders.bulk_jobs
+SET state = %(state)s, error = %(error)s, seen_at = now(), finished_at = now()
+WHERE id = %(id)s AND state = 'running' AND worker = %(worker)s;
+
+-- name: cancel_job
+UPDATE workorders.bulk_jobs
+SET state = 'cancelled', error = NULL, finished_at = now()
+WHERE id = %(id)s AND state IN ('waiting', 'running', 'failed');
+
+-- name: now
+SELECT now();

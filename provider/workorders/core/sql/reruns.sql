@@ -1,0 +1,67 @@
+-- name: lock
+-- In the order of the ids, as everybody locks them who takes several.
+SELECT work_orders.id, work_orders.state::text AS state, dataclips.body IS NOT NULL AS has_input
+FROM workorders.work_orders
+LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
+WHERE work_orders.id = ANY (%(ids)s)
+ORDER BY work_orders.id
+FOR UPDATE OF work_orders;
+
+-- name: rerun
+-- Two statements in one: a work order is waiting exactly if a run of it can be claimed.
+WITH given AS (
+    SELECT * FROM unnest(%(run_ids)s::uuid[], %(ids)s::uuid[]) AS given (run_id, id)
+), waiting AS (
+    UPDATE workorders.work_orders
+    SET state = 'pending'
+    FROM given
+    WHERE work_orders.id = given.id
+    RETURNING work_orders.id, work_orders.workflow_id, work_orders.lane, given.run_id
+)
+INSERT INTO workorders.runs (id, work_order_id, workflow_id, lane, attempt, state, priority, requested_by, why)
+SELECT waiting.run_id, waiting.id, waiting.workflow_id, waiting.lane,
+    1 + coalesce((SELECT max(attempt) FROM workorders.runs WHERE runs.work_order_id = waiting.id), 0),
+    'available', 0, %(who)s, %(why)s
+FROM waiting
+ORDER BY waiting.id;
+
+-- name: cancel_available
+-- Runs that have a row: reruns and retries. Their work orders are locked already.
+UPDATE workorders.runs
+SET state = 'cancelled', finished_at = now(), requested_by = %(who)s, why = %(why)s
+WHERE work_order_id = ANY (%(ids)s) AND state = 'available'
+RETURNING work_order_id;
+
+-- name: cancel_unclaimed
+-- The others get a row that says who cancelled them, and why.
+INSERT INTO workorders.runs
+    (id, work_order_id, workflow_id, lane, attempt, state, finished_at, requested_by, why)
+SELECT given.run_id, work_orders.id, work_orders.workflow_id, work_orders.lane,
+    1 + coalesce((SELECT max(attempt) FROM workorders.runs WHERE runs.work_order_id = work_orders.id), 0),
+    'cancelled', now(), %(who)s, %(why)s
+FROM unnest(%(run_ids)s::uuid[], %(ids)s::uuid[]) AS given (run_id, id)
+JOIN workorders.work_orders ON work_orders.id = given.id
+ORDER BY work_orders.id;
+
+-- name: cancel_work_orders
+UPDATE workorders.work_orders SET state = 'cancelled' WHERE id = ANY (%(ids)s);
+
+-- name: rejected
+SELECT rejections.work_order_id AS id, rejections.raw, rejections.request::text AS request, rejections.code,
+    rejections.detail, triggers.type, triggers.definition
+FROM workorders.rejections
+JOIN workorders.work_orders ON work_orders.id = rejections.work_order_id
+LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
+WHERE rejections.work_order_id = ANY (%(ids)s)
+ORDER BY rejections.work_order_id;
+
+-- name: insert_dataclip
+INSERT INTO workorders.dataclips (id, body, request) VALUES (%(id)s, %(body)s::text::jsonb, %(request)s::text::jsonb);
+
+-- name: delete_rejection
+DELETE FROM workorders.rejections WHERE work_order_id = %(id)s;
+
+-- name: update_rejection
+UPDATE workorders.rejections
+SET code = %(code)s, detail = %(detail)s
+WHERE work_order_id = %(id)s AND (code, detail) IS DISTINCT FROM (%(code)s, %(detail)s);

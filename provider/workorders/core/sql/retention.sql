@@ -1,0 +1,133 @@
+-- name: policies
+SELECT id AS workflow_id, name AS workflow,
+    (definition #>> '{retention,days}')::double precision AS days,
+    (definition #>> '{retention,keep_errors_days}')::double precision AS keep_errors_days,
+    (definition #>> '{retention,wipe_bodies_after_days}')::double precision AS wipe_bodies_after_days
+FROM workorders.workflows
+WHERE jsonb_typeof(definition -> 'retention') = 'object'
+ORDER BY name;
+
+-- name: lock
+SELECT pg_try_advisory_xact_lock(%(key)s);
+
+-- name: expired
+-- The oldest first. A work order that is locked is in somebody's hands, so it can wait for the next time.
+SELECT work_orders.id, work_orders.stream_id, work_orders.position
+FROM workorders.work_orders
+JOIN unnest(%(workflow_ids)s::integer[], %(good_before)s::timestamptz[], %(errors_before)s::timestamptz[])
+    AS policies (workflow_id, good_before, errors_before) ON policies.workflow_id = work_orders.workflow_id
+WHERE work_orders.id > %(after)s
+    AND work_orders.id < %(end_id)s
+    AND work_orders.state NOT IN ('pending', 'running')
+    AND work_orders.created_at <
+        CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
+ORDER BY work_orders.id
+LIMIT %(limit)s
+FOR UPDATE OF work_orders SKIP LOCKED;
+
+-- name: count_expired
+SELECT policies.workflow_id, count(*)
+FROM workorders.work_orders
+JOIN unnest(%(workflow_ids)s::integer[], %(good_before)s::timestamptz[], %(errors_before)s::timestamptz[])
+    AS policies (workflow_id, good_before, errors_before) ON policies.workflow_id = work_orders.workflow_id
+WHERE work_orders.id < %(end_id)s
+    AND work_orders.state NOT IN ('pending', 'running')
+    AND work_orders.created_at <
+        CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
+GROUP BY policies.workflow_id;
+
+-- name: delete
+WITH gone AS (
+    DELETE FROM workorders.work_orders WHERE id = ANY (%(ids)s) RETURNING id
+), runs AS (
+    DELETE FROM workorders.runs USING gone WHERE runs.work_order_id = gone.id RETURNING runs.id
+), outputs AS (
+    DELETE FROM workorders.run_outputs USING runs WHERE run_outputs.run_id = runs.id
+), logs AS (
+    DELETE FROM workorders.run_logs USING runs WHERE run_logs.run_id = runs.id
+), dataclips AS (
+    DELETE FROM workorders.dataclips USING gone WHERE dataclips.id = gone.id
+), rejections AS (
+    DELETE FROM workorders.rejections USING gone WHERE rejections.work_order_id = gone.id
+), words AS (
+    DELETE FROM workorders.search_words USING gone WHERE search_words.id = gone.id
+)
+SELECT count(*) FROM gone;
+
+-- name: unwiped
+SELECT work_orders.id
+FROM workorders.work_orders
+JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
+    AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
+LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+WHERE work_orders.id > %(after)s
+    AND work_orders.id < %(end_id)s
+    AND work_orders.state NOT IN ('pending', 'running')
+    AND work_orders.created_at < policies.wipe_before
+    AND (dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}')
+ORDER BY work_orders.id
+LIMIT %(limit)s
+FOR UPDATE OF work_orders SKIP LOCKED;
+
+-- name: count_unwiped
+SELECT policies.workflow_id, count(*)
+FROM workorders.work_orders
+JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
+    AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
+LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+WHERE work_orders.id < %(end_id)s
+    AND work_orders.state NOT IN ('pending', 'running')
+    AND work_orders.created_at < policies.wipe_before
+    AND (dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}')
+GROUP BY policies.workflow_id;
+
+-- name: wipe
+-- The request goes as well: a key and headers may say as much of a person as a body. Where the event came from stays,
+-- for it stands in the work order.
+WITH clips AS (
+    UPDATE workorders.dataclips SET body = NULL, request = '{}' WHERE id = ANY (%(ids)s)
+), rejections AS (
+    UPDATE workorders.rejections SET raw = NULL, request = '{}' WHERE work_order_id = ANY (%(ids)s)
+), runs AS (
+    SELECT id FROM workorders.runs WHERE work_order_id = ANY (%(ids)s)
+), outputs AS (
+    DELETE FROM workorders.run_outputs USING runs WHERE run_outputs.run_id = runs.id
+), logs AS (
+    DELETE FROM workorders.run_logs USING runs WHERE run_logs.run_id = runs.id
+)
+DELETE FROM workorders.search_words WHERE id = ANY (%(ids)s);
+
+-- name: lock_stream
+-- Against creating what is missing in the stream: whoever looks there must see either the work order or its deletion.
+SELECT pg_try_advisory_xact_lock(%(class)s, %(stream_id)s);
+
+-- name: lock_stream_shared
+SELECT pg_advisory_xact_lock_shared(%(class)s, %(stream_id)s);
+
+-- name: remember
+-- Ranges that touch become one, so what retention deletes in order stays a single row.
+WITH near AS (
+    DELETE FROM workorders.deleted_positions
+    WHERE stream_id = %(stream_id)s
+        AND from_position >= coalesce(
+            (
+                SELECT max(from_position)
+                FROM workorders.deleted_positions
+                WHERE stream_id = %(stream_id)s AND from_position <= %(first)s
+            ),
+            %(first)s
+        )
+        AND from_position <= %(last)s + 1
+    RETURNING from_position, to_position
+), ranges AS (
+    SELECT unnest(range_agg(range)) AS range
+    FROM (
+        SELECT int8range(from_position, to_position) AS range FROM near
+        UNION ALL
+        SELECT int8range(position, position + 1) FROM unnest(%(positions)s::bigint[]) AS gone (position)
+    ) AS old_and_new
+)
+INSERT INTO workorders.deleted_positions (stream_id, from_position, to_position)
+SELECT %(stream_id)s, lower(range), upper(range) FROM ranges;

@@ -1,0 +1,48 @@
+-- name: add_mark
+INSERT INTO workorders.history_marks (name, id)
+VALUES (%(name)s, '00000000-0000-0000-0000-000000000000')
+ON CONFLICT (name) DO NOTHING;
+
+-- name: lock_mark
+-- Who finds it locked has nothing to do: another one is filling.
+SELECT id FROM workorders.history_marks WHERE name = %(name)s FOR UPDATE SKIP LOCKED;
+
+-- name: move_mark
+UPDATE workorders.history_marks SET id = %(id)s, moved_at = now() WHERE name = %(name)s;
+
+-- name: marks
+SELECT name, id FROM workorders.history_marks;
+
+-- name: settled_until
+-- Who began to write before this time may still commit work orders with older ids; a transaction that takes longer than
+-- the longest wait is left to the second look.
+SELECT greatest(
+    least(clock_timestamp(), min(xact_start)) - %(margin)s::interval, clock_timestamp() - %(longest)s::interval
+)
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xid IS NOT NULL;
+
+-- name: next_ids
+SELECT id FROM workorders.work_orders WHERE id > %(after)s AND id < %(end)s ORDER BY id LIMIT %(limit)s;
+
+-- name: without_words
+SELECT page.id
+FROM unnest(%(ids)s::uuid[]) AS page (id)
+WHERE NOT EXISTS (SELECT FROM workorders.search_words WHERE search_words.id = page.id);
+
+-- name: texts
+-- So much of each as is searched. What is no text in a rejected value comes as escapes, which part words.
+SELECT page.id,
+    left(dataclips.body::text, %(most)s) AS body,
+    left(coalesce(dataclips.request, rejections.request)::text, %(most)s) AS request,
+    rejections.code || ' ' || rejections.detail AS reason,
+    encode(substring(rejections.raw FROM 1 FOR %(most)s), 'escape') AS raw
+FROM unnest(%(ids)s::uuid[]) AS page (id)
+LEFT JOIN workorders.dataclips ON dataclips.id = page.id
+LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id;
+
+-- name: write_words
+INSERT INTO workorders.search_words (id, words)
+SELECT given.id, given.words::tsvector
+FROM unnest(%(ids)s::uuid[], %(words)s::text[]) AS given (id, words)
+ON CONFLICT (id) DO UPDATE SET words = EXCLUDED.words;

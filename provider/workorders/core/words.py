@@ -1,0 +1,47 @@
+"""What a word is in the full text of work orders; pure, and the same for what is searched and what is searched for.
+
+A word is a run of letters and digits, without regard to case. Everything else parts words, so that `PAT-0042` is found
+by `0042`, and a part of an address by itself.
+"""
+
+import re
+from typing import Final
+
+from workorders.core.exceptions import ConfigurationError
+
+LONGEST_WORD: Final = 64
+"""Characters; a longer run (base64, for instance) counts as several words. Postgres refuses words from 2 KiB on."""
+
+#: Escapes of JSON stand outside of the group: `\n` parts two words and is no n.
+_WORD: Final = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)|([^\W_]{1,%d})" % LONGEST_WORD)
+_PREFIX_MARK: Final = "*"
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in its order; JSON is taken as text."""
+    return [word for word in _WORD.findall(text.casefold()) if word]
+
+
+def vector(*texts: str | None) -> str:
+    """Return the words of some texts as the input of a Postgres tsvector without positions."""
+    found = {word for text in texts if text for word in words(text)}
+    return "'" + "' '".join(found) + "'" if found else ""
+
+
+def query(text: str) -> str:
+    """Return what a person typed as the input of a Postgres tsquery: all words must be there, in any order.
+
+    A term that ends in `*` finds the words that begin so.
+
+    Raises:
+        ConfigurationError: the text holds no word.
+    """
+    lexemes: list[str] = []
+    for term in text.split():
+        found = [f"'{word}'" for word in words(term)]
+        if found and term.endswith(_PREFIX_MARK):
+            found[-1] += ":*"
+        lexemes += found
+    if not lexemes:
+        raise ConfigurationError(f"The text {text!r} holds no word; type letters or digits to search for.")
+    return " & ".join(lexemes)

@@ -11,6 +11,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 import workorders.core.admission_tables  # adds its tables to the metadata, as the others do
+import workorders.core.history_tables
 import workorders.kafka.tables as _kafka_tables
 import workorders.outbox.tables  # noqa: F401
 from workorders.core.database import SCHEMA, connect

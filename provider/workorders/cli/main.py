@@ -11,9 +11,12 @@ from workorders.cli import (
     batches,
     create,
     db,
+    jobs,
     outbox,
     resolve,
+    retention,
     runs,
+    search,
     sequences,
     status,
     triggers,
@@ -35,6 +38,9 @@ app.add_typer(triggers.app, name="triggers", short_help="Show triggers, check th
 app.command("status")(status.status)
 app.add_typer(work_orders.app, name="work-orders")
 app.command("create")(create.create)
+app.add_typer(jobs.app, name="jobs")
+app.add_typer(search.app, name="search")
+app.add_typer(retention.app, name="retention")
 app.add_typer(batches.app, name="batches")
 app.add_typer(workflows.app, name="workflows")
 app.add_typer(runs.app, name="runs")
@@ -66,6 +72,7 @@ def about(
     Make one by hand.                    workorders create TRIGGER --body '{"a": 1}' --why "..."
     Is my workflow file right?           workorders workflows check include/workflows
     Which runs failed, and why?          workorders runs list --state failed
+    Run what failed once more.           workorders work-orders rerun --state failed --why "..."
     What did a batch do?                 workorders batches show 17
     How does a stalled partition go on?  workorders resolve resume orders orders --dry-run --why "..."
     Who decided that, and why?           workorders decisions

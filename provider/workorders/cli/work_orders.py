@@ -3,6 +3,7 @@
 import shlex
 from base64 import b64encode
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
@@ -10,16 +11,17 @@ from uuid import UUID
 import orjson
 import typer
 
-from workorders.cli import times
+from workorders.cli import bulk, filters, times
 from workorders.cli.connections import Database, connect
-from workorders.cli.output import AsJson, Column, count, hexdump, print_fields, print_json, print_table, safe
-from workorders.core import history
+from workorders.cli.output import AsJson, Column, count, hexdump, note, print_fields, print_json, print_table, safe
+from workorders.core import counts as stored
+from workorders.core import history, search
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.filters import Filter
 from workorders.core.history import RunSummary, WorkOrder, WorkOrderSummary
 from workorders.core.tables import WORK_ORDER_STATES
 
-app = typer.Typer(no_args_is_help=True, help="List, count and show work orders.")
+app = typer.Typer(no_args_is_help=True, help="List, count, show, rerun, cancel and export work orders.")
 
 RAW_BYTES_SHOWN = 512
 
@@ -35,43 +37,23 @@ _COLUMNS = (
 )
 _RUN_COLUMNS = (Column("run", number=True), Column("state"), Column("started"), Column("finished"), Column("error"))
 
-_Trigger = Annotated[str | None, typer.Option(metavar="NAME", help="Only of this trigger.", show_default=False)]
-_Since = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME", show_default=False, help="Created then or later: 15m, 2h, 7d ago, or 2026-03-01T14:30."
-    ),
-]
+app.command("rerun")(bulk.rerun)
+app.command("cancel")(bulk.cancel)
+app.command("export")(bulk.export)
 
 
 @app.command("list")
 def list_(  # noqa: PLR0917 - the filters of one query, all named where people type them
-    trigger: _Trigger = None,
-    workflow: Annotated[
-        str | None, typer.Option(metavar="NAME", show_default=False, help="Only for this workflow.")
-    ] = None,
-    state: Annotated[
-        str | None,
-        typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(WORK_ORDER_STATES)}."),
-    ] = None,
-    reason: Annotated[
-        str | None,
-        typer.Option(metavar="CODE", show_default=False, help="Only rejected for this reason, such as not-json."),
-    ] = None,
-    since: _Since = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", show_default=False, help="Created before then.")] = None,
-    stream: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT", show_default=False, help="Only of streams whose name begins so, such as orders/0@."
-        ),
-    ] = None,
-    from_position: Annotated[
-        int | None, typer.Option(metavar="N", show_default=False, help="Only from this position in the stream on.")
-    ] = None,
-    to_position: Annotated[
-        int | None, typer.Option(metavar="N", show_default=False, help="Only before this position in the stream.")
-    ] = None,
+    trigger: filters.Trigger = None,
+    workflow: filters.Workflow = None,
+    state: filters.State = None,
+    reason: filters.Reason = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    stream: filters.Stream = None,
+    from_position: filters.FromPosition = None,
+    to_position: filters.ToPosition = None,
+    text: filters.Words = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 20,
     before: Annotated[
         UUID | None, typer.Option(metavar="ID", show_default=False, help="Go on behind this work order.")
@@ -89,22 +71,28 @@ def list_(  # noqa: PLR0917 - the filters of one query, all named where people t
       workorders work-orders list
       workorders work-orders list --state rejected --since 24h
       workorders work-orders list --reason not-json --trigger orders
+      workorders work-orders list --text "PAT-000123 admission" --since 7d
       workorders work-orders list --stream orders/0@ --from-position 100 --to-position 200
       workorders work-orders list --since 2026-03-01T14:00 --until 2026-03-01T15:00 --json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    wanted = Filter(
+    wanted = filters.chosen(
         trigger=trigger,
         workflow=workflow,
-        state=_state(state),
+        state=state,
         reason=reason,
-        since=times.option("--since", since),
-        until=times.option("--until", until),
+        since=since,
+        until=until,
         stream=stream,
         from_position=from_position,
         to_position=to_position,
+        text=text,
     )
     with connect(database) as connection:
         found = history.work_orders(connection, wanted, before=before, limit=limit)
+        filled_until = None if text is None else search.filled_until(connection)
+    if filled_until is not None:
+        until_when = datetime.fromtimestamp((filled_until.int >> 80) / 1000, UTC)
+        note(f"Texts are searched up to {times.show(until_when)}; words of newer work orders follow in some minutes.")
     if as_json:
         print_json([_summary_json(work_order) for work_order in found])
         return
@@ -114,22 +102,62 @@ def list_(  # noqa: PLR0917 - the filters of one query, all named where people t
 
 
 @app.command("count")
-def count_(trigger: _Trigger = None, since: _Since = None, as_json: AsJson = False, database: Database = None) -> None:
+def count_(  # noqa: PLR0917 - as above
+    trigger: filters.Trigger = None,
+    workflow: filters.Workflow = None,
+    state: filters.State = None,
+    reason: filters.Reason = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    stream: filters.Stream = None,
+    from_position: filters.FromPosition = None,
+    to_position: filters.ToPosition = None,
+    text: filters.Words = None,
+    latest: Annotated[
+        bool,
+        typer.Option(
+            "--latest", help="Print the numbers as they were last counted, at once; with a trigger or a workflow only."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
     """Count work orders by state.
 
-    Every work order is read, or every one since a time: name one where there are many millions.
+    Every work order is read, or every one since a time: name one where there are many millions, or ask for the latest
+    numbers, which are some minutes old.
 
     \b
     Examples:
       workorders work-orders count
       workorders work-orders count --trigger orders --since 24h
+      workorders work-orders count --latest
     """  # noqa: D301 - \b is the character itself: it keeps the lines
+    wanted = filters.chosen(
+        trigger=trigger,
+        workflow=workflow,
+        state=state,
+        reason=reason,
+        since=since,
+        until=until,
+        stream=stream,
+        from_position=from_position,
+        to_position=to_position,
+        text=text,
+    )
+    if latest and wanted != Filter(trigger=trigger, workflow=workflow):
+        raise typer.BadParameter("it goes with --trigger and --workflow only.", param_hint="--latest")
     with connect(database) as connection:
-        counts = history.count_by_state(connection, Filter(trigger=trigger, since=times.option("--since", since)))
+        if latest:
+            kept = stored.latest(connection, trigger=trigger, workflow=workflow)
+            counts = kept.by_state
+            note(f"Counted at {times.show(kept.counted_at)}." if kept.counted_at else "They were not counted yet.")
+        else:
+            counts = history.count_by_state(connection, wanted)
     if as_json:
         print_json({state: counts.get(state, 0) for state in WORK_ORDER_STATES})
     else:
-        rows = [(state, count(counts[state])) for state in WORK_ORDER_STATES if state in counts]
+        rows = [(name, count(counts[name])) for name in WORK_ORDER_STATES if name in counts]
         print_table(
             (Column("state"), Column("work orders", number=True)), [*rows, ("total", count(sum(counts.values())))]
         )
@@ -171,12 +199,6 @@ def show(
         _print(work_order, runs)
 
 
-def _state(name: str | None) -> str | None:
-    if name is not None and name not in WORK_ORDER_STATES:
-        raise typer.BadParameter(f"expected one of {', '.join(WORK_ORDER_STATES)}; got {name!r}.", param_hint="--state")
-    return name
-
-
 def _next_page(wanted: Filter, last: UUID, limit: int) -> str:
     options: Sequence[tuple[str, object]] = (
         ("--trigger", wanted.trigger),
@@ -189,6 +211,7 @@ def _next_page(wanted: Filter, last: UUID, limit: int) -> str:
         ("--stream", wanted.stream),
         ("--from-position", wanted.from_position),
         ("--to-position", wanted.to_position),
+        ("--text", wanted.text),
         ("--limit", limit),
         ("--before", last),
     )

@@ -68,8 +68,7 @@ def work(
             doing.begin(connection, job, worker)
         while _step(connection, job_id, worker, doing, step):
             if progress is not None:
-                progress(jobs.load(connection, job_id))
-                connection.rollback()
+                progress(_loaded(connection, job_id))
         doing.finish()
         with connection.transaction():
             jobs.end(connection, job_id, worker)

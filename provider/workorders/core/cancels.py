@@ -5,7 +5,7 @@ from uuid import UUID
 
 from workorders.core.database import Connection
 from workorders.core.ids import run_ids
-from workorders.core.jobs import Job, Outcome
+from workorders.core.jobs import IN_USE, Job, Outcome
 from workorders.core.queries import load_queries
 
 _QUERIES = load_queries("workorders.core", "sql/reruns.sql")
@@ -32,18 +32,18 @@ def cancel(connection: Connection, ids: Sequence[UUID], *, who: str, why: str) -
     """Cancel the waiting runs of these work orders, in the caller's transaction; skip what does not wait."""
     states = {row[0]: row[1] for row in connection.execute(_QUERIES["lock"], {"ids": list(ids)})}
     waiting = [id_ for id_, state in states.items() if state == "pending"]
-    skipped: dict[str, int] = {}
-    for id_ in ids:
-        if id_ not in states:
-            skipped["deleted meanwhile"] = skipped.get("deleted meanwhile", 0) + 1
-        elif states[id_] != "pending":
-            skipped["not waiting"] = skipped.get("not waiting", 0) + 1
-    if waiting:
-        reason = {"who": who, "why": why}
-        with_row = {row[0] for row in connection.execute(_QUERIES["cancel_available"], {"ids": waiting, **reason})}
-        unclaimed = [id_ for id_ in waiting if id_ not in with_row]
-        connection.execute(
-            _QUERIES["cancel_unclaimed"], {"run_ids": run_ids(len(unclaimed)), "ids": unclaimed, **reason}
-        )
-        connection.execute(_QUERIES["cancel_work_orders"], {"ids": waiting})
-    return Outcome(len(waiting), skipped)
+    with_run = dict[UUID, UUID]()
+    for run_id, id_ in connection.execute(_QUERIES["available"], {"ids": waiting}):
+        with_run[id_] = run_id
+    locked = connection.execute(_QUERIES["lock_available"], {"run_ids": list(with_run.values())})
+    available = [row[0] for row in locked]
+    unclaimed = [id_ for id_ in waiting if id_ not in with_run]
+    reason = {"who": who, "why": why}
+    connection.execute(_QUERIES["cancel_available"], {"ids": available, **reason})
+    connection.execute(_QUERIES["cancel_unclaimed"], {"run_ids": run_ids(len(unclaimed)), "ids": unclaimed, **reason})
+    connection.execute(_QUERIES["cancel_work_orders"], {"ids": [*available, *unclaimed]})
+    skipped = {
+        IN_USE: len(ids) - len(states),
+        "not waiting": len(states) - len(available) - len(unclaimed),
+    }
+    return Outcome(len(available) + len(unclaimed), {reason: count for reason, count in skipped.items() if count})

@@ -59,6 +59,6 @@ def latest(connection: Connection, *, trigger: str | None = None, workflow: str 
         UnknownWorkflowError: no workflow has that name.
     """
     wanted = arguments(connection, Filter(trigger=trigger, workflow=workflow))
-    by_state = dict(connection.execute(_QUERIES["counts"], wanted).fetchall())
+    by_state: dict[str, int] = dict(connection.execute(_QUERIES["counts"], wanted).fetchall())
     row = connection.execute(_QUERIES["counted_at"]).fetchone()
     return Counts(by_state, row[0] if row else None)

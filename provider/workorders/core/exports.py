@@ -10,7 +10,7 @@ from uuid import UUID
 from workorders.core import jobs
 from workorders.core.database import Connection
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.core.jobs import Job, Outcome
+from workorders.core.jobs import IN_USE, Job, Outcome
 from workorders.core.queries import load_queries
 
 _QUERIES = load_queries("workorders.core", "sql/exports.sql")
@@ -72,11 +72,13 @@ class Export:
         """Open a new file beside the one that is wanted.
 
         Raises:
-            ExportFileError: the folder cannot be written to.
+            ExportFileError: the folder cannot be written to, or the file is there already.
         """
         self._file = Path(job.options["file"])
         # Named by its writer: one that was taken for dead may still write into its own.
         self._part = self._file.with_name(f".{self._file.name}.{worker.hex[:12]}.part")
+        if self._file.exists():
+            raise ExportFileError(f"The file {self._file} is there already; nothing was exported; name another.")
         try:
             self._stream = self._part.open("x", encoding="utf-8", newline="")
             if job.options["format"] == "csv":
@@ -103,7 +105,7 @@ class Export:
             self._stream.flush()
         except OSError as error:
             raise self._refused(error) from error
-        return Outcome(len(rows), {"deleted meanwhile": len(ids) - len(rows)} if len(rows) < len(ids) else {})
+        return Outcome(len(rows), {IN_USE: len(ids) - len(rows)} if len(rows) < len(ids) else {})
 
     def finish(self) -> None:
         """Give the whole file its name.

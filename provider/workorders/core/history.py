@@ -16,8 +16,8 @@ from workorders.core.queries import load_queries
 _QUERIES = load_queries("workorders.core", "sql/history.sql")
 
 _NEWEST = (2_000, 20_000)
-"""A word that stands in one of 400 work orders fills a page of 50 with the second; a rarer one has so short a list, up to
-ten million work orders, that reading it takes no longer."""
+"""A word that stands in one of 400 work orders fills a page of 50 with the second; a rarer one has so short a list, up
+to ten million work orders, that reading it takes no longer."""
 _MOST_IDS = 20_000
 
 

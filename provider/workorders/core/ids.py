@@ -32,7 +32,7 @@ def increasing_ids(milliseconds: int | None = None) -> Iterator[bytes]:
 
 
 def first_id(time: datetime) -> UUID:
-    """Return the smallest id of a time's millisecond: ids are UUIDs of version 7, which begin with Unix milliseconds."""
+    """Return the smallest id of a time: ids are UUIDs of version 7, which begin with Unix milliseconds."""
     return UUID(int=max(int(time.timestamp() * 1000), 0) << 80)
 
 

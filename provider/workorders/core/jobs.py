@@ -22,6 +22,8 @@ from workorders.core.queries import load_queries
 
 _QUERIES = load_queries("workorders.core", "sql/jobs.sql")
 
+IN_USE: Final = "deleted or in use"
+"""Why a work order was skipped that could not be locked: somebody claims, finishes or deletes it at this moment."""
 KINDS: Final = ("rerun", "cancel", "export")
 SILENCE: Final = timedelta(minutes=2)
 """Whoever works at a job reports after each step; after this long without a word another one may take it over."""
@@ -93,7 +95,7 @@ def create(
     options: Mapping[str, Any] | None = None,
     request_key: str | None = None,
 ) -> Job:
-    """Count what matches and write the job down, in the caller's transaction; it is worked at by `workorders.core.bulk`.
+    """Count what matches and write the job down, in the caller's transaction; `workorders.core.bulk` works at it.
 
     Work orders that are created later do not belong to it.
 
@@ -114,6 +116,14 @@ def create(
     """
     if not why.strip():
         raise ConfigurationError(f"A {kind} needs a reason, which is kept with it; nothing was changed; say why.")
+    if kind != "export" and wanted == Filter():
+        raise ConfigurationError(
+            f"A {kind} of every work order there is was asked for, with no filter at all; nothing was changed; name "
+            f"one; a since of 1970-01-01 means all."
+        )
+    known = connection.execute(_QUERIES["find_request"], {"request_key": request_key}).fetchone()
+    if known is not None:
+        return load(connection, known[0])
     wanted = bounded(connection, wanted)
     row = connection.execute(
         _QUERIES["insert_job"],

@@ -7,7 +7,7 @@ from uuid import UUID
 from workorders.core import rejudging
 from workorders.core.database import Connection
 from workorders.core.ids import run_ids
-from workorders.core.jobs import Job, Outcome
+from workorders.core.jobs import IN_USE, Job, Outcome
 from workorders.core.queries import load_queries
 
 _QUERIES = load_queries("workorders.core", "sql/reruns.sql")
@@ -43,14 +43,14 @@ def rerun(connection: Connection, ids: Sequence[UUID], *, who: str, why: str) ->
     again: list[UUID] = []
     rejected: list[UUID] = []
     found = connection.execute(_QUERIES["lock"], {"ids": list(ids)}).fetchall()
-    skipped["deleted meanwhile"] = len(ids) - len(found)
+    skipped[IN_USE] = len(ids) - len(found)
     for id_, state, has_input in found:
         if state in _UNFINISHED:
             skipped["waiting or running"] += 1
-        elif state == "rejected":
-            rejected.append(id_)
         elif not has_input:
             skipped["wiped"] += 1
+        elif state == "rejected":
+            rejected.append(id_)
         else:
             again.append(id_)
     if rejected:

@@ -5,7 +5,8 @@ between them. Nobody who creates work orders waits for it.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -91,8 +92,8 @@ def due(connection: Connection, *, now: datetime | None = None) -> list[Kept]:
     moment = now or datetime.now(UTC)
     known = policies(connection)
     deleting, wiping = _deleting(known, moment), _wiping(known, moment)
-    deleted = dict(connection.execute(_QUERIES["count_expired"], deleting).fetchall())
-    wiped = dict(connection.execute(_QUERIES["count_unwiped"], wiping).fetchall())
+    deleted: dict[int, int] = dict(connection.execute(_QUERIES["count_expired"], deleting).fetchall())
+    wiped: dict[int, int] = dict(connection.execute(_QUERIES["count_unwiped"], wiping).fetchall())
     return [
         Kept(policy.workflow, wiped.get(policy.workflow_id, 0), deleted.get(policy.workflow_id, 0)) for policy in known
     ]
@@ -121,37 +122,34 @@ def run(
     with connection.transaction():
         known = policies(connection)
     # Deleting comes first: what is deleted needs no wiping.
-    deleted = _steps(connection, "expired", _deleting(known, moment), deletions.delete, step, pause)
-    wiped = _steps(connection, "unwiped", _wiping(known, moment), _wipe, step, pause)
+    deleted = wiped = 0
+    after: UUID | None = UUID(int=0)
+    while after is not None:
+        with _paced(pause), connection.transaction():
+            rows = _next(connection, "expired", {**_deleting(known, moment), "after": after, "limit": step})
+            deleted += deletions.delete(connection, rows)
+            after = rows[-1][0] if rows else None
+    after = UUID(int=0)
+    while after is not None:
+        with _paced(pause), connection.transaction():
+            rows = _next(connection, "unwiped", {**_wiping(known, moment), "after": after, "limit": step})
+            connection.execute(_QUERIES["wipe"], {"ids": [row[0] for row in rows]})
+            wiped += len(rows)
+            after = rows[-1][0] if rows else None
     return Swept(wiped, deleted)
 
 
-def _steps(
-    connection: Connection,
-    query: str,
-    wanted: Mapping[str, Any],
-    do: Callable[[Connection, Sequence[Any]], int],
-    size: int,
-    pause: Callable[[float], None],
-) -> int:
-    total, after = 0, UUID(int=0)
-    while True:
-        begun = time.monotonic()
-        with connection.transaction():
-            _require_alone(connection)
-            rows = connection.execute(
-                _QUERIES[query], {**wanted, "after": after, "limit": size}, prepare=False
-            ).fetchall()
-            total += do(connection, rows) if rows else 0
-        if not rows:
-            return total
-        after = rows[-1][0]
-        pause(min(time.monotonic() - begun, _LONGEST_PAUSE))
+@contextmanager
+def _paced(pause: Callable[[float], None]) -> Iterator[None]:
+    """Wait after a step as long as it took, so that others have half of the database at least."""
+    begun = time.monotonic()
+    yield
+    pause(min(time.monotonic() - begun, _LONGEST_PAUSE))
 
 
-def _wipe(connection: Connection, rows: Sequence[tuple[UUID]]) -> int:
-    connection.execute(_QUERIES["wipe"], {"ids": [row[0] for row in rows]})
-    return len(rows)
+def _next(connection: Connection, query: str, wanted: Mapping[str, Any]) -> list[Any]:
+    _require_alone(connection)
+    return connection.execute(_QUERIES[query], wanted, prepare=False).fetchall()
 
 
 def _require_alone(connection: Connection) -> None:

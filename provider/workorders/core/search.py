@@ -19,16 +19,16 @@ MOST_CHARACTERS: Final = 20_000
 
 _FIRST_LOOK: Final = "words"
 _SECOND_LOOK: Final = "words-again"
-_MARGIN: Final = timedelta(seconds=10)
-"""An id is made before its transaction is seen to write."""
+MARGIN: Final = timedelta(seconds=10)
+"""So long words wait at least, for an id is made before its transaction is seen to write."""
 _LONGEST_WAIT: Final = timedelta(minutes=15)
 """A transaction that writes longer holds the filling up no more."""
-_SECOND_LOOK_AFTER: Final = timedelta(hours=2)
+SECOND_LOOK_AFTER: Final = timedelta(hours=2)
 """Longer than clocks are taken to be apart, for an id has its maker's time."""
 _SECOND_LOOK_STEP: Final = 20_000
 
 
-def fill(connection: Connection, *, step: int = STEP) -> int:
+def fill(connection: Connection, *, step: int = STEP, margin: timedelta = MARGIN) -> int:
     """Add the words of the next work orders, in a transaction of its own; returns how many it looked at.
 
     0 says that there is nothing left to do now, or that another one is at it.
@@ -37,24 +37,24 @@ def fill(connection: Connection, *, step: int = STEP) -> int:
         after = _lock(connection, _FIRST_LOOK)
         if after is None:
             return 0
-        ids = _ids(connection, after, first_id(_settled_until(connection)), step)
+        ids = _ids(connection, after, first_id(_settled_until(connection, margin)), step)
         if ids:
             write(connection, ids)
             connection.execute(_QUERIES["move_mark"], {"name": _FIRST_LOOK, "id": ids[-1]})
         return len(ids)
 
 
-def look_again(connection: Connection) -> int:
+def look_again(connection: Connection, *, after: timedelta = SECOND_LOOK_AFTER) -> int:
     """Add what came late to where `fill` has passed; returns how many work orders it looked at.
 
     Late are work orders of a transaction that took very long, or of a machine whose clock was behind.
     """
     with connection.transaction():
-        after = _lock(connection, _SECOND_LOOK)
-        if after is None:
+        begin = _lock(connection, _SECOND_LOOK)
+        if begin is None:
             return 0
-        end = first_id(datetime.now(UTC) - _SECOND_LOOK_AFTER)
-        ids = _ids(connection, after, min(end, filled_until(connection)), _SECOND_LOOK_STEP)
+        end = first_id(datetime.now(UTC) - after)
+        ids = _ids(connection, begin, min(end, filled_until(connection)), _SECOND_LOOK_STEP)
         if ids:
             missing = [row[0] for row in connection.execute(_QUERIES["without_words"], {"ids": ids})]
             for start in range(0, len(missing), STEP):
@@ -65,7 +65,8 @@ def look_again(connection: Connection) -> int:
 
 def filled_until(connection: Connection) -> UUID:
     """Return the id of the last work order whose words were added in order; those after it are not found by text."""
-    return dict(connection.execute(_QUERIES["marks"]).fetchall()).get(_FIRST_LOOK, UUID(int=0))
+    row = connection.execute(_QUERIES["mark"], {"name": _FIRST_LOOK}).fetchone()
+    return row[0] if row else UUID(int=0)
 
 
 def write(connection: Connection, ids: Sequence[UUID]) -> None:
@@ -83,8 +84,8 @@ def _lock(connection: Connection, name: str) -> UUID | None:
     return None if row is None else row[0]
 
 
-def _settled_until(connection: Connection) -> datetime:
-    row = connection.execute(_QUERIES["settled_until"], {"margin": _MARGIN, "longest": _LONGEST_WAIT}).fetchone()
+def _settled_until(connection: Connection, margin: timedelta) -> datetime:
+    row = connection.execute(_QUERIES["settled_until"], {"margin": margin, "longest": _LONGEST_WAIT}).fetchone()
     if row is None:  # cannot be: an aggregate returns a row
         raise LookupError("settled_until")
     settled: datetime = row[0]

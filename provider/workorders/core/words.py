@@ -13,7 +13,7 @@ LONGEST_WORD: Final = 64
 """Characters; a longer run (base64, for instance) counts as several words. Postgres refuses words from 2 KiB on."""
 
 #: Escapes of JSON stand outside of the group: `\n` parts two words and is no n.
-_WORD: Final = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)|([^\W_]{1,%d})" % LONGEST_WORD)
+_WORD: Final = re.compile(rf"\\(?:u[0-9a-fA-F]{{4}}|.)|([^\W_]{{1,{LONGEST_WORD}}})")
 _PREFIX_MARK: Final = "*"
 
 

@@ -8,7 +8,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
-from workorders.core import limits, rows
+from workorders.core import deletions, limits, rows
 from workorders.core.admission import Admission
 from workorders.core.database import SCHEMA, Connection
 from workorders.core.exceptions import DuplicateItemsError
@@ -225,7 +225,9 @@ class _Writer:
 
     def _know_stream(self, stream: str | None) -> None:
         if stream not in self._stream_ids and stream is not None:
-            self._stream_ids[stream] = stream_id(self._connection, self._trigger, stream)
+            self._stream_ids[stream] = number = stream_id(self._connection, self._trigger, stream)
+            if not self._fresh:
+                deletions.lock_out(self._connection, number)
 
     def _tail(self, item: Item) -> bytes:
         key = (item.stream, _ACCEPTED_STATE if item.body is not None else _REJECTED_STATE)

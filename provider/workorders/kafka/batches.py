@@ -238,7 +238,7 @@ def summaries(
 
 
 def has_work_orders(connection: Connection, trigger: Trigger, stream: str, range_: OffsetRange) -> bool:
-    """Return whether any message of a range has a work order already."""
+    """Return whether any message of a range has a work order already, or had one that retention deleted."""
     row = connection.execute(
         _QUERIES["any_in_range"],
         {"trigger_id": trigger.id, "stream": stream, "start_offset": range_.start, "end_offset": range_.end},
@@ -247,7 +247,7 @@ def has_work_orders(connection: Connection, trigger: Trigger, stream: str, range
 
 
 def count_work_orders(connection: Connection, trigger: Trigger, stream: str, start: int, end: int) -> int:
-    """Return how many work orders a stream has in `[start, end)`."""
+    """Return how many work orders a stream has in `[start, end)`, or had until retention deleted them."""
     row = connection.execute(
         _QUERIES["count_in_range"],
         {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end},

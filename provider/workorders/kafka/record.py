@@ -132,6 +132,12 @@ class RecordMapping:
             detail = f"key and headers make a request of {omitted} bytes, more than max_message_bytes"
             request = b'%b%d,"key":null,"headers":[],"omitted_bytes":%d}' % (prefix, offset, omitted)
             return Item(stream, offset, request, None, Rejection("too-large", detail), value)
+        return self.judge_value(stream, offset, request, value, odd)
+
+    def judge_value(
+        self, stream: str | None, offset: int | None, request: bytes, value: bytes | None, odd: bool
+    ) -> Item:
+        """Return the item of a value whose request is there already; `odd` is what `is_odd` says of it."""
         if value is None:
             if self.accept_tombstones:
                 return Item(stream, offset, request[:-1] + b',"tombstone":true}', b"{}")

@@ -11,7 +11,9 @@ from support.work_orders import REQUEST, accepted, accepted_range, rejected
 from workorders.core import history, triggers
 from workorders.core.database import Connection, connect
 from workorders.core.exceptions import UnknownTriggerError
-from workorders.core.history import Filter, UnknownWorkflowError, UnknownWorkOrderError
+from workorders.core.filters import Filter, UnknownWorkflowError
+from workorders.core.history import UnknownWorkOrderError
+from workorders.core.ids import first_id
 from workorders.core.items import Item, Rejection
 from workorders.core.queries import load_queries
 from workorders.core.triggers import Trigger
@@ -128,7 +130,7 @@ def test_a_work_order_is_found_at_the_databases_time_whatever_its_makers_clock_s
         trigger=trigger.name, since=row.created_at - timedelta(seconds=1), until=row.created_at + timedelta(seconds=1)
     )
     assert places(connection, around) == [("s", 0)]
-    assert history.count_by_state(connection, trigger=trigger.name, since=around.since) == {"pending": 1}
+    assert history.count_by_state(connection, Filter(trigger=trigger.name, since=around.since)) == {"pending": 1}
 
 
 def test_a_work_order_without_source_key_is_listed(connection: Connection, trigger: Trigger) -> None:
@@ -145,9 +147,9 @@ def test_an_unknown_trigger_or_workflow_is_said(connection: Connection, name: st
 
 def test_states_are_counted(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, [*accepted_range("s", 0, 3), rejected("s", 3)])
-    assert history.count_by_state(connection, trigger=trigger.name) == {"pending": 3, "rejected": 1}
+    assert history.count_by_state(connection, Filter(trigger=trigger.name)) == {"pending": 3, "rejected": 1}
     later = datetime.now(UTC) + timedelta(hours=2)
-    assert history.count_by_state(connection, trigger=trigger.name, since=later) == {}
+    assert history.count_by_state(connection, Filter(trigger=trigger.name, since=later)) == {}
 
 
 def test_an_input_keeps_every_digit(connection: Connection, trigger: Trigger) -> None:
@@ -219,7 +221,7 @@ def many(stack: LocalStack) -> Trigger:
 NO_FILTER: dict[str, Any] = dict.fromkeys(
     (
         *("trigger_id", "workflow_id", "stream_ids", "state", "reason", "since", "until", "first_id", "end_id"),
-        *("from_position", "to_position", "before_id"),
+        *("from_position", "to_position", "before_id", "id", "ids"),
     )
 )
 
@@ -256,7 +258,7 @@ def test_a_page_reads_no_more_than_a_page(connection: Connection, many: Trigger)
         {"before_id": page[-1].id},
         {"before_id": middle[0].id},
         {"state": "pending"},
-        {"since": now - timedelta(days=1), "first_id": history._first_id(now - timedelta(days=1, hours=1))},
+        {"since": now - timedelta(days=1), "first_id": first_id(now - timedelta(days=1, hours=1))},
         {"stream_ids": [row[0] for row in stream_ids], "from_position": 100, "to_position": 120},
     ):
         touched, plan = rows_read(connection, **arguments)

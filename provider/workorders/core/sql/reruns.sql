@@ -1,11 +1,14 @@
 -- name: lock
--- In the order of the ids, as everybody locks them who takes several.
-SELECT work_orders.id, work_orders.state::text AS state, dataclips.body IS NOT NULL AS has_input
+-- One that is locked is being claimed, finished or deleted at this moment. To wait for it with others in hand could
+-- end in a deadlock.
+SELECT work_orders.id, work_orders.state::text AS state,
+    dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}' AS has_input
 FROM workorders.work_orders
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 WHERE work_orders.id = ANY (%(ids)s)
 ORDER BY work_orders.id
-FOR UPDATE OF work_orders;
+FOR UPDATE OF work_orders SKIP LOCKED;
 
 -- name: rerun
 -- Two statements in one: a work order is waiting exactly if a run of it can be claimed.
@@ -25,12 +28,23 @@ SELECT waiting.run_id, waiting.id, waiting.workflow_id, waiting.lane,
 FROM waiting
 ORDER BY waiting.id;
 
+-- name: available
+-- Runs that wait and have a row: reruns and retries.
+SELECT id, work_order_id
+FROM workorders.runs
+WHERE work_order_id = ANY (%(ids)s) AND claimed_at IS NULL AND finished_at IS NULL;
+
+-- name: lock_available
+-- A claim locks the run first, then the work order: whom it holds is as good as running.
+SELECT work_order_id
+FROM workorders.runs
+WHERE id = ANY (%(run_ids)s) AND claimed_at IS NULL AND finished_at IS NULL
+FOR UPDATE SKIP LOCKED;
+
 -- name: cancel_available
--- Runs that have a row: reruns and retries. Their work orders are locked already.
 UPDATE workorders.runs
 SET state = 'cancelled', finished_at = now(), requested_by = %(who)s, why = %(why)s
-WHERE work_order_id = ANY (%(ids)s) AND state = 'available'
-RETURNING work_order_id;
+WHERE work_order_id = ANY (%(ids)s) AND claimed_at IS NULL AND finished_at IS NULL;
 
 -- name: cancel_unclaimed
 -- The others get a row that says who cancelled them, and why.

@@ -10,8 +10,8 @@ SELECT id FROM workorders.history_marks WHERE name = %(name)s FOR UPDATE SKIP LO
 -- name: move_mark
 UPDATE workorders.history_marks SET id = %(id)s, moved_at = now() WHERE name = %(name)s;
 
--- name: marks
-SELECT name, id FROM workorders.history_marks;
+-- name: mark
+SELECT id FROM workorders.history_marks WHERE name = %(name)s;
 
 -- name: settled_until
 -- Who began to write before this time may still commit work orders with older ids; a transaction that takes longer than

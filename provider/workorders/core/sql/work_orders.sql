@@ -1,5 +1,6 @@
 -- name: insert_missing
--- The rows whose source key is not there yet, in the order given; a key that stands twice is created once.
+-- The rows whose source key is not there yet, in the order given; a key that stands twice is created once. One whose
+-- work order was deleted is not there and yet not missing.
 INSERT INTO workorders.work_orders (id, position, trigger_id, workflow_id, stream_id, state, lane)
 SELECT given.id, given.position, %(trigger_id)s, %(workflow_id)s, given.stream_id, given.state,
     given.lane
@@ -7,6 +8,16 @@ FROM unnest(
     %(ids)s::uuid[], %(positions)s::bigint[], %(stream_ids)s::integer[], %(states)s::workorders.work_order_state[],
     %(lanes)s::bigint[]
 ) WITH ORDINALITY AS given (id, position, stream_id, state, lane, place)
+WHERE NOT coalesce(
+    (
+        SELECT deleted_positions.to_position > given.position
+        FROM workorders.deleted_positions
+        WHERE deleted_positions.stream_id = given.stream_id AND deleted_positions.from_position <= given.position
+        ORDER BY deleted_positions.from_position DESC
+        LIMIT 1
+    ),
+    false
+)
 ORDER BY given.place
 ON CONFLICT (stream_id, position) DO NOTHING
 RETURNING id;

@@ -112,6 +112,7 @@ GROUP BY batches.id, batches.planned_at, batches.handed_over_at, triggers.name
 ORDER BY batches.id DESC;
 
 -- name: any_in_range
+-- What retention deleted counts as well: it must not come back as new.
 SELECT EXISTS (
     SELECT FROM workorders.work_orders
     JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
@@ -119,13 +120,37 @@ SELECT EXISTS (
         AND source_streams.name = %(stream)s
         AND work_orders.position >= %(start_offset)s
         AND work_orders.position < %(end_offset)s
+) OR EXISTS (
+    SELECT FROM workorders.deleted_positions
+    JOIN workorders.source_streams ON source_streams.id = deleted_positions.stream_id
+    WHERE source_streams.trigger_id = %(trigger_id)s
+        AND source_streams.name = %(stream)s
+        AND deleted_positions.to_position > %(start_offset)s
+        AND deleted_positions.from_position < %(end_offset)s
 );
 
 -- name: count_in_range
-SELECT count(*)
-FROM workorders.work_orders
-JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
-WHERE source_streams.trigger_id = %(trigger_id)s
-    AND source_streams.name = %(stream)s
-    AND work_orders.position >= %(start_offset)s
-    AND work_orders.position < %(end_offset)s;
+-- What retention deleted was there.
+SELECT (
+    SELECT count(*)
+    FROM workorders.work_orders
+    JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+    WHERE source_streams.trigger_id = %(trigger_id)s
+        AND source_streams.name = %(stream)s
+        AND work_orders.position >= %(start_offset)s
+        AND work_orders.position < %(end_offset)s
+) + (
+    SELECT coalesce(
+        sum(
+            least(deleted_positions.to_position, %(end_offset)s)
+            - greatest(deleted_positions.from_position, %(start_offset)s)
+        ),
+        0
+    )
+    FROM workorders.deleted_positions
+    JOIN workorders.source_streams ON source_streams.id = deleted_positions.stream_id
+    WHERE source_streams.trigger_id = %(trigger_id)s
+        AND source_streams.name = %(stream)s
+        AND deleted_positions.to_position > %(start_offset)s
+        AND deleted_positions.from_position < %(end_offset)s
+);

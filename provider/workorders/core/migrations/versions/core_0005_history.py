@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "core_0004"
-down_revision = "core_0002"
+revision = "core_0005"
+down_revision = "core_0004"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,116 @@
+"""The DAGs of history: forms to rerun, cancel and export work orders, retention, and the upkeep of full text."""
+
+from datetime import UTC, datetime, timedelta
+
+from airflow.sdk import DAG
+
+from workorders.airflow.bulk_jobs import RETRY_DELAY, BulkJobOperator, form
+from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+"""Any time in the past: the runs belong to no interval."""
+_BULK_RETRIES = 3
+
+
+def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
+    """Return the DAGs by id.
+
+    Args:
+        database_connection: Airflow connection of the work orders' database.
+    """
+    dags = [
+        *(_bulk_dag(kind, database_connection) for kind in ("rerun", "cancel", "export")),
+        _retention_dag(database_connection),
+        _upkeep_dag(database_connection),
+    ]
+    return {dag.dag_id: dag for dag in dags}
+
+
+def _bulk_dag(kind: str, database_connection: str) -> DAG:
+    with DAG(
+        dag_id=f"workorders_{kind}",
+        description=f"{kind.capitalize()}s work orders that match a filter",
+        schedule=None,
+        start_date=_START,
+        # It runs when a person triggers it, and at no other time: paused, the form would do nothing.
+        is_paused_upon_creation=False,
+        params=form(kind),
+        tags=["history", "workorders"],
+        doc_md=_DOCS[kind],
+    ) as dag:
+        BulkJobOperator(
+            task_id=kind,
+            kind=kind,
+            database_connection=database_connection,
+            retries=_BULK_RETRIES,
+            retry_delay=RETRY_DELAY,
+        )
+    return dag
+
+
+def _retention_dag(database_connection: str) -> DAG:
+    with DAG(
+        dag_id="workorders_retention",
+        description="Wipes old inputs and deletes old work orders, as each workflow's retention says",
+        schedule="@daily",
+        start_date=_START,
+        catchup=False,
+        max_active_runs=1,
+        tags=["history", "workorders"],
+        doc_md=_RETENTION_DOC,
+    ) as dag:
+        RetentionOperator(
+            task_id="keep", database_connection=database_connection, retries=3, retry_delay=timedelta(minutes=5)
+        )
+    return dag
+
+
+def _upkeep_dag(database_connection: str) -> DAG:
+    with DAG(
+        dag_id="workorders_history",
+        description="Adds the words of new work orders to the full text, and counts by state",
+        schedule="*/5 * * * *",
+        start_date=_START,
+        catchup=False,
+        max_active_runs=1,
+        tags=["history", "workorders"],
+        doc_md=_UPKEEP_DOC,
+    ) as dag:
+        UpkeepOperator(task_id="update", database_connection=database_connection)
+    return dag
+
+
+_FORM_DOC = """
+* With **dry run**, which the form begins with, the log says how many work orders match, and nothing is changed.
+* All fields given must hold. What is created after the job begins does not belong to it.
+* The job is a row with its progress and its error, if any: `workorders jobs list`. A try after a crash goes on where
+  it stood.
+"""
+
+_DOCS = {
+    "rerun": f"""
+Gives work orders one more run: those of one id, or all that match.
+
+* What waits or runs is skipped, and what was wiped is refused; both are counted.
+* A rejected work order is judged again by its trigger's definition of now, and then gets its input and a run.
+{_FORM_DOC}""",
+    "cancel": f"""
+Cancels runs that wait. What runs already is not touched; what was cancelled can be rerun.
+{_FORM_DOC}""",
+    "export": f"""
+Writes work orders to a file of JSON Lines or CSV on the worker, which appears under its name when it is whole.
+{_FORM_DOC}""",
+}
+
+_RETENTION_DOC = """
+Wipes inputs, outputs and logs, and deletes work orders, as the `retention` of each workflow says, in small steps.
+
+* `workorders retention run --dry-run` counts what is due.
+* A message whose work order was deleted does not come back as new, also in a replay.
+* Unpause this DAG to have it done; while it is paused, everything is kept.
+"""
+
+_UPKEEP_DOC = """
+Adds the words of new work orders to the full text that `workorders work-orders list --text` searches, and counts work
+orders by state. Unpause it to search; the ingest is never held up by it.
+"""

@@ -1,0 +1,60 @@
+"""Operators that keep the history fast and as long as it should be."""
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from workorders.airflow.connections import database_url
+from workorders.core import retention, upkeep
+from workorders.core.database import connect
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class UpkeepOperator(BaseOperator):
+    """Adds the words of new work orders to the full text, and counts by state.
+
+    Args:
+        database_connection: Airflow connection of the work orders' database.
+        seconds: no further step begins after so many seconds; the next run goes on.
+    """
+
+    ui_color = "#e8f0e8"
+
+    def __init__(self, *, database_connection: str = "workorders_db", seconds: float = 240.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.database_connection = database_connection
+        self.seconds = seconds
+
+    def execute(self, context: "Context") -> dict[str, Any]:
+        """Do it; returns the numbers."""
+        with connect(database_url(self.database_connection), application_name="workorders upkeep") as connection:
+            done = upkeep.run(connection, seconds=self.seconds)
+        self.log.info(
+            "The words of %s work orders were added, %s were looked at again.",
+            f"{done.filled:,}",
+            f"{done.looked_again:,}",
+        )
+        return {"filled": done.filled, "looked_again": done.looked_again, "counted": done.counted}
+
+
+class RetentionOperator(BaseOperator):
+    """Wipes and deletes what the retention of each workflow says.
+
+    Args:
+        database_connection: Airflow connection of the work orders' database.
+    """
+
+    ui_color = "#f0e8e8"
+
+    def __init__(self, *, database_connection: str = "workorders_db", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.database_connection = database_connection
+
+    def execute(self, context: "Context") -> dict[str, int]:
+        """Do it; returns the numbers."""
+        with connect(database_url(self.database_connection), application_name="workorders retention") as connection:
+            swept = retention.run(connection)
+        self.log.info("%s work orders were deleted, and %s inputs wiped.", f"{swept.deleted:,}", f"{swept.wiped:,}")
+        return {"deleted": swept.deleted, "wiped": swept.wiped}

@@ -1,0 +1,214 @@
+"""`workorders work-orders rerun`, `cancel`, `export`: one work order, or all that match, as a job that can be seen."""
+
+import getpass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from workorders.cli import filters
+from workorders.cli.connections import Database, connect_to_write
+from workorders.cli.jobs import run
+from workorders.cli.output import AsJson, Column, count, note, print_json, print_table
+from workorders.core import exports, jobs
+from workorders.core.database import Connection
+from workorders.core.filters import Filter
+from workorders.core.tables import WORK_ORDER_STATES
+
+_Why = Annotated[
+    str | None, typer.Option(metavar="TEXT", show_default=False, help="The reason, which is kept; needed to do it.")
+]
+_Who = Annotated[
+    str | None, typer.Option(metavar="NAME", show_default=False, help="Who asks for it; you, if not given.")
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Count what matches, and change nothing.")]
+_Background = Annotated[
+    bool, typer.Option("--later", help="Write the job down only; `workorders jobs resume` works it through.")
+]
+
+
+def rerun(  # noqa: PLR0917 - the filters, all named where people type them
+    id_: filters.Id = None,
+    trigger: filters.Trigger = None,
+    workflow: filters.Workflow = None,
+    state: filters.State = None,
+    reason: filters.Reason = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    stream: filters.Stream = None,
+    from_position: filters.FromPosition = None,
+    to_position: filters.ToPosition = None,
+    text: filters.Words = None,
+    why: _Why = None,
+    who: _Who = None,
+    dry_run: _DryRun = False,
+    later: _Background = False,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Give work orders one more run, which goes before all others.
+
+    A work order that waits or runs is left as it is, and so is one whose input was wiped. A rejected one is judged
+    again, by its trigger's definition of now: it gets its input and a run, or stays rejected with the reason of now.
+
+    \b
+    Examples:
+      workorders work-orders rerun 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --why "the registry was down"
+      workorders work-orders rerun --workflow admit --state failed --since 2h --dry-run
+      workorders work-orders rerun --reason too-large --trigger orders --why "the limit was raised"
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    wanted = filters.chosen(
+        id_=id_,
+        trigger=trigger,
+        workflow=workflow,
+        state=state,
+        reason=reason,
+        since=since,
+        until=until,
+        stream=stream,
+        from_position=from_position,
+        to_position=to_position,
+        text=text,
+    )
+    _bulk("rerun", wanted, who, why, dry_run=dry_run, later=later, as_json=as_json, database=database)
+
+
+def cancel(  # noqa: PLR0917 - as above
+    id_: filters.Id = None,
+    trigger: filters.Trigger = None,
+    workflow: filters.Workflow = None,
+    state: filters.State = None,
+    reason: filters.Reason = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    stream: filters.Stream = None,
+    from_position: filters.FromPosition = None,
+    to_position: filters.ToPosition = None,
+    text: filters.Words = None,
+    why: _Why = None,
+    who: _Who = None,
+    dry_run: _DryRun = False,
+    later: _Background = False,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Cancel runs that wait; what runs already is not touched.
+
+    A work order that is cancelled can be rerun later.
+
+    \b
+    Examples:
+      workorders work-orders cancel 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --why "sent by mistake"
+      workorders work-orders cancel --trigger orders --since 1h --why "the sender will send them again" --dry-run
+    """  # noqa: D301 - as above
+    wanted = filters.chosen(
+        id_=id_,
+        trigger=trigger,
+        workflow=workflow,
+        state=state,
+        reason=reason,
+        since=since,
+        until=until,
+        stream=stream,
+        from_position=from_position,
+        to_position=to_position,
+        text=text,
+    )
+    _bulk("cancel", wanted, who, why, dry_run=dry_run, later=later, as_json=as_json, database=database)
+
+
+def export(  # noqa: PLR0917 - as above
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="New file; it appears when it is whole.", show_default=False)
+    ],
+    trigger: filters.Trigger = None,
+    workflow: filters.Workflow = None,
+    state: filters.State = None,
+    reason: filters.Reason = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    stream: filters.Stream = None,
+    from_position: filters.FromPosition = None,
+    to_position: filters.ToPosition = None,
+    text: filters.Words = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="FORM", show_default=False, help="jsonl or csv; the file's ending, if not given."
+        ),
+    ] = None,
+    why: Annotated[str, typer.Option(metavar="TEXT", help="The reason, which is kept with the job.")] = "an export",
+    who: _Who = None,
+    dry_run: _DryRun = False,
+    later: _Background = False,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Write work orders to a file of JSON Lines or CSV, the oldest first.
+
+    \b
+    Examples:
+      workorders work-orders export failed.jsonl --state failed --since 7d
+      workorders work-orders export ward.csv --text "ward W13" --trigger orders
+    """  # noqa: D301 - as above
+    wanted = filters.chosen(
+        trigger=trigger,
+        workflow=workflow,
+        state=state,
+        reason=reason,
+        since=since,
+        until=until,
+        stream=stream,
+        from_position=from_position,
+        to_position=to_position,
+        text=text,
+    )
+    options = exports.options(file, format_)
+    with connect_to_write(database) as connection:
+        if dry_run:
+            _show_counts(connection, "export", wanted, as_json=as_json)
+            return
+        job = jobs.create(connection, "export", wanted, who=who or _me(), why=why, options=options)
+        connection.commit()
+        run(connection, job, later=later, as_json=as_json)
+
+
+def _bulk(
+    kind: str,
+    wanted: Filter,
+    who: str | None,
+    why: str | None,
+    *,
+    dry_run: bool,
+    later: bool,
+    as_json: bool,
+    database: str | None,
+) -> None:
+    if not dry_run and not (why and why.strip()):
+        raise typer.BadParameter("expected the reason, which is kept; or --dry-run.", param_hint="--why")
+    with connect_to_write(database) as connection:
+        if dry_run:
+            _show_counts(connection, kind, wanted, as_json=as_json)
+            return
+        job = jobs.create(connection, kind, wanted, who=who or _me(), why=why or "")
+        connection.commit()
+        run(connection, job, later=later, as_json=as_json)
+
+
+def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: bool) -> None:
+    counts = jobs.count(connection, wanted)
+    total = sum(counts.values())
+    if as_json:
+        shown: dict[str, Any] = {"kind": kind, "filter": wanted.to_json(), "total": total, "by_state": counts}
+        print_json(shown)
+        return
+    rows = [(state, count(counts[state])) for state in WORK_ORDER_STATES if state in counts]
+    print_table((Column("state"), Column("work orders", number=True)), [*rows, ("total", count(total))])
+    note(f"This was a dry run of {kind}; nothing was changed.")
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except OSError:  # the user has no name on this machine
+        return "somebody at the command line"

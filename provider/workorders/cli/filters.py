@@ -1,0 +1,86 @@
+"""The options that say which work orders are meant, the same for every command that has them."""
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from workorders.cli import times
+from workorders.core.filters import Filter
+from workorders.core.tables import WORK_ORDER_STATES
+
+Trigger = Annotated[str | None, typer.Option(metavar="NAME", help="Only of this trigger.", show_default=False)]
+Workflow = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="Only for this workflow.")]
+State = Annotated[
+    str | None,
+    typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(WORK_ORDER_STATES)}."),
+]
+Reason = Annotated[
+    str | None,
+    typer.Option(metavar="CODE", show_default=False, help="Only rejected for this reason, such as not-json."),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", show_default=False, help="Created then or later: 15m, 2h, 7d ago, or 2026-03-01T14:30."
+    ),
+]
+Until = Annotated[str | None, typer.Option(metavar="TIME", show_default=False, help="Created before then.")]
+Stream = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", show_default=False, help="Only of streams whose name begins so, such as orders/0@."),
+]
+FromPosition = Annotated[
+    int | None, typer.Option(metavar="N", show_default=False, help="Only from this position in the stream on.")
+]
+ToPosition = Annotated[
+    int | None, typer.Option(metavar="N", show_default=False, help="Only before this position in the stream.")
+]
+Words = Annotated[
+    str | None,
+    typer.Option(
+        "--text",
+        metavar="WORDS",
+        show_default=False,
+        help="Only with all these words in body, request or rejection; a word may end in *.",
+    ),
+]
+Id = Annotated[UUID | None, typer.Argument(metavar="[ID]", help="One work order alone, by its id.", show_default=False)]
+
+
+def chosen(
+    *,
+    id_: UUID | None = None,
+    trigger: str | None,
+    workflow: str | None,
+    state: str | None,
+    reason: str | None,
+    since: str | None,
+    until: str | None,
+    stream: str | None,
+    from_position: int | None,
+    to_position: int | None,
+    text: str | None,
+) -> Filter:
+    """Return the filter that the options ask for.
+
+    Raises:
+        typer.BadParameter: a state or a time is none.
+    """
+    if state is not None and state not in WORK_ORDER_STATES:
+        raise typer.BadParameter(
+            f"expected one of {', '.join(WORK_ORDER_STATES)}; got {state!r}.", param_hint="--state"
+        )
+    return Filter(
+        id=id_,
+        trigger=trigger,
+        workflow=workflow,
+        state=state,
+        reason=reason,
+        since=times.option("--since", since),
+        until=times.option("--until", until),
+        stream=stream,
+        from_position=from_position,
+        to_position=to_position,
+        text=text,
+    )

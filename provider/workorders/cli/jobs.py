@@ -1,0 +1,172 @@
+"""`workorders jobs`: reruns, cancels and exports under way, and how they ended."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from workorders.cli import times
+from workorders.cli.connections import Database, connect, connect_to_write
+from workorders.cli.output import AsJson, Column, count, note, print_fields, print_json, print_table
+from workorders.core import bulk, jobs
+from workorders.core.database import Connection
+from workorders.core.jobs import Job
+
+app = typer.Typer(no_args_is_help=True, help="Show, resume and cancel bulk jobs.")
+
+_Id = Annotated[int, typer.Argument(metavar="ID", help="Number of the job.", show_default=False)]
+
+_COLUMNS = (
+    Column("id", number=True),
+    Column("created"),
+    Column("kind"),
+    Column("state"),
+    Column("done", number=True),
+    Column("skipped", number=True),
+    Column("total", number=True),
+    Column("filter"),
+    Column("who"),
+    Column("error"),
+)
+
+
+@app.command("list")
+def list_(
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="How many to show.")] = 20,
+    before: Annotated[int | None, typer.Option(metavar="ID", show_default=False, help="Go on behind this job.")] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """List bulk jobs, newest first, with their progress.
+
+    \b
+    Example:
+      workorders jobs list
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect(database) as connection:
+        found = jobs.newest(connection, before=before, limit=limit)
+    if as_json:
+        print_json([as_json_object(job) for job in found])
+        return
+    print_table(_COLUMNS, [_cells(job) for job in found])
+
+
+@app.command()
+def show(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
+    """Show a bulk job: what it is about, how far it is, and its error if it failed.
+
+    \b
+    Example:
+      workorders jobs show 7
+    """  # noqa: D301 - as above
+    with connect(database) as connection:
+        job = jobs.load(connection, id_)
+    if as_json:
+        print_json(as_json_object(job))
+        return
+    print_fields(
+        [
+            ("job", str(job.id)),
+            ("kind", job.kind),
+            ("state", job.state),
+            ("error", job.error or ""),
+            ("filter", str(job.wanted)),
+            ("options", ", ".join(f"{name} {value}" for name, value in job.options.items())),
+            ("who", job.who),
+            ("why", job.why),
+            ("total", count(job.total)),
+            ("done", count(job.done)),
+            ("skipped", ", ".join(f"{number:,} {reason}" for reason, number in sorted(job.skipped.items()))),
+            ("created", times.show(job.created_at)),
+            ("started", times.show(job.started_at)),
+            ("last step", times.show(job.seen_at)),
+            ("ended", times.show(job.finished_at)),
+        ]
+    )
+
+
+@app.command()
+def resume(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
+    """Work a job through that waits, failed, or whose process died; it goes on where it stood.
+
+    \b
+    Example:
+      workorders jobs resume 7
+    """  # noqa: D301 - as above
+    with connect_to_write(database) as connection:
+        job = jobs.load(connection, id_)
+        connection.commit()
+        run(connection, job, later=False, as_json=as_json)
+
+
+@app.command()
+def cancel(id_: _Id, database: Database = None) -> None:
+    """Let a job do no further step; what it did stays done.
+
+    \b
+    Example:
+      workorders jobs cancel 7
+    """  # noqa: D301 - as above
+    with connect_to_write(database) as connection:
+        jobs.cancel(connection, id_)
+        connection.commit()
+        print(jobs.load(connection, id_))
+
+
+def run(connection: Connection, job: Job, *, later: bool, as_json: bool) -> None:
+    """Work a job through before the user's eyes, or only say how it is done later.
+
+    Ends the command with 1 if one work order alone was asked for and could not be done.
+    """
+    if later:
+        note(f"Job {job.id} waits; `workorders jobs resume {job.id}` works it through.")
+    else:
+        note(f"Job {job.id} ({job.kind}) comes to {job.total:,} work orders; it goes on by `workorders jobs resume`.")
+        job = bulk.work(connection, job.id, progress=_progress)
+    if as_json:
+        print_json(as_json_object(job))
+    elif not later:
+        print(job)
+    if not later and job.wanted.id is not None and not job.done:
+        raise typer.Exit(1)
+
+
+def as_json_object(job: Job) -> dict[str, Any]:
+    """Return a job with the keys that JSON has."""
+    return {
+        "id": job.id,
+        "kind": job.kind,
+        "state": job.state,
+        "error": job.error,
+        "filter": job.wanted.to_json(),
+        "options": job.options,
+        "who": job.who,
+        "why": job.why,
+        "total": job.total,
+        "done": job.done,
+        "skipped": job.skipped,
+        "created_at": job.created_at,
+        "started_at": job.started_at,
+        "seen_at": job.seen_at,
+        "finished_at": job.finished_at,
+    }
+
+
+def _progress(job: Job) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{job.looked_at:,} of {job.total:,}", end="\n" if job.looked_at >= job.total else "", file=sys.stderr)
+
+
+def _cells(job: Job) -> tuple[str, ...]:
+    return (
+        str(job.id),
+        times.show(job.created_at),
+        job.kind,
+        job.state,
+        count(job.done),
+        count(sum(job.skipped.values())),
+        count(job.total),
+        str(job.wanted),
+        job.who,
+        job.error or "",
+    )

@@ -1,0 +1,22 @@
+"""`workorders search`: the upkeep of full text and of the counts."""
+
+import typer
+
+from workorders.cli.connections import Database, connect_to_write
+from workorders.cli.output import count
+from workorders.core import upkeep
+
+app = typer.Typer(no_args_is_help=True, help="Keep the full text and the counts up to date.")
+
+
+@app.command()
+def update(database: Database = None) -> None:
+    """Add the words of new work orders, and count by state again; the DAG workorders_history does the same.
+
+    \b
+    Example:
+      workorders search update
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect_to_write(database) as connection:
+        done = upkeep.run(connection)
+    print(f"The words of {count(done.filled)} work orders were added, {count(done.looked_again)} were looked at again.")

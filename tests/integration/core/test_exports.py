@@ -1,0 +1,105 @@
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from support.runs import finish_all
+from support.work_orders import accepted, accepted_range, rejected
+from workorders.core import bulk, exports, jobs, triggers
+from workorders.core.database import Connection
+from workorders.core.exports import ExportFileError
+from workorders.core.filters import Filter
+from workorders.core.jobs import Job
+from workorders.core.triggers import Trigger
+from workorders.core.work_orders import create_for
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def trigger(connection: Connection, name: str) -> Trigger:
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
+    connection.commit()
+    return trigger
+
+
+def made(connection: Connection, name: str, file: Path) -> Job:
+    connection.commit()
+    job = jobs.create(
+        connection, "export", Filter(trigger=name), who="ada", why="a test", options=exports.options(file)
+    )
+    connection.commit()
+    return job
+
+
+def test_an_export_has_everything_of_a_work_order_in_the_order_of_creation(
+    connection: Connection, trigger: Trigger, name: str, tmp_path: Path
+) -> None:
+    create_for(connection, trigger, [accepted("s", 0, b'{"n":0.1000000000000000000000000000001}')])
+    finish_all(connection, name, "failed")
+    create_for(connection, trigger, [rejected("s", 1, b"\xff\n=1"), *accepted_range("s", 2, 7)])
+    lines, table = tmp_path / "all.jsonl", tmp_path / "all.csv"
+    for file in (lines, table):
+        assert bulk.work(connection, made(connection, name, file).id, step=3).done == 7
+    text = lines.read_text(encoding="utf-8").splitlines()
+    assert '"n": 0.1000000000000000000000000000001' in text[0]
+    objects = [json.loads(line) for line in text]
+    assert list(objects[0]) == list(exports.COLUMNS)
+    assert [found["position"] for found in objects] == list(range(7))
+    assert (objects[0]["state"], objects[0]["attempts"]) == ("failed", 1)
+    assert (objects[1]["reason"], objects[1]["raw_base64"], objects[1]["body"]) == ("not-json", "/wo9MQ==", None)
+    with table.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["id"] for row in rows] == [found["id"] for found in objects]
+    assert json.loads(rows[2]["body"]) == objects[2]["body"]
+    assert (rows[1]["reason"], rows[1]["body"]) == ("not-json", "")
+
+
+def test_a_file_is_not_there_before_it_is_whole(
+    connection: Connection, trigger: Trigger, name: str, tmp_path: Path
+) -> None:
+    create_for(connection, trigger, accepted_range("s", 0, 7))
+    file = tmp_path / "all.jsonl"
+    seen: list[bool] = []
+    bulk.work(connection, made(connection, name, file).id, step=3, progress=lambda _: seen.append(file.exists()))
+    assert seen == [False, False, False]
+    assert [path.name for path in tmp_path.iterdir()] == ["all.jsonl"]
+
+
+def test_an_export_that_fails_says_so_in_its_row_and_leaves_no_file(
+    connection: Connection, trigger: Trigger, name: str, tmp_path: Path
+) -> None:
+    create_for(connection, trigger, accepted_range("s", 0, 7))
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    job = made(connection, name, folder / "all.jsonl")
+    folder.rmdir()
+    with pytest.raises(ExportFileError, match="No such file or directory"):
+        bulk.work(connection, job.id)
+    failed = jobs.load(connection, job.id)
+    assert (failed.state, failed.done) == ("failed", 0)
+    assert failed.error == (
+        f"The export could not be written to {folder / 'all.jsonl'} (No such file or directory); "
+        f"no file of that name was made."
+    )
+    connection.rollback()
+    folder.mkdir()
+    assert bulk.work(connection, job.id).state == "finished"
+
+
+def test_an_export_that_was_interrupted_begins_again(
+    connection: Connection, trigger: Trigger, name: str, tmp_path: Path
+) -> None:
+    create_for(connection, trigger, accepted_range("s", 0, 7))
+    file = tmp_path / "all.jsonl"
+    job = made(connection, name, file)
+
+    def stop(_: Job) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bulk.work(connection, job.id, step=3, progress=stop)
+    assert list(tmp_path.iterdir()) == []
+    assert bulk.work(connection, job.id, step=3).done == 7
+    assert len(file.read_text(encoding="utf-8").splitlines()) == 7

@@ -1,0 +1,208 @@
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.runs import finish_all, keeping
+from support.work_orders import accepted, accepted_range, positions, rejected
+from workorders.core import deletions, history, retention, search, triggers
+from workorders.core.database import Connection, connect
+from workorders.core.filters import Filter
+from workorders.core.retention import RetentionBusyError
+from workorders.core.triggers import Trigger
+from workorders.core.work_orders import Created, create_for
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def trigger(connection: Connection, name: str) -> Trigger:
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
+    connection.commit()
+    return trigger
+
+
+@pytest.fixture
+def other_connection(stack: LocalStack) -> Iterator[Connection]:
+    with connect(stack.database_url, application_name="test") as connection:
+        yield connection
+
+
+def in_days(days: float) -> datetime:
+    return datetime.now(UTC) + timedelta(days=days)
+
+
+def keep(connection: Connection, *, days: float, step: int = 2) -> None:
+    """Run retention as it will be so many days from now."""
+    connection.commit()
+    pauses: list[float] = []
+    retention.run(connection, now=in_days(days), step=step, pause=pauses.append)
+    assert pauses
+
+
+def deleted(connection: Connection, name: str) -> list[tuple[str, int, int]]:
+    return connection.execute(
+        """
+        SELECT source_streams.name, from_position, to_position
+        FROM workorders.deleted_positions JOIN workorders.source_streams ON source_streams.id = stream_id
+        JOIN workorders.triggers ON triggers.id = trigger_id
+        WHERE triggers.name = %s ORDER BY 1, 2
+        """,
+        (name,),
+    ).fetchall()
+
+
+def rows(connection: Connection, query: str, *arguments: Any) -> list[Any]:
+    return [row[0] for row in connection.execute(query, arguments).fetchall()]
+
+
+def test_what_ended_well_goes_first_and_errors_are_kept_longer(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10, keep_errors_days=20)
+    create_for(connection, trigger, accepted_range("s", 0, 3))
+    finish_all(connection, name, "success")
+    create_for(connection, trigger, [*accepted_range("s", 3, 5), rejected("s", 5)])
+    finish_all(connection, name, "failed")
+    create_for(connection, trigger, [accepted("s", 6)])
+    keep(connection, days=9)
+    assert positions(connection, trigger, "s") == list(range(7))
+    keep(connection, days=11)
+    assert positions(connection, trigger, "s") == [3, 4, 5, 6]
+    keep(connection, days=21)
+    # Who still waits is never deleted.
+    assert positions(connection, trigger, "s") == [6]
+    assert deleted(connection, name) == [("s", 0, 6)]
+
+
+def test_a_workflow_without_retention_keeps_everything(connection: Connection, trigger: Trigger, name: str) -> None:
+    create_for(connection, trigger, [accepted("s", 0), rejected("s", 1)])
+    finish_all(connection, name)
+    keep(connection, days=10_000)
+    assert positions(connection, trigger, "s") == [0, 1]
+
+
+def test_everything_of_a_work_order_goes_with_it(connection: Connection, trigger: Trigger, name: str) -> None:
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, [accepted("s", 0), rejected("s", 1)])
+    (run,) = finish_all(connection, name)
+    ids = [row.id for row in history.work_orders(connection, Filter(trigger=name))]
+    search.write(connection, ids)
+    keep(connection, days=11)
+    for table, column in (
+        ("work_orders", "id"),
+        ("dataclips", "id"),
+        ("rejections", "work_order_id"),
+        ("search_words", "id"),
+        ("runs", "work_order_id"),
+    ):
+        left = rows(connection, f"SELECT count(*) FROM workorders.{table} WHERE {column} = ANY (%s)", ids)
+        assert left == [0], table
+    for table in ("run_outputs", "run_logs"):
+        assert rows(connection, f"SELECT count(*) FROM workorders.{table} WHERE run_id = %s", run.run_id) == [0]
+
+
+def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, wipe_bodies_after_days=5)
+    create_for(connection, trigger, [accepted("s", 0), rejected("s", 1), accepted("s", 2)])
+    (run, _) = finish_all(connection, name)
+    create_for(connection, trigger, [accepted("s", 3)])
+    ids = [row.id for row in history.work_orders(connection, Filter(trigger=name))]
+    search.write(connection, ids)
+    keep(connection, days=6, step=1)
+    waiting, *ended = (history.work_order(connection, id_) for id_ in ids)
+    assert waiting.body is not None
+    assert [(found.position, found.body, found.raw, found.request) for found in ended] == [
+        (2, None, None, "{\n}"),
+        (1, None, None, "{\n}"),
+        (0, None, None, "{\n}"),
+    ]
+    assert ended[1].reason == "not-json"
+    assert rows(connection, "SELECT count(*) FROM workorders.run_outputs WHERE run_id = %s", run.run_id) == [0]
+    assert rows(connection, "SELECT count(*) FROM workorders.run_logs WHERE run_id = %s", run.run_id) == [0]
+    assert rows(connection, "SELECT id FROM workorders.search_words WHERE id = ANY (%s)", ids) == [waiting.id]
+    connection.commit()
+    (due,) = (kept for kept in retention.due(connection, now=in_days(6)) if kept.workflow == name)
+    assert (due.wiped, due.deleted) == (0, 0)
+
+
+def test_a_dry_run_counts_what_is_due(connection: Connection, trigger: Trigger, name: str) -> None:
+    keeping(connection, name, days=10, wipe_bodies_after_days=5)
+    create_for(connection, trigger, [*accepted_range("s", 0, 3), rejected("s", 3)])
+    finish_all(connection, name)
+    for days, counts in ((4, (0, 0)), (6, (4, 0)), (11, (4, 4))):
+        (due,) = (kept for kept in retention.due(connection, now=in_days(days)) if kept.workflow == name)
+        assert (due.wiped, due.deleted) == counts
+
+
+def test_a_deleted_work_order_never_comes_back_as_new(connection: Connection, trigger: Trigger, name: str) -> None:
+    keeping(connection, name, days=10, keep_errors_days=20)
+    create_for(connection, trigger, accepted_range("s", 0, 3))
+    finish_all(connection, name)
+    create_for(connection, trigger, [accepted("s", 3)])
+    finish_all(connection, name, "failed")
+    create_for(connection, trigger, accepted_range("s", 4, 6))
+    finish_all(connection, name)
+    keep(connection, days=11)
+    assert deleted(connection, name) == [("s", 0, 3), ("s", 4, 6)]
+    again = [*accepted_range("s", 0, 7), accepted("t", 0)]
+    assert create_for(connection, trigger, again) == Created(2, 0, 6)
+    assert positions(connection, trigger, "s") == [3, 6]
+
+
+def test_what_was_never_created_below_something_deleted_is_still_created(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, accepted_range("s", 100, 110))
+    finish_all(connection, name)
+    keep(connection, days=11)
+    assert create_for(connection, trigger, accepted_range("s", 98, 112)) == Created(4, 0, 10)
+
+
+def test_deleted_positions_grow_together_whatever_the_order(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    stream = triggers.stream_id(connection, trigger, "s")
+    for given in ([5], [1, 2], [4], [8, 9], [3], [7, 6], [2**62]):
+        deletions._remember(connection, [(deletions.UUID(int=0), stream, place) for place in given])
+    assert deleted(connection, name) == [("s", 1, 10), ("s", 2**62, 2**62 + 1)]
+
+
+def test_what_is_created_again_meanwhile_is_deleted_the_next_time(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    """Without the stream's lock the replay would find neither the work order nor, in its snapshot, the deletion."""
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, accepted_range("s", 0, 2))
+    finish_all(connection, name)
+    create_for(other_connection, trigger, [accepted("s", 0)])
+    keep(connection, days=11)
+    assert positions(connection, trigger, "s") == [0, 1]
+    other_connection.commit()
+    keep(connection, days=11)
+    assert positions(connection, trigger, "s") == []
+    assert create_for(other_connection, trigger, accepted_range("s", 0, 2)) == Created(0, 0, 2)
+
+
+def test_retention_does_not_wait_for_what_others_hold(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, accepted_range("s", 0, 3))
+    finish_all(connection, name)
+    other_connection.execute(
+        "SELECT FROM workorders.work_orders WHERE trigger_id = %s AND position = 1 FOR UPDATE", (trigger.id,)
+    )
+    keep(connection, days=11)
+    assert positions(connection, trigger, "s") == [1]
+
+
+def test_two_runs_of_retention_do_not_work_at_once(connection: Connection, other_connection: Connection) -> None:
+    other_connection.execute("SELECT pg_advisory_xact_lock(%s)", (retention._LOCK,))
+    with pytest.raises(RetentionBusyError, match="Another process runs retention"):
+        retention.run(connection)

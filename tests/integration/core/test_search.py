@@ -1,0 +1,185 @@
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.runs import finish_all
+from support.work_orders import accepted, accepted_range, rejected
+from workorders.core import counts, history, search, triggers
+from workorders.core.database import Connection, connect
+from workorders.core.filters import Filter
+from workorders.core.items import Item
+from workorders.core.triggers import Trigger
+from workorders.core.work_orders import create_for
+
+pytestmark = pytest.mark.integration
+
+AT_ONCE = timedelta(0)
+
+
+@pytest.fixture
+def trigger(connection: Connection, name: str) -> Trigger:
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
+    connection.commit()
+    return trigger
+
+
+@pytest.fixture
+def other_connection(stack: LocalStack) -> Iterator[Connection]:
+    with connect(stack.database_url, application_name="test") as connection:
+        yield connection
+
+
+def body(text: str) -> bytes:
+    return b'{"note":"%b"}' % text.encode()
+
+
+def found(connection: Connection, **wanted: str) -> list[int | None]:
+    """Return the positions that a filter finds, newest first."""
+    return [row.position for row in history.work_orders(connection, Filter(**wanted), limit=3)]
+
+
+def fill(connection: Connection) -> int:
+    connection.commit()
+    total = 0
+    while added := search.fill(connection, margin=AT_ONCE):
+        total += added
+    return total
+
+
+def create(connection: Connection, trigger: Trigger, items: list[Item]) -> None:
+    create_for(connection, trigger, items)
+    fill(connection)
+
+
+def test_words_are_found_in_body_request_and_rejection_newest_first(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    create(
+        connection,
+        trigger,
+        [
+            accepted("s", 0, body("Zoë Müller was seen")),
+            Item("s", 1, b'{"key":"PAT-0042"}', body("nothing")),
+            rejected("s", 2, b'{"broken": "m\xc3\xbcller pat'),
+            accepted("s", 3, body("müller again")),
+        ],
+    )
+    assert found(connection, trigger=name, text="MÜLLER") == [3, 0]
+    assert found(connection, trigger=name, text="müller zoë") == [0]
+    assert found(connection, trigger=name, text="0042") == [1]
+    assert found(connection, trigger=name, text="broken pat*") == [2]
+    assert found(connection, trigger=name, text="rubbish") == [2]
+    assert found(connection, trigger=name, text="absent") == []
+
+
+def test_a_text_goes_with_every_other_filter(connection: Connection, trigger: Trigger, name: str) -> None:
+    create(connection, trigger, [accepted("s", place, body("alike")) for place in range(3)])
+    finish_all(connection, name, "failed")
+    create(connection, trigger, [accepted("s", 3, body("alike")), accepted("s", 4, body("other"))])
+    assert found(connection, text="alike", workflow=name, state="failed") == [2, 1, 0]
+    assert found(connection, text="alike", trigger=name, state="pending") == [3]
+    assert history.count_by_state(connection, Filter(trigger=name, text="alike")) == {"failed": 3, "pending": 1}
+    ids = history.matching(connection, Filter(trigger=name, text="alike"), after=None, limit=2)
+    rest = history.matching(connection, Filter(trigger=name, text="alike"), after=ids[-1], limit=9)
+    assert [len(ids), len(rest)] == [2, 2]
+    assert ids + rest == sorted(ids + rest)
+
+
+@pytest.mark.parametrize("newest", [(1, 2), (2_000, 20_000)], ids=["by the lists of the words", "among the newest"])
+def test_the_pages_of_a_text_together_are_all_of_them_once(
+    connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch, newest: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(history, "_NEWEST", newest)
+    monkeypatch.setattr(history, "_MOST_IDS", 3)
+    unlike = [accepted("s", place, body(f"{name} odd" if place % 2 else f"{name} even")) for place in range(14)]
+    create(connection, trigger, unlike)
+    places: list[int | None] = []
+    before: UUID | None = None
+    while page := history.work_orders(connection, Filter(text=f"{name} odd", workflow=name), before=before, limit=3):
+        places += [row.position for row in page]
+        before = page[-1].id
+    assert places == [13, 11, 9, 7, 5, 3, 1]
+
+
+def test_a_body_beyond_every_limit_is_searched_at_its_beginning(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    words = " ".join(f"w{number}" for number in range(400_000))
+    create(connection, trigger, [accepted("s", 0, body(f"first {words} last")), accepted("s", 1, body("x" * 5_000))])
+    assert found(connection, trigger=name, text="first") == [0]
+    assert found(connection, trigger=name, text="last") == []
+    assert found(connection, trigger=name, text="x" * 5_000) == [1]
+
+
+def test_nothing_is_passed_over_while_an_older_transaction_may_still_commit(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    create_for(other_connection, trigger, [accepted("one", 0, body("early"))])
+    create_for(connection, trigger, [accepted("two", 1, body("late"))])
+    fill(connection)
+    assert found(connection, trigger=name, text="late") == []
+    connection.rollback()
+    other_connection.commit()
+    fill(connection)
+    assert found(connection, trigger=name, text="early") == [0]
+    assert found(connection, trigger=name, text="late") == [1]
+
+
+def test_a_second_look_finds_what_came_late_with_an_old_id(connection: Connection, trigger: Trigger, name: str) -> None:
+    create(connection, trigger, [accepted("s", 0, body("on time"))])
+    (row,) = history.work_orders(connection, Filter(trigger=name))
+    late = UUID(int=row.id.int - (60_000 << 80))
+    create_for(connection, trigger, [accepted("s", 1, body("tardy"))])
+    connection.execute(
+        "UPDATE workorders.dataclips SET id = %s WHERE id = "
+        "(SELECT id FROM workorders.work_orders WHERE trigger_id = %s AND position = 1)",
+        (late, trigger.id),
+    )
+    connection.execute(
+        "UPDATE workorders.work_orders SET id = %s WHERE trigger_id = %s AND position = 1", (late, trigger.id)
+    )
+    fill(connection)
+    assert found(connection, trigger=name, text="tardy") == []
+    connection.rollback()
+    while search.look_again(connection, after=AT_ONCE):
+        pass
+    assert found(connection, trigger=name, text="tardy") == [1]
+    assert found(connection, trigger=name, text="time") == [0]
+
+
+def test_two_that_fill_at_once_do_not_wait_for_one_another(
+    connection: Connection, other_connection: Connection, trigger: Trigger
+) -> None:
+    create_for(connection, trigger, [accepted("s", 0)])
+    connection.commit()
+    with connection.transaction():
+        connection.execute(
+            "INSERT INTO workorders.history_marks (name, id) VALUES ('words', %s) ON CONFLICT DO NOTHING",
+            (UUID(int=0),),
+        )
+    with connection.transaction():
+        connection.execute("SELECT FROM workorders.history_marks WHERE name = 'words' FOR UPDATE")
+        answers: list[int] = []
+        thread = threading.Thread(target=lambda: answers.append(search.fill(other_connection, margin=AT_ONCE)))
+        thread.start()
+        thread.join(timeout=10)
+        assert answers == [0]
+
+
+def test_the_counts_at_hand_are_those_of_the_last_count(connection: Connection, trigger: Trigger, name: str) -> None:
+    create_for(connection, trigger, [*accepted_range("s", 0, 3), rejected("s", 3)])
+    connection.commit()
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    assert counts.recount(connection, even_if_recent=True)
+    create_for(connection, trigger, [accepted("s", 4)])
+    connection.commit()
+    assert not counts.recount(connection)
+    latest = counts.latest(connection, trigger=name)
+    assert latest.by_state == {"pending": 3, "rejected": 1}
+    assert latest.counted_at is not None
+    assert latest.counted_at > before
+    assert counts.latest(connection, workflow=name).by_state == latest.by_state

@@ -1,0 +1,35 @@
+"""Takes work orders through their states as a worker does."""
+
+from uuid import uuid4
+
+from workorders.core import claiming, runs, workflows
+from workorders.core.claiming import ClaimedRun
+from workorders.core.database import Connection
+from workorders.core.runs import FinalState, RunResult
+from workorders.core.workflow_definition import WorkflowDefinition
+
+
+def claim(connection: Connection, workflow: str, limit: int = 100) -> list[ClaimedRun]:
+    """Claim runs of a workflow for a group of their own, and commit."""
+    claimed = claiming.claim(connection, workflows.find(connection, workflow), limit=limit, group_id=uuid4())
+    connection.commit()
+    return claimed
+
+
+def finish_all(connection: Connection, workflow: str, state: FinalState = "success") -> list[ClaimedRun]:
+    """Work through every run that can be claimed, and end each in that state, with an output and a log."""
+    group_id = uuid4()
+    claimed = claiming.claim(connection, workflows.find(connection, workflow), limit=10_000, group_id=group_id)
+    results = [RunResult(run_id=run.run_id, state=state, output=b'{"done":1}', log="a line") for run in claimed]
+    runs.finish(connection, group_id, results)
+    connection.commit()
+    return claimed
+
+
+def keeping(connection: Connection, workflow: str, **days: int) -> None:
+    """Give a workflow a retention, and commit."""
+    workflows.register(
+        connection,
+        WorkflowDefinition.model_validate({"name": workflow, "callable": "json:dumps", "retention": days}),
+    )
+    connection.commit()

@@ -57,6 +57,12 @@ def middle(name: str, runs: Sequence[float], unit: str, *, note: str = "") -> Fi
     return Figure(name, median(runs), unit, tuple(runs), note=note)
 
 
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Return the value that so many percent of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
+
+
 def show(console: Console, benchmark: str, figures: Sequence[Figure]) -> None:
     """Print the figures of one benchmark as a table."""
     table = Table(title=benchmark, title_justify="left", title_style="bold")

@@ -34,6 +34,10 @@ class Sizes:
     idle_triggers: int = 100
     idle_seconds: float = 30.0
     latency_messages: int = 20
+    search_rows: int = 10_000_000
+    """Work orders among which some are sought."""
+    search_rounds: int = 100
+    """How often each kind of question is asked."""
 
 
 FULL = Sizes()
@@ -53,4 +57,6 @@ QUICK = Sizes(
     idle_triggers=5,
     idle_seconds=3.0,
     latency_messages=1,
+    search_rows=3_000,
+    search_rounds=3,
 )

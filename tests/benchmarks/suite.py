@@ -15,10 +15,11 @@ from benchmarks import (
     latency,
     layout,
     plain_copy,
+    search,
     small_batch,
     worker_memory,
 )
-from benchmarks.figures import Bar, Figure, middle
+from benchmarks.figures import Bar, Figure, middle, percentile
 from benchmarks.layouts import LAYOUTS
 from benchmarks.sizes import Sizes
 from local_stack.stack import LocalStack
@@ -242,6 +243,25 @@ def produce_to_work_order(bench: Bench) -> list[Figure]:
     ]
 
 
+def search_and_rerun(bench: Bench) -> list[Figure]:
+    """Pages of many work orders by filters and words, the counts at hand, and a bulk rerun."""
+    found = search.measure(bench.stack.database_url, bench.sizes.search_rows, bench.sizes.search_rounds, bench.say)
+    every = [time for times in found.milliseconds.values() for time in times]
+    bar = Bar(100, at_most=True)
+    among = f"among {bench.sizes.search_rows:,}"
+    return [
+        Figure("all questions, 95th percentile", percentile(every, 95), "ms", bar=bar, note=among),
+        *(
+            Figure(f"{name}, 95th percentile", percentile(times, 95), "ms", note=f"median {median(times):.1f}")
+            for name, times in found.milliseconds.items()
+        ),
+        Figure("counts by state at hand, 95th percentile", percentile(found.counted_milliseconds, 95), "ms", bar=bar),
+        Figure("words added", found.filled_per_second, "work orders/s", note="one process, behind the ingest"),
+        Figure("disk for the full text", found.bytes_a_work_order, "bytes", note="a work order"),
+        Figure("bulk rerun", found.rerun_per_second, "work orders/s", note="one process"),
+    ]
+
+
 BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "copy": copy,
     "create_for": create_work_orders,
@@ -254,4 +274,5 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "claim": claim_runs,
     "idle": idle_triggers,
     "latency": produce_to_work_order,
+    "search": search_and_rerun,
 }

@@ -1,18 +1,25 @@
 """Judges rejected events again after a fix: a corrected setting, a raised limit, a better decoder."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Final
 from uuid import UUID
 
 import psycopg
+from psycopg.rows import class_row
 
-from workorders.core import search
+from workorders.core import search, triggers
+from workorders.core.admission import Admission
 from workorders.core.body import is_odd, judge
 from workorders.core.database import Connection
 from workorders.core.items import Item, Rejection
 from workorders.core.queries import load_queries
+from workorders.core.selectors import Selector
+from workorders.core.sequencing import DUPLICATE
+from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core", "sql/reruns.sql")
 
@@ -26,37 +33,65 @@ Rejudge = Callable[[Mapping[str, Any], bytes | None, bytes], Item]
 JSON; returns the event as an item once more. Neither stream nor position of the item counts."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rejected:
+    id: UUID
+    raw: bytes | None
+    request: str
+    code: str
+    detail: str
+    trigger: str
+    type: str
+    definition: Mapping[str, Any]
+    stream: str | None
+    stream_id: int | None
+    position: int | None
+
+
 def accept(connection: Connection, ids: Sequence[UUID]) -> list[UUID]:
     """Judge these rejected work orders again, and return those that have an input now, in the caller's transaction.
 
-    They have their dataclip then, and no rejection; a run they do not have yet. The others keep their raw value and get
-    the reason that holds now.
+    They have their dataclip then, no rejection, and wait for a run. What has an input is let in by its trigger's rules
+    like a new event: a limit may turn it away once more, and a sequence may park it. The others keep their raw value
+    and get the reason that holds now. A duplicate stays one.
+
+    Raises:
+        HardLimitError: the workflow takes less now; the caller must roll back.
     """
-    rejected = connection.execute(_QUERIES["rejected"], {"ids": list(ids)}).fetchall()
-    accepted = [row[0] for row in rejected if _accept(connection, *row)]
+    with connection.cursor(row_factory=class_row(_Rejected)) as cursor:
+        rejected = cursor.execute(_QUERIES["rejected"], {"ids": list(ids)}).fetchall()
+    accepted: defaultdict[str, list[tuple[_Rejected, Item]]] = defaultdict(list)
+    for row in rejected:
+        item = None if row.code == DUPLICATE else _accept(connection, row)
+        if item is not None:
+            accepted[row.trigger].append((row, item))
+    for name, found in accepted.items():
+        _let_in(connection, triggers.find(connection, name), found)
     search.write(connection, ids)
-    return accepted
+    return [row[0] for row in connection.execute(_QUERIES["pending"], {"ids": list(ids)})]
 
 
-def _accept(  # noqa: PLR0917 - a row's columns
-    connection: Connection,
-    id_: UUID,
-    raw: bytes | None,
-    request: str,
-    code: str,
-    detail: str,
-    type_: str | None,
-    definition: Mapping[str, Any] | None,
-) -> bool:
-    item = rejudge_of(type_)(definition or {}, raw, request.encode())
-    reason = item.rejection or Rejection(code, detail)
+def _let_in(connection: Connection, trigger: Trigger, found: Sequence[tuple[_Rejected, Item]]) -> None:
+    lane = Selector.parse(trigger.lane) if trigger.lane else None
+    lanes = [lane.lane(item) if lane else None for _, item in found]
+    connection.execute(_QUERIES["let_in"], {"ids": [row.id for row, _ in found], "lanes": lanes})
+    if trigger.rules is not None:
+        admission = Admission(connection, trigger, trigger.rules)
+        admission.note([(row.id.bytes, item) for row, item in found], {row.stream: row.stream_id for row, _ in found})
+        admission.settle()
+
+
+def _accept(connection: Connection, row: _Rejected) -> Item | None:
+    """Return the item if it has an input now, which is stored then; else bring the reason up to date."""
+    item = rejudge_of(row.type)(row.definition, row.raw, row.request.encode())
+    reason = item.rejection or Rejection(row.code, row.detail)
     if item.body is not None:
-        refused = _store(connection, id_, item.body, item.request)
+        refused = _store(connection, row.id, item.body, item.request)
         if refused is None:
-            return True
+            return item._replace(stream=row.stream, position=row.position)
         reason = refused
-    connection.execute(_QUERIES["update_rejection"], {"id": id_, "code": reason.code, "detail": reason.detail})
-    return False
+    connection.execute(_QUERIES["update_rejection"], {"id": row.id, "code": reason.code, "detail": reason.detail})
+    return None
 
 
 def _store(connection: Connection, id_: UUID, body: bytes, request: bytes) -> Rejection | None:
@@ -73,9 +108,9 @@ def _store(connection: Connection, id_: UUID, body: bytes, request: bytes) -> Re
 
 
 @cache
-def rejudge_of(type_: str | None) -> Rejudge:
+def rejudge_of(type_: str) -> Rejudge:
     """Return how a trigger type judges again; by the rule for every body, if it announces nothing of its own."""
-    for point in entry_points(group=REJUDGES_GROUP, name=type_ or ""):
+    for point in entry_points(group=REJUDGES_GROUP, name=type_):
         found: Rejudge = point.load()
         return found
     return by_the_common_rule

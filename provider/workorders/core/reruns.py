@@ -12,7 +12,7 @@ from workorders.core.queries import load_queries
 
 _QUERIES = load_queries("workorders.core", "sql/reruns.sql")
 
-_UNFINISHED = frozenset({"pending", "running"})
+_UNFINISHED = frozenset({"pending", "running", "parked"})
 
 
 class Reruns:
@@ -46,7 +46,7 @@ def rerun(connection: Connection, ids: Sequence[UUID], *, who: str, why: str) ->
     skipped[IN_USE] = len(ids) - len(found)
     for id_, state, has_input in found:
         if state in _UNFINISHED:
-            skipped["waiting or running"] += 1
+            skipped["not finished"] += 1
         elif not has_input:
             skipped["wiped"] += 1
         elif state == "rejected":
@@ -55,7 +55,7 @@ def rerun(connection: Connection, ids: Sequence[UUID], *, who: str, why: str) ->
             again.append(id_)
     if rejected:
         accepted = rejudging.accept(connection, rejected)
-        skipped["still rejected"] = len(rejected) - len(accepted)
+        skipped["still rejected or parked"] = len(rejected) - len(accepted)
         again = sorted([*again, *accepted])
     if again:
         arguments = {"run_ids": run_ids(len(again)), "ids": again, "who": who, "why": why}

@@ -5,6 +5,7 @@ import pytest
 from workorders.core import history
 from workorders.core.by_hand import NotAnInputError, Wish, create
 from workorders.core.database import Connection
+from workorders.core.filters import Filter
 from workorders.core.single import Single
 from workorders.core.triggers import Trigger
 
@@ -35,4 +36,4 @@ def test_the_same_key_creates_nothing_twice_and_no_key_is_an_event_of_its_own(
 def test_what_is_no_input_is_refused_and_creates_nothing(connection: Connection, trigger: Trigger, body: bytes) -> None:
     with pytest.raises(NotAnInputError, match=r"must be a JSON object, and .*; nothing was created\."):
         create(connection, trigger, wish(body))
-    assert history.count_by_state(connection, trigger=trigger.name) == {}
+    assert history.count_by_state(connection, Filter(trigger=trigger.name)) == {}

@@ -15,6 +15,7 @@ from workorders.core.items import Item, Rejection
 from workorders.core.jobs import Job, JobBusyError, JobEndedError, UnknownJobError
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import create_for
+from workorders.core.workflow_definition import WorkflowDefinition
 
 pytestmark = pytest.mark.integration
 
@@ -83,7 +84,7 @@ def test_what_waits_or_runs_is_skipped_and_counted(connection: Connection, trigg
     create(connection, trigger, accepted_range("s", 0, 3))
     claim(connection, name, limit=1)
     job = do(connection, "rerun", Filter(trigger=name))
-    assert (job.total, job.done, dict(job.skipped)) == (3, 0, {"waiting or running": 3})
+    assert (job.total, job.done, dict(job.skipped)) == (3, 0, {"not finished": 3})
     assert states(connection, trigger) == {"pending": 2, "running": 1}
 
 
@@ -91,7 +92,7 @@ def test_a_work_order_has_at_most_one_unfinished_run(connection: Connection, tri
     (id_,) = create(connection, trigger, [accepted("s", 0)])
     finish_all(connection, name, "success")
     do(connection, "rerun", Filter(id=id_))
-    assert dict(do(connection, "rerun", Filter(id=id_)).skipped) == {"waiting or running": 1}
+    assert dict(do(connection, "rerun", Filter(id=id_)).skipped) == {"not finished": 1}
     assert len(history.runs(connection, id_)) == 2
 
 
@@ -286,7 +287,7 @@ def test_a_rejected_work_order_gets_its_input_and_its_run_once_it_is_one(
     nul = Item("s", 2, REQUEST, None, Rejection("limit", "too many today"), rb'{"a":"\u0000"}')
     ids = create(connection, trigger, [limit, rejected("s", 1), nul])
     job = do(connection, "rerun", Filter(trigger=name))
-    assert (job.done, dict(job.skipped)) == (1, {"still rejected": 2})
+    assert (job.done, dict(job.skipped)) == (1, {"still rejected or parked": 2})
     good = history.work_order(connection, ids[0])
     assert (good.state, good.reason) == ("pending", None)
     assert good.body is not None
@@ -317,12 +318,50 @@ def test_a_kafka_message_is_judged_by_the_definition_of_now(connection: Connecti
     null = Item("s", 1, REQUEST, None, Rejection("null-value", "..."), None)
     cut = Item("s", 2, b'{"omitted_bytes":5000}', None, Rejection("too-large", "..."), b"{}")
     ids = create(connection, define("2 KiB", "reject"), [large, null, cut])
-    assert dict(do(connection, "rerun", Filter(trigger=name)).skipped) == {"still rejected": 3}
+    assert dict(do(connection, "rerun", Filter(trigger=name)).skipped) == {"still rejected or parked": 3}
     define("8 KiB", "accept")
     connection.commit()
     job = do(connection, "rerun", Filter(trigger=name))
-    assert (job.done, dict(job.skipped)) == (2, {"still rejected": 1})
+    assert (job.done, dict(job.skipped)) == (2, {"still rejected or parked": 1})
     tombstone = history.work_order(connection, ids[1])
     assert tombstone.body == "{\n}"
     assert tombstone.request is not None
     assert '"tombstone": true' in tombstone.request
+
+
+def test_what_a_limit_turned_away_is_let_in_only_as_far_as_the_limit_reaches_now(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    def limited(waiting: int) -> Trigger:
+        fields = {"name": name, "callable": "json:dumps", "limits": {"waiting": waiting}, "lane": "body:/a"}
+        workflows.register(connection, WorkflowDefinition.model_validate(fields))
+        return triggers.find(connection, name)
+
+    create(connection, limited(1), accepted_range("s", 0, 4))
+    assert states(connection, trigger) == {"pending": 1, "rejected": 3}
+    limited(3)
+    job = do(connection, "rerun", Filter(trigger=name, reason="run-limit"), step=10)
+    assert (job.done, dict(job.skipped)) == (2, {"still rejected or parked": 1})
+    assert states(connection, trigger) == {"pending": 3, "rejected": 1}
+    lanes = connection.execute(
+        "SELECT DISTINCT lane FROM workorders.runs WHERE workflow_id = %s", (trigger.workflow_id,)
+    )
+    assert [lane for (lane,) in lanes if lane is not None]
+
+
+def test_a_duplicate_stays_a_duplicate(connection: Connection, name: str) -> None:
+    definition = {"idempotency": {"key": "body:/a", "window": 3600}}
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition=definition)
+    create(connection, trigger, accepted_range("s", 0, 2))
+    assert states(connection, trigger) == {"pending": 1, "rejected": 1}
+    job = do(connection, "rerun", Filter(trigger=name, state="rejected"))
+    assert (job.done, dict(job.skipped)) == (0, {"still rejected or parked": 1})
+
+
+def test_what_is_parked_is_neither_rerun_nor_cancelled(connection: Connection, name: str) -> None:
+    definition = {"sequence": {"key": "request:/from", "number": "body:/n", "start": 0}}
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition=definition)
+    create(connection, trigger, [accepted("s", 0, b'{"n":5}')])
+    assert states(connection, trigger) == {"parked": 1}
+    assert dict(do(connection, "rerun", Filter(trigger=name)).skipped) == {"not finished": 1}
+    assert dict(do(connection, "cancel", Filter(trigger=name)).skipped) == {"not waiting": 1}

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -169,7 +170,7 @@ def test_deleted_positions_grow_together_whatever_the_order(
 ) -> None:
     stream = triggers.stream_id(connection, trigger, "s")
     for given in ([5], [1, 2], [4], [8, 9], [3], [7, 6], [2**62]):
-        deletions._remember(connection, [(deletions.UUID(int=0), stream, place) for place in given])
+        deletions._remember(connection, [(UUID(int=0), stream, place) for place in given])
     assert deleted(connection, name) == [("s", 1, 10), ("s", 2**62, 2**62 + 1)]
 
 

@@ -1,6 +1,7 @@
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -37,7 +38,7 @@ def body(text: str) -> bytes:
     return b'{"note":"%b"}' % text.encode()
 
 
-def found(connection: Connection, **wanted: str) -> list[int | None]:
+def found(connection: Connection, **wanted: Any) -> list[int | None]:
     """Return the positions that a filter finds, newest first."""
     return [row.position for row in history.work_orders(connection, Filter(**wanted), limit=3)]
 

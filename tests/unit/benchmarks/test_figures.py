@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import figures
-from benchmarks.figures import Bar, Figure, middle, show, write
+from benchmarks.figures import Bar, Figure, middle, percentile, show, write
 from benchmarks.suite import against
 
 
@@ -64,3 +64,9 @@ def test_the_file_has_the_figures_the_machine_and_the_versions(tmp_path: Path, m
     assert figure["name"] == "raw COPY"
     assert (figure["value"], figure["unit"], figure["ratio"]) == (5.0, "rows/s", 0.9)
     assert (figure["bar"], figure["met"]) == ({"limit": 0.7, "at_most": False}, True)
+
+
+def test_a_percentile_is_a_value_that_was_measured() -> None:
+    values = [float(number) for number in range(100, 0, -1)]
+    assert percentile(values, 95) == 95
+    assert percentile([7.0], 95) == 7

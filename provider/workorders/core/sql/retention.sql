@@ -18,7 +18,7 @@ JOIN unnest(%(workflow_ids)s::integer[], %(good_before)s::timestamptz[], %(error
     AS policies (workflow_id, good_before, errors_before) ON policies.workflow_id = work_orders.workflow_id
 WHERE work_orders.id > %(after)s
     AND work_orders.id < %(end_id)s
-    AND work_orders.state NOT IN ('pending', 'running')
+    AND work_orders.state NOT IN ('pending', 'running', 'parked')
     AND work_orders.created_at <
         CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
 ORDER BY work_orders.id
@@ -31,7 +31,7 @@ FROM workorders.work_orders
 JOIN unnest(%(workflow_ids)s::integer[], %(good_before)s::timestamptz[], %(errors_before)s::timestamptz[])
     AS policies (workflow_id, good_before, errors_before) ON policies.workflow_id = work_orders.workflow_id
 WHERE work_orders.id < %(end_id)s
-    AND work_orders.state NOT IN ('pending', 'running')
+    AND work_orders.state NOT IN ('pending', 'running', 'parked')
     AND work_orders.created_at <
         CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
 GROUP BY policies.workflow_id;
@@ -51,6 +51,8 @@ WITH gone AS (
     DELETE FROM workorders.rejections USING gone WHERE rejections.work_order_id = gone.id
 ), words AS (
     DELETE FROM workorders.search_words USING gone WHERE search_words.id = gone.id
+), repeats AS (
+    DELETE FROM workorders.duplicates USING gone WHERE duplicates.work_order_id = gone.id
 )
 SELECT count(*) FROM gone;
 
@@ -63,7 +65,7 @@ LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 WHERE work_orders.id > %(after)s
     AND work_orders.id < %(end_id)s
-    AND work_orders.state NOT IN ('pending', 'running')
+    AND work_orders.state NOT IN ('pending', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
     AND (dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}')
 ORDER BY work_orders.id
@@ -78,7 +80,7 @@ JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 WHERE work_orders.id < %(end_id)s
-    AND work_orders.state NOT IN ('pending', 'running')
+    AND work_orders.state NOT IN ('pending', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
     AND (dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}')
 GROUP BY policies.workflow_id;

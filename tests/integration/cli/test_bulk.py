@@ -1,0 +1,119 @@
+"""Reruns, cancels, exports and retention as they are typed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.command import Command
+from support.runs import finish_all, keeping
+from support.work_orders import accepted_range, rejected
+from workorders.core import history, search, triggers
+from workorders.core.database import Connection
+from workorders.core.filters import Filter
+from workorders.core.triggers import Trigger
+from workorders.core.work_orders import create_for
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def trigger(connection: Connection, name: str) -> Trigger:
+    """Three work orders that failed, one that waits and one that was rejected."""
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
+    create_for(connection, trigger, accepted_range("s", 0, 3))
+    connection.commit()
+    finish_all(connection, name, "failed")
+    create_for(connection, trigger, [*accepted_range("s", 3, 4), rejected("s", 4)])
+    connection.commit()
+    return trigger
+
+
+def test_a_rerun_is_counted_first_then_done_and_kept_as_a_job(workorders: Command, trigger: Trigger, name: str) -> None:
+    command = ("work-orders", "rerun", "--trigger", name, "--state", "failed")
+    dry = workorders(*command, "--dry-run", "--json").json()
+    assert (dry["total"], dry["by_state"]) == (3, {"failed": 3})
+    done = workorders(*command, "--why", "a test", "--who", "ada", "--json").json()
+    assert (done["state"], done["done"], done["skipped"], done["who"]) == ("finished", 3, {}, "ada")
+    listed = workorders("jobs", "list", "--json").json()
+    assert done["id"] in [job["id"] for job in listed]
+    shown = workorders("jobs", "show", str(done["id"]))
+    assert "trigger " + name in shown.out
+    assert workorders("jobs", "cancel", str(done["id"])).code == 1
+
+
+def test_a_job_for_later_is_resumed_and_cancelled_by_its_number(
+    workorders: Command, trigger: Trigger, name: str
+) -> None:
+    command = ("work-orders", "rerun", "--trigger", name, "--why", "a test", "--later", "--json")
+    first, second = (workorders(*command).json() for _ in range(2))
+    assert (first["state"], first["done"]) == ("waiting", 0)
+    assert workorders("jobs", "resume", str(first["id"]), "--json").json()["done"] == 3
+    assert "is cancelled: 0 of 5 done" in workorders("jobs", "cancel", str(second["id"])).out
+
+
+def test_one_work_order_that_cannot_be_rerun_ends_the_command_with_1(
+    workorders: Command, connection: Connection, trigger: Trigger, name: str
+) -> None:
+    (waiting,) = history.work_orders(connection, Filter(trigger=name, state="pending"))
+    ended = workorders("work-orders", "rerun", str(waiting.id), "--why", "a test")
+    assert (ended.code, "1 not finished" in ended.out) == (1, True)
+    assert workorders("work-orders", "cancel", str(waiting.id), "--why", "a test").code == 0
+
+
+def test_nothing_is_changed_without_a_reason_or_without_any_filter(workorders: Command) -> None:
+    assert workorders("work-orders", "rerun", "--state", "failed").code == 2
+    refused = workorders("work-orders", "cancel", "--why", "a test")
+    assert (refused.code, "no filter at all" in refused.err) == (1, True)
+    assert workorders("work-orders", "rerun", "--state", "ended", "--dry-run").code == 2
+
+
+def test_an_export_writes_what_matches(workorders: Command, trigger: Trigger, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "failed.jsonl"
+    done = workorders("work-orders", "export", str(file), "--trigger", name, "--state", "failed", "--json").json()
+    assert (done["state"], done["done"]) == ("finished", 3)
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [line["position"] for line in lines] == [0, 1, 2]
+    again = workorders("work-orders", "export", str(file), "--trigger", name)
+    assert (again.code, "is there already" in again.err) == (1, True)
+
+
+def test_a_text_is_searched_and_the_next_page_repeats_it(
+    workorders: Command, connection: Connection, trigger: Trigger, name: str
+) -> None:
+    search.write(connection, [row.id for row in history.work_orders(connection, Filter(trigger=name))])
+    connection.commit()
+    found = workorders("work-orders", "list", "--trigger", name, "--text", "test", "--limit", "2")
+    assert "Texts are searched up to" in found.err
+    assert "--text test" in found.out
+    assert workorders("work-orders", "count", "--trigger", name, "--text", "rubbish", "--json").json()["rejected"] == 1
+    assert workorders("work-orders", "list", "--text", "-").code == 1
+
+
+def test_the_latest_counts_are_those_of_the_upkeep(workorders: Command, trigger: Trigger, name: str) -> None:
+    assert workorders("search", "update").code == 0
+    assert workorders("work-orders", "count", "--latest", "--json").code == 0
+    refused = workorders("work-orders", "count", "--latest", "--state", "failed")
+    assert refused.code == 2
+
+
+def test_retention_is_counted_and_run(workorders: Command, connection: Connection, trigger: Trigger, name: str) -> None:
+    keeping(connection, name, days=1, keep_errors_days=2)
+    connection.execute(
+        "UPDATE workorders.work_orders SET created_at = created_at - interval '3 days', "
+        "id = (lpad(to_hex((extract(epoch FROM now() - interval '3 days') * 1000)::bigint), 12, '0') "
+        "|| substr(replace(id::text, '-', ''), 13))::uuid WHERE trigger_id = %s",
+        (trigger.id,),
+    )
+    connection.execute("DELETE FROM workorders.dataclips WHERE id NOT IN (SELECT id FROM workorders.work_orders)")
+    connection.execute(
+        "DELETE FROM workorders.rejections WHERE work_order_id NOT IN (SELECT id FROM workorders.work_orders)"
+    )
+    connection.commit()
+    (due,) = [kept for kept in workorders("retention", "run", "--dry-run", "--json").json() if kept["workflow"] == name]
+    assert due["deleted"] == 4
+    assert workorders("retention", "run", "--json").json()["deleted"] >= 4
+    (left,) = history.work_orders(connection, Filter(trigger=name))
+    assert left.state == "pending"
+    connection.execute("DELETE FROM workorders.work_orders WHERE id = %s", (left.id,))
+    connection.commit()

@@ -1,5 +1,6 @@
 """What a benchmark measured: figures, the bars they are held against, and how both are shown and written down."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

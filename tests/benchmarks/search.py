@@ -44,7 +44,7 @@ SELECT pg_temp.id_of(number, %(rows)s),
             'id', 'PAT-' || lpad((number %% 200000)::text, 6, '0'),
             'name', (ARRAY['Ada', 'Grace', 'Linus', 'Edsger', 'Barbara', 'Donald', 'Tony', 'Zoë'])[1 + number / 7 %% 8]
                 || ' '
-                || (ARRAY['Lovelace', 'Hopper', 'Dijkstra', 'Liskov', 'Knuth', 'Hoare', 'Müller'])[1 + number / 13 %% 7],
+                || (ARRAY['Lovelace', 'Hopper', 'Dijkstra', 'Liskov', 'Knuth', 'Hoare'])[1 + number / 13 %% 6],
             'ward', 'W' || number %% 97),
         'code', 'C' || (hashint8(number) & 4095), 'value', (hashint8(number) & 1048575) / 100.0,
         'note', 'seen by nurse N' || number %% 5000 || ', stable'),

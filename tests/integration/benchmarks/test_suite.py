@@ -20,7 +20,8 @@ def bench() -> Iterator[Bench]:
 
 # Of those that are left out, memory does what spark does, and latency starts an Airflow of its own.
 @pytest.mark.parametrize(
-    "name", ["copy", "create_for", "dedup", "spark", "airflow_consume", "small_batch", "layout", "claim", "idle"]
+    "name",
+    ["copy", "create_for", "dedup", "spark", "airflow_consume", "small_batch", "layout", "claim", "idle", "search"],
 )
 def test_a_benchmark_measures_something(bench: Bench, name: str) -> None:
     figures = BENCHMARKS[name](bench)

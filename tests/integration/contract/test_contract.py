@@ -10,7 +10,8 @@ from workorders.core import claiming, history, outcomes, runs, triggers, turned_
 from workorders.core.claiming import ClaimedRun
 from workorders.core.database import Connection
 from workorders.core.definitions import trigger_types
-from workorders.core.history import Filter, WorkOrderSummary
+from workorders.core.filters import Filter
+from workorders.core.history import WorkOrderSummary
 from workorders.core.runs import FinalState, RunResult
 
 pytestmark = pytest.mark.integration

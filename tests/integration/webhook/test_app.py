@@ -9,7 +9,7 @@ from local_stack.stack import LocalStack
 from support.webhooks import SECRET, Webhooks, now_text, sign
 from workorders.core import history, workflows
 from workorders.core.database import Connection
-from workorders.core.history import Filter
+from workorders.core.filters import Filter
 
 pytestmark = pytest.mark.integration
 

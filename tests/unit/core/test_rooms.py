@@ -42,6 +42,7 @@ OUTSIDE_OF_KAFKA = {
     "cli/": KAFKA_WORDS,
     # SQL's own word, which keeps the planner from joining a subquery with what is around it.
     "core/sql/claiming.sql": re.compile("OFFSET"),
+    "core/sql/history.sql": re.compile("OFFSET"),
     # A time zone.
     "cron/definition.py": re.compile("a time with its offset"),
 }

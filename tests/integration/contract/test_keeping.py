@@ -1,0 +1,72 @@
+"""Rerun, cancel, export and retention, the same for every trigger type."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.runs import claim, finish_all, keeping
+from support.trigger_types import Event, Source
+from workorders.core import bulk, exports, history, jobs, retention
+from workorders.core.database import Connection
+from workorders.core.filters import Filter
+from workorders.core.jobs import Job
+
+pytestmark = pytest.mark.integration
+
+FIVE: list[Event] = [{"number": number} for number in range(5)]
+
+
+def do(connection: Connection, source: Source, kind: str, options: dict[str, str] | None = None, **wanted: Any) -> Job:
+    """Do something with all that match, and return the job as it ended."""
+    connection.rollback()
+    chosen = Filter(trigger=source.name, **wanted)
+    job = jobs.create(connection, kind, chosen, who="ada", why="a test", options=options)
+    connection.commit()
+    return bulk.work(connection, job.id, step=2)
+
+
+def states(connection: Connection, source: Source) -> dict[str, int]:
+    connection.rollback()
+    return history.count_by_state(connection, Filter(trigger=source.name))
+
+
+def test_what_failed_is_rerun_on_the_same_input(source: Source, connection: Connection) -> None:
+    source.send(*FIVE)
+    first = finish_all(connection, source.name, "failed")
+    assert do(connection, source, "rerun", state="failed").done == 5
+    again = claim(connection, source.name)
+    assert [(run.work_order_id, run.attempt, run.body) for run in again] == [
+        (run.work_order_id, 2, run.body) for run in first
+    ]
+
+
+def test_what_waits_is_cancelled_and_never_runs(source: Source, connection: Connection) -> None:
+    source.send(*FIVE)
+    assert do(connection, source, "cancel").done == 5
+    assert states(connection, source) == {"cancelled": 5}
+    connection.rollback()
+    assert claim(connection, source.name) == []
+
+
+def test_everything_is_exported_with_its_input(source: Source, connection: Connection, tmp_path: Path) -> None:
+    source.send(*FIVE)
+    file = tmp_path / "all.jsonl"
+    assert do(connection, source, "export", exports.options(file)).done == 5
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [line["body"] for line in lines] == FIVE
+    assert {(line["trigger"], line["trigger_type"]) for line in lines} == {(source.name, source.type)}
+
+
+def test_what_retention_deleted_does_not_come_back_as_new(source: Source, connection: Connection) -> None:
+    source.send(*FIVE)
+    keeping(connection, source.name, days=10)
+    finish_all(connection, source.name)
+    retention.run(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
+    assert states(connection, source) == {}
+    assert source.send_again() == "taken"
+    assert states(connection, source) == {}
+    source.send({"number": 5})
+    assert states(connection, source) == {"pending": 1}

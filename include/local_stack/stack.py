@@ -45,6 +45,7 @@ class LocalStack:
         airflow: bool = False,
         dags_folder: Path | None = None,
         triggers_folder: Path | None = None,
+        workflows_folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
         name: str | None = None,
         say: Callable[[str], None] = say,
@@ -55,6 +56,7 @@ class LocalStack:
             airflow: Whether to start Airflow as well (api-server, scheduler, dag-processor, triggerer).
             dags_folder: Airflow's DAG bundle, the repository's ``dags`` unless given.
             triggers_folder: The trigger definitions, the repository's ``include/triggers`` unless given.
+            workflows_folder: The workflow definitions, the repository's ``include/workflows`` unless given.
             environment: Variables to add to what Airflow and ``environment()`` have.
             name: Name of the log folder below ``build/logs``, the process id unless given.
             say: What to do with a line of progress.
@@ -62,6 +64,7 @@ class LocalStack:
         self._with_airflow = airflow
         self._dags_folder = dags_folder or CHECKOUT / "dags"
         self._triggers_folder = triggers_folder or CHECKOUT / "include" / "triggers"
+        self._workflows_folder = workflows_folder or CHECKOUT / "include" / "workflows"
         self._added = dict(environment or {})
         self._say = say
         self._processes: Processes | None = None
@@ -169,6 +172,7 @@ class LocalStack:
             "WORKORDERS_DATABASE_URL": self.database_url,
             "WORKORDERS_KAFKA": json.dumps(self.kafka_settings),
             "WORKORDERS_TRIGGERS": str(self._triggers_folder),
+            "WORKORDERS_WORKFLOWS": str(self._workflows_folder),
             "WORKORDERS_SPARK_APPS": str(CHECKOUT / "spark_apps"),
             "WORKORDERS_SPARK_JARS": ",".join(map(str, self.spark_jars)),
             "PYSPARK_PYTHON": sys.executable,

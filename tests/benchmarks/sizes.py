@@ -38,6 +38,8 @@ class Sizes:
     """Work orders among which some are sought."""
     search_rounds: int = 100
     """How often each kind of question is asked."""
+    executed: int = 40_000
+    """Runs of a function that does nothing."""
 
 
 FULL = Sizes()
@@ -59,4 +61,5 @@ QUICK = Sizes(
     latency_messages=1,
     search_rows=3_000,
     search_rounds=3,
+    executed=300,
 )

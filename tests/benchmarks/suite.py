@@ -11,6 +11,7 @@ from benchmarks import (
     claim,
     create_for,
     dedup,
+    execute,
     idle,
     latency,
     layout,
@@ -262,6 +263,26 @@ def search_and_rerun(bench: Bench) -> list[Figure]:
     ]
 
 
+def execution(bench: Bench) -> list[Figure]:
+    """Runs of a function that does nothing."""
+    alone: list[float] = []
+    runs: list[execute.Executed] = []
+    for number in range(bench.sizes.rounds):
+        bench.say(f"executing {bench.sizes.executed:,} runs, round {number + 1} of {bench.sizes.rounds}")
+        alone.append(execute.pool_per_second(bench.sizes.executed))
+        runs.append(execute.through_postgres(bench.stack, bench.sizes.executed))
+    speeds = [run.per_second for run in runs]
+    group, function, postgres = zip(*(run.microseconds for run in runs), strict=True)
+    return [
+        middle("runs by warm processes alone", alone, "runs/s"),
+        Figure("runs claimed, started, executed, ended", median(speeds), "runs/s", tuple(speeds), bar=Bar(2000)),
+        middle("overhead a run", [1e6 / speed for speed in speeds], "us"),
+        middle("CPU a run, Postgres", postgres, "us", note="claim, start, end: this bounds it"),
+        middle("CPU a run, the group's process", group, "us"),
+        middle("CPU a run, the function's process", function, "us", note="its start included"),
+    ]
+
+
 BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "copy": copy,
     "create_for": create_work_orders,
@@ -273,6 +294,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "layout": layouts,
     "claim": claim_runs,
     "idle": idle_triggers,
+    "execute": execution,
     "latency": produce_to_work_order,
     "search": search_and_rerun,
 }

@@ -50,7 +50,11 @@ def dags_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def airflow_stack(request: pytest.FixtureRequest, dags_folder: Path) -> Iterator[LocalStack]:
     """Postgres, Kafka, and Airflow with the triggers of these tests."""
     with LocalStack(
-        airflow=True, dags_folder=dags_folder, triggers_folder=HERE / "triggers", name="end-to-end"
+        airflow=True,
+        dags_folder=dags_folder,
+        triggers_folder=HERE / "triggers",
+        workflows_folder=HERE / "workflows",
+        name="end-to-end",
     ) as stack:
         yield stack
         stack.keep_logs = request.session.testsfailed > 0

@@ -69,21 +69,27 @@ def make_dags(definition: TriggerDefinition) -> list[DAG]:
     return made
 
 
-def refused_dag(path: Path, error: ConfigurationError) -> DAG:
-    """Return a DAG that stands for a trigger file with a mistake: it fails once, with the sentence."""
+def refused_dag(path: Path, error: ConfigurationError, kind: str = "trigger") -> DAG:
+    """Return a DAG that stands for a file with a mistake: it fails once, with the sentence.
+
+    Args:
+        path: the file.
+        error: what is wrong in it.
+        kind: what the file defines, in a word.
+    """
     with DAG(
         dag_id=f"{path.stem}_refused",
         description=f"{path.name} has a mistake",
         schedule="@once",
         tags=["workorders", "refused"],
-        doc_md=f"**{path.name} was refused, so its trigger does not run.**\n\n{error}",
+        doc_md=f"**{path.name} was refused, so its {kind} does not run.**\n\n{error}",
     ) as dag:
-        RefusedOperator(task_id="read_trigger_file", sentence=str(error))
+        RefusedOperator(task_id=f"read_{kind}_file", sentence=str(error))
     return dag
 
 
 class RefusedOperator(BaseOperator):
-    """Fails with what is wrong in a trigger file."""
+    """Fails with what is wrong in a file."""
 
     def __init__(self, *, sentence: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -123,6 +123,10 @@ class WorkflowDefinition(_Part):
     """Airflow connection of the Postgres database that holds the work orders."""
     concurrency: Count = None
     """Most runs at a time; no limit if not given. 1 means one at a time, oldest first."""
+    processes: Annotated[int, whole_number(1, 1000), Field(json_schema_extra={"minimum": 1})] = 4
+    """Most runs at work at the same time in one group; short ones share a process, for that is faster."""
+    groups: Annotated[int, whole_number(1, 1000), Field(json_schema_extra={"minimum": 1})] = 1
+    """How many tasks work through groups at the same time."""
     timeout_seconds: Annotated[int, whole_number(1, LONGEST_SECONDS), Field(json_schema_extra={"minimum": 1})] = 300
     """Longest time (seconds) of one run; then it is killed."""
     retries: Retries = Field(default_factory=Retries)

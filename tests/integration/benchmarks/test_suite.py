@@ -21,7 +21,19 @@ def bench() -> Iterator[Bench]:
 # Of those that are left out, memory does what spark does, and latency starts an Airflow of its own.
 @pytest.mark.parametrize(
     "name",
-    ["copy", "create_for", "dedup", "spark", "airflow_consume", "small_batch", "layout", "claim", "idle", "search"],
+    [
+        "copy",
+        "create_for",
+        "dedup",
+        "spark",
+        "airflow_consume",
+        "small_batch",
+        "layout",
+        "claim",
+        "idle",
+        "execute",
+        "search",
+    ],
 )
 def test_a_benchmark_measures_something(bench: Bench, name: str) -> None:
     figures = BENCHMARKS[name](bench)

@@ -26,7 +26,10 @@ WITH given AS MATERIALIZED (
         error_type = given.error_type,
         error = given.error
     FROM given
-    WHERE runs.id = given.id AND runs.group_id = %(group_id)s AND runs.state IN ('claimed', 'started')
+    -- The planner takes a group for a rarity, and would compare every run of it with every result. It cannot look into
+    -- coalesce, and so finds the runs by their ids.
+    WHERE runs.id = given.id AND runs.id = ANY (%(ids)s::uuid[])
+        AND coalesce(runs.group_id = %(group_id)s AND runs.state IN ('claimed', 'started'), false)
     RETURNING runs.id, runs.work_order_id, runs.workflow_id, runs.lane, runs.attempt, runs.retry, runs.state,
         given.may_retry, given.retry_id, given.output, given.log, given.truncated
 ), policies AS MATERIALIZED (

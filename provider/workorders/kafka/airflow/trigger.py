@@ -11,12 +11,13 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from workorders.airflow.connections import async_database_url
+from workorders.airflow.shared import SharedDatabase, shared_database
 from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.queries import load_queries
 from workorders.kafka.airflow.connection import async_kafka_settings
 from workorders.kafka.airflow.ingest_runs import IngestRuns
-from workorders.kafka.airflow.shared import SharedDatabase, shared_cluster, shared_database
+from workorders.kafka.airflow.shared import shared_cluster
 from workorders.kafka.batches import unfinished_from
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError

@@ -1,0 +1,19 @@
+"""What can go wrong around a callable; what a callable itself does wrong is the outcome of its run."""
+
+from workorders.core.exceptions import WorkOrdersError
+
+
+class ExecutionError(WorkOrdersError):
+    """Runs could not be worked through; they wait again, or are found lost."""
+
+
+class CallableUnavailableError(ExecutionError):
+    """A workflow's callable cannot be imported here, so none of its runs was begun."""
+
+
+class GroupTakenError(ExecutionError):
+    """The runs of a group were given to somebody else meanwhile; nothing of them was changed here any more."""
+
+
+class OutputTooLargeError(WorkOrdersError):
+    """A callable returned more than its workflow keeps; its run failed."""

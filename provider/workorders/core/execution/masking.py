@@ -1,0 +1,93 @@
+"""Takes known secrets out of what runs write and say."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+MASK: Final = "***"
+SHORTEST: Final = 5
+"""A shorter value is not masked: it stands in too many innocent words. Airflow's own masker has the same limit."""
+
+_SENSITIVE_NAME: Final = re.compile(
+    r"passw|passphrase|secret|token|api_?key|private_?key|access_?key|fernet|credential|authorization|sasl_jaas",
+    re.IGNORECASE,
+)
+_PASSWORD_IN_CONNINFO: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
+
+
+class Mask:
+    """Replaces every known secret in a text."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        known = sorted({secret for secret in secrets if len(secret) >= SHORTEST}, key=len, reverse=True)
+        #: Length of the longest secret, in bytes.
+        self.longest = max((len(secret.encode()) for secret in known), default=0)
+        self._pattern = re.compile("|".join(map(re.escape, known))) if known else None
+
+    def __call__(self, text: str) -> str:
+        """Return the text without secrets."""
+        return text if self._pattern is None else self._pattern.sub(MASK, text)
+
+
+def secrets_of(environment: Mapping[str, str]) -> set[str]:
+    """Return the secrets that an environment holds.
+
+    These are the values of variables whose name says so, the passwords in URLs and connection strings, and in Airflow's
+    connections (`AIRFLOW_CONN_...`) also what their extra has under such a name.
+    """
+    found: set[str] = set()
+    for name, value in environment.items():
+        if _SENSITIVE_NAME.search(name):
+            found.add(value)
+        found.update(secrets_in(value))
+    return {form for secret in found for form in _forms(secret)}
+
+
+def secrets_in(value: str) -> Iterator[str]:
+    """Yield the secrets in one value: JSON, a URL, or a connection string of Postgres."""
+    if value.lstrip().startswith(("{", "[")):
+        try:
+            yield from _secrets_in_json(json.loads(value))
+        except ValueError:
+            return
+        return
+    if "://" in value:
+        yield from _passwords_of_url(value)
+    for quoted, plain in _PASSWORD_IN_CONNINFO.findall(value):
+        yield re.sub(r"\\(.)", r"\1", quoted) or plain
+
+
+def _passwords_of_url(value: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(value)
+        password = parts.password
+    except ValueError:
+        return
+    if password:
+        yield password
+    for field in parts.query.split("&"):
+        name, _, content = field.partition("=")
+        if content and _SENSITIVE_NAME.search(name):
+            yield unquote(content)
+
+
+def _secrets_in_json(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, content in value.items():
+            if isinstance(content, str):
+                if _SENSITIVE_NAME.search(str(name).replace(".", "_")):
+                    yield content
+                yield from secrets_in(content)
+            else:
+                yield from _secrets_in_json(content)
+    elif isinstance(value, list):
+        for content in value:
+            yield from _secrets_in_json(content)
+
+
+def _forms(secret: str) -> set[str]:
+    """Return a secret in the forms in which it may be written: as it is, in a URL, and in JSON."""
+    plain = unquote(secret)
+    return {secret, plain, quote(plain, safe=""), json.dumps(plain)[1:-1], json.dumps(plain, ensure_ascii=False)[1:-1]}

@@ -1,0 +1,118 @@
+"""Runs of a function that does nothing: by warm processes alone, and with claim, start and end in Postgres."""
+
+import multiprocessing
+import os
+import resource
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import psutil
+
+from benchmarks.create_for import empty_tables
+from local_stack.stack import LocalStack
+from support.jobs import job, outcomes, specification
+from workorders.core import triggers, workflows
+from workorders.core.database import Connection, connect
+from workorders.core.execution.group import Group, Surroundings
+from workorders.core.execution.pool import Pool
+from workorders.core.items import Item
+from workorders.core.work_orders import create_for
+
+_NAME: Final = "execute"
+_BODY: Final = b'{"resourceType":"Observation","note":"%b"}' % (b"x" * 300)
+_REQUEST: Final = b'{"topic":"observations","partition":0,"key":"patient-0001","headers":[]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What executing so many runs took."""
+
+    runs: int
+    seconds: float
+    group_seconds: float
+    """CPU of the process that claims and writes down."""
+    callable_seconds: float
+    """CPU of the processes that the function runs in."""
+    postgres_seconds: float
+    """CPU of Postgres."""
+
+    @property
+    def per_second(self) -> float:
+        """Runs a second."""
+        return self.runs / self.seconds
+
+    @property
+    def microseconds(self) -> tuple[float, float, float]:
+        """CPU a run: of the group's process, of the function's processes, of Postgres."""
+        parts = (self.group_seconds, self.callable_seconds, self.postgres_seconds)
+        return parts[0] / self.runs * 1e6, parts[1] / self.runs * 1e6, parts[2] / self.runs * 1e6
+
+
+def pool_per_second(count: int) -> float:
+    """Return how many runs a second warm processes alone work through."""
+    jobs = [job({"note": "x" * 300}) for _ in range(count)]
+    with Pool(specification("echo")) as pool:
+        # The first one, for which the process has to start, is not measured.
+        outcomes(pool, jobs[:1])
+        begun = time.monotonic()
+        outcomes(pool, jobs[1:])
+        return (count - 1) / (time.monotonic() - begun)
+
+
+def through_postgres(stack: LocalStack, count: int) -> Executed:
+    """Work through so many waiting work orders."""
+    with connect(stack.database_url) as connection:
+        empty_tables(connection)
+        connection.execute("TRUNCATE workorders.runs, workorders.run_outputs, workorders.run_logs")
+        _create(connection, count)
+    context = multiprocessing.get_context("spawn")
+    results = context.SimpleQueue()
+    before = _postgres_seconds(stack)
+    process = context.Process(target=_work, args=(stack.database_url, results))
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise RuntimeError("Executing runs failed; see above.")
+    seconds, group_seconds, callable_seconds, done = results.get()
+    if done != count:
+        raise RuntimeError(f"{done} runs of {count} have succeeded.")
+    return Executed(count, seconds, group_seconds, callable_seconds, _postgres_seconds(stack) - before)
+
+
+def _create(connection: Connection, count: int) -> None:
+    definition = workflows.parse({"name": _NAME, "callable": "support.run_functions:echo"}, where=_NAME)
+    workflows.register(connection, definition)
+    trigger = triggers.register(connection, name=_NAME, type_="kafka", workflow=_NAME, definition={})
+    create_for(connection, trigger, (Item(None, None, _REQUEST, _BODY) for _ in range(count)), fresh=True)
+    connection.commit()
+    connection.autocommit = True
+    # What autovacuum would do in a minute.
+    connection.execute("VACUUM (ANALYZE) workorders.work_orders, workorders.dataclips, workorders.runs")
+
+
+def _work(database_url: str, results: "multiprocessing.SimpleQueue[tuple[float, float, float, int]]") -> None:
+    with connect(database_url) as connection:
+        workflow = workflows.find(connection, _NAME)
+    group = Group(workflow, Surroundings(database_url=database_url, enqueue=lambda *_: None))
+    begun, cpu = time.monotonic(), time.process_time()
+    tally = group.work()
+    seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    results.put((seconds, cpu, children.ru_utime + children.ru_stime, tally.states["success"]))
+
+
+def _postgres_seconds(stack: LocalStack) -> float:
+    """Return the CPU time of all of Postgres's processes, those that have ended included."""
+    total = 0.0
+    for process in psutil.Process(stack.supervisor_pid).children(recursive=True):
+        try:
+            if process.name() != "postgres":
+                continue
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system
+        if process.pid == os.getpgid(process.pid):
+            total += times.children_user + times.children_system
+    return total

@@ -1,0 +1,101 @@
+"""From waiting work orders to finished ones: the DAG of a workflow executes them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.airflow_api import AirflowApi, Run
+from support.eventually import eventually
+from workorders.core import triggers
+from workorders.core.database import connect
+from workorders.core.items import Item
+from workorders.core.work_orders import create_for
+
+SECONDS = 420.0
+
+
+class Orders:
+    """The work orders of one workflow."""
+
+    def __init__(self, database_url: str, workflow: str) -> None:
+        self._url = database_url
+        self.workflow = workflow
+
+    def create(self, bodies: list[dict[str, Any]]) -> None:
+        with connect(self._url) as connection:
+            trigger = triggers.register(
+                connection, name=f"{self.workflow}-e2e", type_="kafka", workflow=self.workflow, definition={}
+            )
+            create_for(connection, trigger, [Item(None, None, b"{}", json.dumps(body).encode()) for body in bodies])
+
+    def finished(self) -> list[tuple[str, str, str | None, str | None, str | None]]:
+        """Return state of work order and run, type and text of the error, and log, of all when all are finished."""
+        with connect(self._url) as connection:
+            rows = connection.execute(
+                """
+                SELECT work_orders.state::text, runs.state::text, runs.error_type, runs.error, run_logs.log
+                FROM workorders.work_orders
+                JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+                LEFT JOIN workorders.runs ON runs.work_order_id = work_orders.id
+                LEFT JOIN workorders.run_logs ON run_logs.run_id = runs.id
+                WHERE workflows.name = %s
+                ORDER BY work_orders.id
+                """,
+                [self.workflow],
+            ).fetchall()
+        return [] if any(row[0] in {"pending", "running"} for row in rows) else rows
+
+
+@pytest.fixture(scope="module")
+def behaved(airflow_stack: LocalStack) -> list[tuple[str, str, str | None, str | None, str | None]]:
+    """What became of work orders of which some end badly."""
+    orders = Orders(airflow_stack.database_url, "behave")
+    ways = ["echo", "fail", "echo", "exit process", "echo", "sleep", "echo"]
+    orders.create([{"do": way, "word": "no bed is free"} for way in ways])
+    return eventually(orders.finished, seconds=SECONDS, what="the end of all runs of behave")
+
+
+def test_a_workflows_dag_executes_what_waits_and_shows_each_failure_as_its_runs(
+    api: AirflowApi, behaved: list[tuple[str, str, str | None, str | None, str | None]]
+) -> None:
+    assert [row[:3] for row in behaved] == [
+        ("success", "success", None),
+        ("failed", "failed", "ValueError"),
+        ("success", "success", None),
+        ("crashed", "crashed", "ProcessExit"),
+        ("success", "success", None),
+        ("killed", "killed", "TimeoutError"),
+        ("success", "success", None),
+    ]
+    _, failed, _, crashed, _, killed, _ = behaved
+    assert failed[3] == "no bed is free"
+    assert (failed[4] or "").endswith("ValueError: no bed is free\n")
+    assert "exit code 7" in (crashed[3] or "")
+    assert crashed[4] == "last words\n"
+    assert "timeout_seconds (3)" in (killed[3] or "")
+    (run, *_) = eventually(lambda: _in_state(api, "behave_runs", "success"), seconds=SECONDS, what="its end")
+    wait, execute = api.task(run, "wait_for_runs"), api.task(run, "execute_group")
+    assert (wait.state, wait.pid, execute.state) == ("success", None, "success")
+    log = api.log_text(execute)
+    assert "failed: ValueError: no bed is free" in log
+    assert "4 success" in log
+
+
+def test_a_workflow_may_run_a_dag_whose_end_is_the_end_of_its_run(airflow_stack: LocalStack, api: AirflowApi) -> None:
+    orders = Orders(airflow_stack.database_url, "visits")
+    orders.create([{"fail": False}, {"fail": True}])
+    good, bad = eventually(orders.finished, seconds=SECONDS, what="the end of all runs of visits")
+    assert good[:3] == ("success", "success", None)
+    assert bad[:3] == ("failed", "failed", "DagRunFailed")
+    assert {json.dumps(run.conf) for run in api.runs("visits")} == {'{"fail": false}', '{"fail": true}'}
+
+
+def test_a_workflow_file_with_a_mistake_is_a_dag_that_fails_with_the_sentence(api: AirflowApi) -> None:
+    (run, *_) = eventually(lambda: _in_state(api, "unheard_of_refused", "failed"), seconds=SECONDS, what="the refusal")
+    assert "did you mean callable?" in api.error(api.task(run, "read_workflow_file"))
+
+
+def _in_state(api: AirflowApi, dag_id: str, state: str) -> list[Run]:
+    return [run for run in api.runs(dag_id) if run.state == state]

@@ -1,0 +1,122 @@
+"""The tasks that work through runs, on a real database, and an Airflow that is a table of DAG runs."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+from local_stack.stack import LocalStack
+from support.executing import Executing
+from workorders.airflow import run_dags
+from workorders.airflow.execute import ExecuteRunsOperator
+from workorders.airflow.retries import ENDLESS_RETRIES
+from workorders.airflow.run_dags import RunDagsOperator
+from workorders.core.execution.exceptions import ExecutionError
+from workorders.core.workflow_definition import WorkflowDefinition
+
+pytestmark = pytest.mark.integration
+
+Make = Callable[..., Executing]
+TRY: Any = {"ti": SimpleNamespace(try_number=1, max_tries=ENDLESS_RETRIES)}
+
+
+@pytest.fixture(autouse=True)
+def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's connection, as its environment gives it."""
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
+
+
+@pytest.fixture
+def make(stack: LocalStack, name: str) -> Make:
+    """Makes a workflow of this test."""
+    return lambda function="behave", **fields: Executing(stack.database_url, name, function, **fields)
+
+
+def definition(executing: Executing) -> WorkflowDefinition:
+    assert executing.workflow.definition is not None
+    return executing.workflow.definition
+
+
+def test_failures_of_runs_leave_the_task_green(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}, {"do": "fail"}, {"do": "echo"}])
+    ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert [state for state, _ in executing.states()] == ["success", "failed", "success"]
+
+
+def test_what_a_run_publishes_is_in_the_outbox_once_it_has_succeeded(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "publish"}, {"do": "publish", "fail": True}])
+    before = executing.rows("SELECT count(*) FROM workorders.outbox_messages")[0][0]
+    ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert executing.rows("SELECT count(*) FROM workorders.outbox_messages")[0][0] == before + 2
+
+
+def test_a_callable_that_cannot_be_imported_fails_the_task_with_the_sentence(make: Make) -> None:
+    executing = make("missing")
+    executing.create([{}])
+    with pytest.raises(ExecutionError, match=rf"Workflow {executing.name}: .*missing.* Next try in 1 s\."):
+        ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert [state for state, _ in executing.states()] == ["pending"]
+
+
+def test_runs_of_a_task_that_died_are_found_by_the_next_one(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}])
+    executing.claim_and_fall_silent()
+    ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert executing.states() == [("success", "success")]
+
+
+class DagRuns:
+    """Airflow's DAG runs, which end as their conf says when they are looked at the second time."""
+
+    def __init__(self) -> None:
+        self.confs: dict[str, dict[str, Any]] = {}
+        self.looks: dict[str, int] = {}
+        self.refuse: ErrorType | None = None
+
+    def send(self, message: TriggerDagRun) -> ErrorResponse | None:
+        """Start a run, as a task asks for it."""
+        if self.refuse:
+            return ErrorResponse(error=self.refuse)
+        self.confs[message.run_id] = message.conf or {}
+        return None
+
+    def state(self, dag_id: str, run_id: str) -> str:
+        """Return the state of a run."""
+        self.looks[run_id] = self.looks.get(run_id, 0) + 1
+        return self.confs[run_id]["end"] if self.looks[run_id] > 1 else "running"
+
+
+@pytest.fixture
+def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
+    """An Airflow in place of the supervisor that a task talks to."""
+    runs = DagRuns()
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", runs, raising=False)
+    monkeypatch.setattr(RuntimeTaskInstance, "get_dagrun_state", staticmethod(runs.state))
+    monkeypatch.setattr(run_dags, "LOOK_SECONDS", 0.05)
+    return runs
+
+
+def test_a_run_ends_as_the_dag_run_that_it_started(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(None, dag_id="visits", processes=2, timeout_seconds=2)
+    executing.create([{"end": end} for end in ("success", "failed", "success", "queued")])
+    RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert [state for state, _ in executing.states()] == ["success", "failed", "success", "killed"]
+    assert len(dag_runs.confs) == 4
+
+
+def test_a_dag_that_airflow_does_not_know_leaves_every_work_order_waiting(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(None, dag_id="nowhere")
+    executing.create([{"end": "success"}] * 3)
+    dag_runs.refuse = ErrorType.GENERIC_ERROR
+    with pytest.raises(ExecutionError, match="Next try in 1 s") as raised:
+        RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert isinstance(raised.value.__cause__, AirflowRuntimeError)
+    assert [state for state, _ in executing.states()] == ["pending"] * 3

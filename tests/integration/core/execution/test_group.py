@@ -1,0 +1,190 @@
+"""A group on a real database: what it claims, what it writes, and when it stops."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.eventually import eventually
+from support.executing import Executing
+from workorders.core.database import connect
+from workorders.core.exceptions import ConfigurationError
+from workorders.core.execution.exceptions import CallableUnavailableError, GroupTakenError
+
+pytestmark = pytest.mark.integration
+
+Make = Callable[..., Executing]
+
+OUTPUTS = """
+    SELECT output FROM workorders.run_outputs JOIN workorders.runs ON runs.id = run_id
+    WHERE workflow_id = %(workflow_id)s ORDER BY work_order_id
+"""
+LOGS = """
+    SELECT log FROM workorders.run_logs JOIN workorders.runs ON runs.id = run_id
+    WHERE workflow_id = %(workflow_id)s ORDER BY work_order_id
+"""
+RUNS = """
+    SELECT state::text, error_type, error FROM workorders.runs
+    WHERE workflow_id = %(workflow_id)s ORDER BY work_order_id, attempt
+"""
+TIMES = """
+    SELECT started_at - claimed_at, finished_at - started_at FROM workorders.runs WHERE workflow_id = %(workflow_id)s
+"""
+
+
+@pytest.fixture
+def make(stack: LocalStack, name: str) -> Make:
+    """Makes a workflow of this test."""
+    return lambda function="behave", **fields: Executing(stack.database_url, name, function, **fields)
+
+
+def test_whatever_a_run_does_every_other_one_succeeds_and_each_end_is_written_down(make: Make) -> None:
+    executing = make(timeout_seconds=1, processes=2)
+    executing.create([{"do": way} for way in ("echo", "fail", "echo", "exit process", "sleep", "tell")] * 2)
+    tally = executing.group(processes=2).work()
+    assert tally.states == {"success": 6, "failed": 2, "crashed": 2, "killed": 2}
+    ends = ["success", "failed", "success", "crashed", "killed", "success"] * 2
+    assert executing.states() == [(end, end) for end in ends]
+    assert len(executing.rows(OUTPUTS)) == 4
+    assert "ValueError: no good" in executing.rows(LOGS)[0][0]
+
+
+def test_outputs_are_kept_and_times_are_those_of_the_process(make: Make) -> None:
+    executing = make("echo")
+    executing.create([{"n": 1}, {"n": 2}])
+    executing.group().work()
+    assert [row[0] for row in executing.rows(OUTPUTS)] == [{"n": 1}, {"n": 2}]
+    assert all(row[1].total_seconds() >= 0 for row in executing.rows(TIMES))
+
+
+def test_many_runs_are_worked_through_and_each_once(make: Make, tmp_path: Path) -> None:
+    executing = make("note")
+    file = tmp_path / "noted"
+    executing.create({"file": str(file), "word": str(number)} for number in range(1500))
+    groups = [executing.group(processes=2) for _ in range(2)]
+    threads = [threading.Thread(target=group.work) for group in groups]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(group.tally.total for group in groups) == 1500
+    assert sorted(map(int, file.read_text().split())) == list(range(1500))
+    assert set(executing.states()) == {("success", "success")}
+
+
+def test_messages_are_enqueued_with_the_success_of_their_run_alone(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "publish"}, {"do": "publish", "fail": True}])
+    executing.group().work()
+    assert [message.topic for message in executing.sent] == ["results", "results"]
+
+
+def test_a_message_that_can_never_be_sent_fails_its_run_alone(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}, {"do": "publish"}, {"do": "echo"}])
+
+    def refuse(_connection: Any, _messages: Any) -> None:
+        raise ConfigurationError("the topic has a wrong name")
+
+    executing.group(enqueue=refuse).work()
+    assert [state for state, _ in executing.states()] == ["success", "failed", "success"]
+    assert "the topic has a wrong name" in executing.rows(RUNS)[1][2]
+
+
+def test_an_output_that_json_cannot_say_fails_its_run_alone(make: Make) -> None:
+    executing = make("nested")
+    executing.create([{"levels": 1}, {"levels": 20_000}, {"levels": 1}])
+    executing.group().work()
+    assert [state for state, _ in executing.states()] == ["success", "failed", "success"]
+
+
+def test_a_run_whose_input_was_wiped_is_an_exception(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}])
+    with connect(executing.url) as connection:
+        connection.execute(
+            "UPDATE workorders.dataclips SET body = NULL FROM workorders.work_orders "
+            "WHERE work_orders.id = dataclips.id AND workflow_id = %s",
+            [executing.workflow.id],
+        )
+    executing.group().work()
+    assert executing.rows(RUNS)[0][:2] == ("exception", "InputWiped")
+
+
+def test_a_callable_that_cannot_be_imported_leaves_every_work_order_waiting(make: Make) -> None:
+    executing = make("missing")
+    executing.create([{}] * 3)
+    with pytest.raises(CallableUnavailableError, match="missing"):
+        executing.group().work()
+    assert [state for state, _ in executing.states()] == ["pending"] * 3
+    assert {row[0] for row in executing.rows(RUNS)} <= {"available"}
+
+
+def test_what_had_not_begun_waits_again_when_a_group_is_stopped(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}, {"do": "sleep"}, {"do": "echo"}, {"do": "echo"}])
+    group = executing.group()
+    thread = threading.Thread(target=group.work)
+    thread.start()
+    eventually(
+        lambda: [state for state, _ in executing.states()][:2] == ["success", "running"] and executing.at_sleep(),
+        seconds=30,
+        what="the second run",
+    )
+    group.stop()
+    thread.join(30)
+    assert [state for state, _ in executing.states()] == ["success", "running", "pending", "pending"]
+
+
+def test_a_group_whose_runs_were_given_to_others_stops_and_changes_nothing(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "sleep"}, {"do": "echo"}])
+    group = executing.group(heartbeat_seconds=0.2)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            group.work()
+        except GroupTakenError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    eventually(executing.at_sleep, seconds=30, what="the first run")
+    with connect(executing.url) as connection:
+        executing.take_over(connection)
+    thread.join(30)
+    assert [type(failure) for failure in failures] == [GroupTakenError]
+    assert {state for _, state in executing.states()} <= {"started", "claimed"}
+
+
+def test_one_at_a_time_means_oldest_first_and_never_two(make: Make, tmp_path: Path) -> None:
+    executing = make("note", concurrency=1)
+    file = tmp_path / "noted"
+    executing.create({"file": str(file), "word": str(number)} for number in range(30))
+    executing.group(processes=4).work()
+    assert file.read_text().split() == [str(number) for number in range(30)]
+
+
+def test_a_lane_keeps_its_order_and_waits_behind_a_retry(make: Make, tmp_path: Path) -> None:
+    executing = make("note_or_fail", lane="body:/lane", retries={"attempts": 1, "first_delay_seconds": 0}, processes=2)
+    file = tmp_path / "noted"
+    executing.create(
+        (
+            {"file": str(file), "lane": lane, "word": f"{lane}:{number}", "fail_once": number == 2}
+            for number in range(6)
+            for lane in ("a", "b", "c")
+        ),
+        stream="ward",
+    )
+    eventually(
+        lambda: executing.group(processes=2).work() and {state for state, _ in executing.states()} == {"success"},
+        seconds=60,
+        what="the success of all",
+    )
+    words = file.read_text().split()
+    for lane in ("a", "b", "c"):
+        assert [word for word in words if word.startswith(lane)] == [f"{lane}:{n}" for n in range(6)]

@@ -1,0 +1,83 @@
+"""A workflow of a test's own, its work orders, and groups that work through them."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+from workorders.core import claiming, triggers, workflows
+from workorders.core.database import Connection, connect
+from workorders.core.execution.group import Group, Surroundings
+from workorders.core.execution.jobs import Message
+from workorders.core.items import Item
+from workorders.core.work_orders import create_for
+from workorders.core.workflows import Workflow
+
+
+class Executing:
+    """One workflow in a real database."""
+
+    def __init__(self, database_url: str, name: str, function: str | None = "behave", **fields: Any) -> None:
+        self.url = database_url
+        self.name = name
+        self.sent: list[Message] = []
+        self.said: list[str] = []
+        given = {"name": name, **({"callable": f"support.run_functions:{function}"} if function else {}), **fields}
+        with connect(database_url) as connection:
+            self.workflow: Workflow = workflows.register(connection, workflows.parse(given, where=name))
+            triggers.register(connection, name=name, type_="manual", workflow=name, definition={})
+
+    def create(self, bodies: Iterable[Any], stream: str | None = None) -> None:
+        """Create a work order for each input."""
+        with connect(self.url) as connection:
+            trigger = triggers.find(connection, self.name)
+            items = [
+                Item(stream, number if stream else None, b"{}", json.dumps(body).encode())
+                for number, body in enumerate(bodies)
+            ]
+            create_for(connection, trigger, items)
+
+    def group(self, **fields: Any) -> Group:
+        """Return a group that has not begun."""
+        given = {"database_url": self.url, "enqueue": self._enqueue, "say": self.said.append, **fields}
+        return Group(self.workflow, Surroundings(**given))
+
+    def states(self) -> list[tuple[str, str | None]]:
+        """Return the state of each work order and of its last run, in the order in which they were created."""
+        return self.rows(
+            """
+            SELECT work_orders.state::text, (
+                SELECT runs.state::text FROM workorders.runs
+                WHERE runs.work_order_id = work_orders.id ORDER BY attempt DESC LIMIT 1
+            )
+            FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s ORDER BY position, id
+            """
+        )
+
+    def at_sleep(self) -> bool:
+        """Return whether a run was started and has not ended."""
+        return ("running", "started") in self.states()
+
+    def rows(self, query: Any) -> list[Any]:
+        """Return the rows of a query that may name the workflow."""
+        with connect(self.url) as connection:
+            return connection.execute(query, {"workflow_id": self.workflow.id}).fetchall()
+
+    def claim_and_fall_silent(self) -> None:
+        """Claim everything for a group that says nothing any more."""
+        with connect(self.url) as connection:
+            claiming.claim(connection, self.workflow, limit=1000, group_id=uuid4())
+            connection.execute(
+                "UPDATE workorders.runs SET heartbeat_at = now() - interval '1 day' WHERE workflow_id = %s",
+                [self.workflow.id],
+            )
+
+    def take_over(self, connection: Connection) -> None:
+        """Give the runs of every group to another one, as recovery does with those of a silent group."""
+        connection.execute(
+            "UPDATE workorders.runs SET group_id = %s WHERE workflow_id = %s AND finished_at IS NULL",
+            [UUID(int=1), self.workflow.id],
+        )
+
+    def _enqueue(self, connection: Connection, messages: Sequence[Message]) -> None:
+        self.sent += messages

@@ -1,0 +1,111 @@
+"""Functions of workflows, well-behaved and not, for the tests of execution; they run in processes of their own."""
+
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from workorders.core.execution.context import Context
+
+
+def echo(body: Any, context: Context) -> Any:
+    """Return the input."""
+    return body
+
+
+def behave(body: dict[str, Any], context: Context) -> Any:
+    """Do what the input says."""
+    return _WAYS[body["do"]](body, context)
+
+
+def process_id(body: Any, context: Context) -> int:
+    """Return the id of the process that this ran in."""
+    return os.getpid()
+
+
+def note(body: dict[str, Any], context: Context) -> None:
+    """Append the input's word to the input's file, after the input's seconds."""
+    time.sleep(body.get("seconds", 0))
+    with Path(body["file"]).open("a") as file:
+        file.write(f"{body['word']}\n")
+
+
+def note_or_fail(body: dict[str, Any], context: Context) -> None:
+    """Fail at the first attempt when the input says so, and append the input's word otherwise."""
+    if body["fail_once"] and context.attempt == 1:
+        raise ValueError("not yet")
+    note(body, context)
+
+
+def nested(body: dict[str, Any], context: Context) -> Any:
+    """Return so many lists in one another, written as JSON text would be."""
+    value: Any = 1
+    for _ in range(body["levels"]):
+        value = [value]
+    return value
+
+
+def _tell(body: dict[str, Any], context: Context) -> None:
+    print("printed")
+    context.logger.info("logged %s", body.get("word", ""))
+    logging.getLogger("a.library").warning("by a library")
+    subprocess.run(["echo", "by a program"], check=True)
+
+
+def _publish(body: dict[str, Any], context: Context) -> None:
+    context.publish("results", {"n": 1}, key="k", headers={"own": b"\xff"})
+    context.publish("results", None)
+    if body.get("fail"):
+        raise ValueError("after publishing")
+
+
+def _fail(body: dict[str, Any], context: Context) -> None:
+    raise ValueError(body.get("word", "no good"))
+
+
+def _exit_process(body: dict[str, Any], context: Context) -> None:
+    print("last words")
+    os._exit(7)
+
+
+def _fault(body: dict[str, Any], context: Context) -> None:
+    ctypes.string_at(0)
+
+
+def _kill(body: dict[str, Any], context: Context) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _sleep(body: dict[str, Any], context: Context) -> None:
+    print("going to sleep")
+    time.sleep(60)
+
+
+def _leave_program(body: dict[str, Any], context: Context) -> None:
+    program = subprocess.Popen(["sleep", "60"])
+    Path(body["file"]).write_text(str(program.pid))
+    time.sleep(60)
+
+
+_WAYS = {
+    "echo": lambda body, context: body,
+    "tell": _tell,
+    "publish": _publish,
+    "fail": _fail,
+    "exit": lambda body, context: sys.exit(3),
+    "exit process": _exit_process,
+    "fault": _fault,
+    "kill": _kill,
+    "sleep": _sleep,
+    "leave a program": _leave_program,
+    "no JSON": lambda body, context: object(),
+    "much": lambda body, context: "x" * 10_000,
+    "chatter": lambda body, context: print("first\n" + "x" * 100_000 + "\nlast"),
+    "secret": lambda body, context: print(f"password={os.environ['TEST_PASSWORD']}"),
+    "headers": lambda body, context: [context.headers, context.traceparent],
+}

@@ -1,0 +1,25 @@
+"""Finding a workflow's function."""
+
+import pytest
+
+from support import run_functions
+from workorders.core.execution.callables import load
+from workorders.core.execution.exceptions import CallableUnavailableError
+
+
+def test_a_function_is_found_by_its_name() -> None:
+    assert load("support.run_functions:echo") is run_functions.echo
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("support.missing:echo", "ModuleNotFoundError"),
+        ("support.run_functions:missing", "AttributeError"),
+        ("support.run_functions:_WAYS", "no function"),
+    ],
+)
+def test_what_cannot_be_called_is_named_with_the_reason(name: str, reason: str) -> None:
+    with pytest.raises(CallableUnavailableError, match=reason) as caught:
+        load(name)
+    assert name in str(caught.value)

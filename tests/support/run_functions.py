@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def _leave_program(body: dict[str, Any], context: Context) -> None:
     time.sleep(60)
 
 
-_WAYS = {
+_WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "echo": lambda body, context: body,
     "tell": _tell,
     "publish": _publish,

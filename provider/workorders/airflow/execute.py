@@ -11,17 +11,16 @@ from airflow.sdk import BaseOperator
 from workorders.airflow.connections import database_url
 from workorders.airflow.retries import next_try_seconds
 from workorders.core import runs, workflows
-from workorders.core.database import Connection, connect
+from workorders.core.database import connect
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.execution.exceptions import ExecutionError
 from workorders.core.execution.group import Group, Surroundings
-from workorders.core.execution.jobs import Message
 from workorders.core.execution.masking import Mask, secrets_in, secrets_of
 from workorders.core.execution.tally import MOST_NAMED
 from workorders.core.runs import Recovered
 from workorders.core.workflow_definition import WorkflowDefinition
 from workorders.core.workflows import Workflow
-from workorders.outbox import OutboxMessage, enqueue
+from workorders.outbox.published import enqueue_published
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -81,7 +80,7 @@ class ExecuteRunsOperator(BaseOperator):
             workflow,
             Surroundings(
                 database_url=url,
-                enqueue=enqueue_messages,
+                enqueue=enqueue_published,
                 mask=mask,
                 longest_secret=mask.longest,
                 say=partial(self.log.info, "%s"),
@@ -119,21 +118,3 @@ def say_recovered(recovered: Recovered, say: Callable[..., None]) -> None:
             "Groups fell silent: %s runs had not begun and wait again, %s are tried again, %s are lost.",
             *(recovered.available, recovered.retried, recovered.lost),
         )
-
-
-def enqueue_messages(connection: Connection, messages: Sequence[Message]) -> None:
-    """Put what runs have published into the outbox, in the transaction of their success."""
-    enqueue(
-        connection,
-        [
-            OutboxMessage(
-                topic=message.topic,
-                value=message.value,
-                key=message.key,
-                headers=message.headers,
-                partition=message.partition,
-                timestamp_ms=message.timestamp_ms,
-            )
-            for message in messages
-        ],
-    )

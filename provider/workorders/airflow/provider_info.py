@@ -27,7 +27,26 @@ def get_provider_info() -> dict[str, Any]:
                 },
             }
         ],
-        "sensors": [{"integration-name": "Work orders", "python-modules": ["workorders.kafka.airflow.sensor"]}],
-        "operators": [{"integration-name": "Work orders", "python-modules": ["workorders.kafka.airflow.operators"]}],
-        "triggers": [{"integration-name": "Work orders", "python-modules": ["workorders.kafka.airflow.trigger"]}],
+        "sensors": [
+            {
+                "integration-name": "Work orders",
+                "python-modules": ["workorders.kafka.airflow.sensor", "workorders.airflow.run_sensor"],
+            }
+        ],
+        "operators": [
+            {
+                "integration-name": "Work orders",
+                "python-modules": [
+                    "workorders.kafka.airflow.operators",
+                    "workorders.airflow.execute",
+                    "workorders.airflow.run_dags",
+                ],
+            }
+        ],
+        "triggers": [
+            {
+                "integration-name": "Work orders",
+                "python-modules": ["workorders.kafka.airflow.trigger", "workorders.airflow.run_trigger"],
+            }
+        ],
     }

@@ -18,7 +18,7 @@ from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.execute import enqueue_messages, prepare, say_recovered
+from workorders.airflow.execute import prepare, say_recovered
 from workorders.airflow.retries import next_try_seconds
 from workorders.core import claiming, runs
 from workorders.core.claiming import ClaimedRun
@@ -30,6 +30,7 @@ from workorders.core.execution.tally import Tally
 from workorders.core.runs import FinalState, RunResult
 from workorders.core.workflow_definition import WorkflowDefinition
 from workorders.core.workflows import Workflow
+from workorders.outbox.published import enqueue_published
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -115,7 +116,7 @@ class Following:
         self._store = Store(
             url,
             self._group_id,
-            enqueue=enqueue_messages,
+            enqueue=enqueue_published,
             may_go_on=lambda: not self._heartbeat.silent,
             say=say,
         )

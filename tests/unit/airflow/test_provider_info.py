@@ -24,7 +24,7 @@ def test_every_module_and_class_that_it_names_is_there() -> None:
         for part in info[kind]
         for module in part["python-modules"]
     ]
-    assert len(named) == 4
+    assert len(named) == 8
     for module in named:
         import_module(module)
     for connection in info["connection-types"]:

@@ -43,6 +43,7 @@ OUTSIDE_OF_KAFKA = {
     # SQL's own word, which keeps the planner from joining a subquery with what is around it.
     "core/sql/claiming.sql": re.compile("OFFSET"),
     "core/sql/history.sql": re.compile("OFFSET"),
+    "core/sql/waiting.sql": re.compile("OFFSET"),
     # A time zone.
     "cron/definition.py": re.compile("a time with its offset"),
 }

@@ -142,7 +142,7 @@ class Child:
 def _plain(message: Message) -> list[Any]:
     """Return a message as JSON can say it: bytes as text of one character a byte."""
     headers = [[name, _text(value)] for name, value in message.headers]
-    return [message.topic, _text(message.key), _text(message.value), headers, *message[4:]]
+    return [message.to, _text(message.key), _text(message.value), headers, *message[4:]]
 
 
 def _text(value: bytes | None) -> str | None:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
+from uuid import UUID
 
 import orjson
 
@@ -75,22 +76,22 @@ class Context:
 
     def publish(
         self,
-        topic: str,
+        to: str,
         value: Any,
         *,
         key: str | bytes | None = None,
         headers: HeaderPairs | Mapping[str, str | bytes | None] = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
-        event_id: str | None = None,
+        event_id: UUID | None = None,
     ) -> None:
-        """Send a message to a Kafka topic when, and only when, this run succeeds.
+        """Send a message when, and only when, this run succeeds.
 
         It is written into the outbox in the transaction that records the success, and goes out from there. The run's
         traceparent and the carried headers go with it, unless `headers` names them.
 
         Args:
-            topic: where to.
+            to: name of where it goes; for Kafka a topic.
             value: bytes or text as they are; None for a tombstone; anything else as JSON.
             key: key of the message.
             headers: pairs of name and value, or a mapping.
@@ -100,6 +101,7 @@ class Context:
 
         Raises:
             TypeError: the value is nothing that JSON can say.
+            ValueError: the event id is no UUID.
         """
         pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
         named = {name.lower() for name, _ in pairs}
@@ -107,13 +109,13 @@ class Context:
         pairs += [(name, value) for name, value in own.items() if name.lower() not in named]
         self._messages.append(
             Message(
-                topic=topic,
+                to=to,
                 key=_bytes(key),
                 value=_payload(value),
                 headers=tuple((name, _bytes(header)) for name, header in pairs),
                 partition=partition,
                 timestamp_ms=timestamp_ms,
-                event_id=event_id,
+                event_id=None if event_id is None else str(UUID(str(event_id))),
             )
         )
 

@@ -29,7 +29,8 @@ class Job(NamedTuple):
 class Message(NamedTuple):
     """What a callable wants to be sent when its run has succeeded."""
 
-    topic: str
+    to: str
+    """Name of where it goes."""
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]

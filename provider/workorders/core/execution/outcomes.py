@@ -67,9 +67,9 @@ def _moment(seconds: float) -> datetime:
 
 
 def _message(plain: list[Any]) -> Message:
-    topic, key, value, headers, *rest = plain
+    to, key, value, headers, *rest = plain
     pairs = tuple((name, _payload(content)) for name, content in headers)
-    return Message(topic, _payload(key), _payload(value), pairs, *rest)
+    return Message(to, _payload(key), _payload(value), pairs, *rest)
 
 
 def _payload(value: str | None) -> bytes | None:

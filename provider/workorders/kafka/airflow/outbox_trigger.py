@@ -10,10 +10,10 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from workorders.airflow.connections import async_database_url
+from workorders.airflow.shared import shared_database
 from workorders.core.backoff import delay_seconds
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.queries import load_queries
-from workorders.kafka.airflow.shared import shared_database
 from workorders.outbox.settings import BUCKETS
 
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")

@@ -79,7 +79,7 @@ def test_messages_are_enqueued_with_the_success_of_their_run_alone(make: Make) -
     executing = make()
     executing.create([{"do": "publish"}, {"do": "publish", "fail": True}])
     executing.group().work()
-    assert [message.topic for message in executing.sent] == ["results", "results"]
+    assert [message.to for message in executing.sent] == ["results", "results"]
 
 
 def test_a_message_that_can_never_be_sent_fails_its_run_alone(make: Make) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workorders.core.execution.context import Context
+from workorders.core.execution.exceptions import FinalError
 
 
 def echo(body: Any, context: Context) -> Any:
@@ -69,6 +70,10 @@ def _fail(body: dict[str, Any], context: Context) -> None:
     raise ValueError(body.get("word", "no good"))
 
 
+def _give_up(body: dict[str, Any], context: Context) -> None:
+    raise FinalError("there is no such bed")
+
+
 def _exit_process(body: dict[str, Any], context: Context) -> None:
     print("last words")
     os._exit(7)
@@ -104,6 +109,7 @@ _WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "kill": _kill,
     "sleep": _sleep,
     "leave a program": _leave_program,
+    "give up": _give_up,
     "no JSON": lambda body, context: object(),
     "much": lambda body, context: "x" * 10_000,
     "chatter": lambda body, context: print("first\n" + "x" * 100_000 + "\nlast"),

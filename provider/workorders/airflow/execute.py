@@ -12,7 +12,7 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.retries import next_try_seconds
 from workorders.core import runs, workflows
 from workorders.core.database import connect
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.execution.exceptions import ExecutionError
 from workorders.core.execution.group import Group, Surroundings
 from workorders.core.execution.masking import Mask, secrets_in, secrets_of
@@ -63,7 +63,7 @@ class ExecuteRunsOperator(BaseOperator):
         except (psycopg.Error, WorkOrdersError) as error:
             ti = context["ti"]
             seconds = next_try_seconds(ti.try_number, ti.max_tries)
-            reason = " ".join(str(error).split())
+            reason = one_line(error)
             raise ExecutionError(f"Workflow {self.definition.name}: {reason} Next try in {seconds} s.") from error
 
     def on_kill(self) -> None:

@@ -22,7 +22,7 @@ from workorders.airflow.execute import prepare, say_recovered
 from workorders.airflow.retries import next_try_seconds
 from workorders.core import claiming, runs
 from workorders.core.claiming import ClaimedRun
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.execution.exceptions import ExecutionError, GroupTakenError
 from workorders.core.execution.heartbeat import Heartbeat
 from workorders.core.execution.store import Store
@@ -79,7 +79,7 @@ class RunDagsOperator(BaseOperator):
         except (psycopg.Error, WorkOrdersError, AirflowRuntimeError) as error:
             ti = context["ti"]
             seconds = next_try_seconds(ti.try_number, ti.max_tries)
-            reason = " ".join(str(error).split())
+            reason = one_line(error)
             raise ExecutionError(f"Workflow {self.definition.name}: {reason} Next try in {seconds} s.") from error
         for line in tally.named:
             self.log.warning("%s", line)

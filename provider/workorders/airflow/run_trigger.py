@@ -14,7 +14,7 @@ from workorders.airflow.shared import key_of, shared_database
 from workorders.core import workflows
 from workorders.core.backoff import delay_seconds
 from workorders.core.database import connect
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.queries import load_queries
 from workorders.core.runs import GRACE_SECONDS
 
@@ -126,7 +126,7 @@ class WaitingRunsTrigger(BaseTrigger):
             except psycopg.Error as error:
                 failures += 1
                 delay = delay_seconds(failures)
-                self.log.warning("%s Nothing was lost; looking again in %s s.", " ".join(str(error).split()), delay)
+                self.log.warning("%s Nothing was lost; looking again in %s s.", one_line(error), delay)
                 await asyncio.sleep(delay)
                 continue
             if found:

@@ -21,7 +21,7 @@ from workorders.core.execution import capture, run_log, values
 from workorders.core.execution.callables import load
 from workorders.core.execution.clock import SharedClock
 from workorders.core.execution.context import Context
-from workorders.core.execution.exceptions import CallableUnavailableError, OutputTooLargeError
+from workorders.core.execution.exceptions import CallableUnavailableError, FinalError, OutputTooLargeError
 from workorders.core.execution.frames import Frame, FrameReader
 from workorders.core.execution.jobs import Job, Message
 
@@ -77,6 +77,7 @@ class Child:
         self._logging.context = context
         started = time.time()
         state, error_type, error_text, trace, output = "success", None, None, "", None
+        may_retry = True
         self._clock.begin(number)
         try:
             output = self._output(function(values.loads(frame.first), context))
@@ -84,12 +85,13 @@ class Child:
         except BaseException as error:  # noqa: BLE001
             state, error_type, error_text = "failed", type(error).__qualname__, run_log.error_text(error)
             trace = run_log.traceback_text(error)
+            may_retry = not isinstance(error, FinalError | OutputTooLargeError)
             if lane is not None:
                 self._stopped_lanes[lane] = turn
         self._clock.ended(number)
         log = [*self._take_log(), trace]
         messages = [_plain(message) for message in context.messages] if state == "success" else []
-        header = [number, state, error_type, error_text, log, [started, time.time()], messages]
+        header = [number, state, error_type, error_text, log, [started, time.time()], messages, may_retry]
         self._send(Frame(header, output or b"", b"" if output is None else b"1"))
         self._logging.context = None
         self._clock.nothing()

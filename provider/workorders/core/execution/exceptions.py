@@ -15,5 +15,9 @@ class GroupTakenError(ExecutionError):
     """The runs of a group were given to somebody else meanwhile; nothing of them was changed here any more."""
 
 
+class FinalError(WorkOrdersError):
+    """Raised by a workflow's function: its run has failed, and another attempt would be in vain."""
+
+
 class OutputTooLargeError(WorkOrdersError):
     """A callable returned more than its workflow keeps; its run failed."""

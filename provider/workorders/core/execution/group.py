@@ -113,6 +113,8 @@ class Group:
                 try:
                     while self._step():
                         pass
+                except GroupTakenError:
+                    raise
                 except ExecutionError:
                     self._give_back()
                     raise
@@ -125,6 +127,7 @@ class Group:
             self._give_back()
             return False
         self._make_sure()
+        self._look_for_claimed()
         self._claim()
         self._begin()
         if not self._queue and not self._ended and not self._pool.unfinished:
@@ -148,6 +151,16 @@ class Group:
         if claimed:
             self._mean_bytes = max(1.0, sum(len(run.body or b"") + len(run.request) for run in claimed) / len(claimed))
         self._queue.extend(claimed)
+
+    def _look_for_claimed(self) -> None:
+        """Find what was claimed by a question whose answer never came: nobody else would work on it."""
+        if not self._store.in_doubt:
+            return
+        owned = self._store.ask(lambda connection: claiming.claimed(connection, self._workflow, self.id))
+        self._store.in_doubt = False
+        known = self._pool.run_ids() | {str(run.run_id) for run in self._queue}
+        known |= {str(result.run_id) for result, _ in self._ended}
+        self._queue.extend(run for run in owned if str(run.run_id) not in known)
 
     def _claim_size(self) -> int:
         pace = self._pool.pace
@@ -274,6 +287,7 @@ def result(outcome: Outcome) -> RunResult:
         error=outcome.error,
         started_at=outcome.started_at,
         finished_at=outcome.finished_at,
+        may_retry=outcome.may_retry,
     )
 
 

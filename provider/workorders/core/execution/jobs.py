@@ -56,6 +56,8 @@ class Outcome:
     output: bytes | None = None
     """UTF-8 JSON text; None when the callable returned nothing, or failed."""
     messages: tuple[Message, ...] = ()
+    may_retry: bool = True
+    """False when the function said that another attempt would be in vain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Lanes whose jobs are held, since one of them did not succeed and may be tried again before the rest."""
 
+from collections.abc import Iterator
 from itertools import chain
 
 from workorders.core.execution.jobs import Job
@@ -15,6 +16,10 @@ class Lanes:
     def __len__(self) -> int:
         """Return how many jobs are held."""
         return sum(map(len, self._held.values()))
+
+    def __iter__(self) -> Iterator[Job]:
+        """Yield every job that is held."""
+        return chain.from_iterable(self._held.values())
 
     def hold(self, job: Job) -> None:
         """Hold the lane of a job from here on; the job itself is done with."""
@@ -39,6 +44,6 @@ class Lanes:
 
     def take_all(self) -> list[Job]:
         """Return all that is held, and hold nothing."""
-        left = list(chain.from_iterable(self._held.values()))
+        left = list(self)
         self._held.clear()
         return left

@@ -25,7 +25,7 @@ class OutcomeMaker:
 
     def returned(self, job: Job, frame: Frame) -> Outcome:
         """Return the outcome that a process has sent for a job."""
-        _, state, error_type, error, (text, end, traceback), (started, finished), messages = frame.header
+        _, state, error_type, error, (text, end, traceback), (started, finished), messages, may_retry = frame.header
         log, truncated = self._log(Captured(text, end), traceback)
         return Outcome(
             job=job,
@@ -38,6 +38,7 @@ class OutcomeMaker:
             truncated=truncated,
             output=frame.first if frame.second else None,
             messages=tuple(map(_message, messages)),
+            may_retry=may_retry,
         )
 
     def broken_off(

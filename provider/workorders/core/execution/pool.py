@@ -4,7 +4,8 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import count
+from contextlib import suppress
+from itertools import chain, count
 from typing import Final
 
 from workorders.core.execution.child import READY, RETURNED, SKIPPED, UNAVAILABLE
@@ -114,6 +115,11 @@ class Pool:
         """Take more jobs."""
         self._waiting.extend(jobs)
 
+    def run_ids(self) -> set[str]:
+        """Return the ids of all runs that have no outcome yet."""
+        in_hand = (job for process in self._processes for _, job in process.in_hand)
+        return {job.run_id for job in chain(self._waiting, self._lanes, in_hand)}
+
     def at_work(self) -> list[Job]:
         """Return the jobs that processes have in hand right now."""
         found = []
@@ -132,7 +138,8 @@ class Pool:
         for process in self._processes:
             # Killed before it is asked: a process that lives would go on to the next job meanwhile.
             process.kill()
-            outcomes += self._received(process)
+            with suppress(ExecutionError):
+                outcomes.extend(self._received(process))
             number, _ = process.at_work()
             left += [job for in_hand, job in process.in_hand if in_hand != number]
         left += self._lanes.take_all()

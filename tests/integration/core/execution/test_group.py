@@ -114,6 +114,13 @@ def test_a_run_whose_input_was_wiped_is_an_exception(make: Make) -> None:
     assert executing.rows(RUNS)[0][:2] == ("exception", "InputWiped")
 
 
+def test_a_function_that_says_that_another_attempt_is_in_vain_is_not_retried(make: Make) -> None:
+    executing = make(retries={"attempts": 3, "first_delay_seconds": 3600})
+    executing.create([{"do": "fail"}, {"do": "give up"}])
+    executing.group().work()
+    assert executing.states() == [("pending", "available"), ("failed", "failed")]
+
+
 def test_a_callable_that_cannot_be_imported_leaves_every_work_order_waiting(make: Make) -> None:
     executing = make("missing")
     executing.create([{}] * 3)
@@ -159,6 +166,27 @@ def test_a_group_whose_runs_were_given_to_others_stops_and_changes_nothing(make:
     thread.join(30)
     assert [type(failure) for failure in failures] == [GroupTakenError]
     assert {state for _, state in executing.states()} <= {"started", "claimed"}
+
+
+def test_a_database_that_drops_connections_costs_no_run_and_doubles_none(make: Make, tmp_path: Path) -> None:
+    executing = make("note")
+    file = tmp_path / "noted"
+    executing.create({"file": str(file), "word": str(number), "seconds": 0.01} for number in range(300))
+    group = executing.group()
+    thread = threading.Thread(target=group.work)
+    thread.start()
+    dropped = 0
+    while thread.is_alive():
+        with connect(executing.url, autocommit=True) as connection:
+            query = (
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'workorders execute'"
+            )
+            dropped += len(connection.execute(query).fetchall())
+        thread.join(0.7)
+    assert dropped > 1
+    assert sorted(map(int, file.read_text().split())) == list(range(300))
+    assert set(executing.states()) == {("success", "success")}
+    assert group.tally.states == {"success": 300}
 
 
 def test_one_at_a_time_means_oldest_first_and_never_two(make: Make, tmp_path: Path) -> None:

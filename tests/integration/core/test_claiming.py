@@ -91,6 +91,18 @@ def test_a_rerun_by_a_person_goes_before_everything_that_waits(working: Make) ->
     assert [(run.position, run.attempt) for run in claimed] == [(0, 2), (1, 1)]
 
 
+def test_a_claim_holds_no_more_than_it_takes(working: Make, stack: LocalStack) -> None:
+    at = working()
+    at.create_some(6)
+    at.claim_group(1).succeed()
+    at.rerun(0)
+    claimed = claiming.claim(at.connection, at.workflow, limit=2, group_id=uuid4())
+    assert positions(claimed) == [0, 1]
+    with connect(stack.database_url) as other:
+        assert positions(at.through(other).claim(10)) == [2, 3, 4, 5]
+    at.connection.commit()
+
+
 def test_of_runs_that_are_due_the_urgent_come_first_and_then_the_older(working: Make) -> None:
     at = working()
     at.create_some(4)

@@ -168,7 +168,8 @@ WITH given AS (
                 SELECT id, position, NULL::bigint AS sequenced FROM workorders.work_orders
                 WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND lane = given.lane
                     AND NOT EXISTS (
-                        SELECT FROM workorders.sequence_places WHERE sequence_places.work_order_id = work_orders.id
+                        SELECT FROM workorders.sequence_places
+                        WHERE sequence_places.work_order_id = work_orders.id OFFSET 0
                     )
                 ORDER BY position, id
                 LIMIT given.share

@@ -1,0 +1,42 @@
+"""What Airflow mounts, and when it is made."""
+
+import asyncio
+from importlib.metadata import EntryPoint
+from typing import Any, ClassVar
+
+import httpx
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp
+
+from workorders.airflow.plugin import WorkOrdersPlugin
+from workorders.airflow.web_apps import LazyApp
+
+
+class Made:
+    """Counts how often it was made."""
+
+    count: ClassVar[int] = 0
+
+
+def application() -> ASGIApp:
+    Made.count += 1
+    return PlainTextResponse("here")
+
+
+def test_the_webhooks_stand_below_workorders_and_announce_themselves_without_being_imported() -> None:
+    (hooks,) = [app for app in WorkOrdersPlugin.fastapi_apps if app["url_prefix"] == "/workorders/hooks"]
+    assert isinstance(hooks["app"], LazyApp)
+    assert hooks["app"]._app is None
+
+
+def test_an_application_is_made_when_the_first_request_comes_and_once(monkeypatch: Any) -> None:
+    monkeypatch.setattr(EntryPoint, "load", lambda _: application)
+    lazy = LazyApp(EntryPoint("test", "nowhere:application", "workorders.web_apps"))
+
+    async def ask() -> list[str]:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(lazy), base_url="http://test") as client:
+            return [(await client.get("/")).text for _ in range(3)]
+
+    assert Made.count == 0
+    assert asyncio.run(ask()) == ["here"] * 3
+    assert Made.count == 1

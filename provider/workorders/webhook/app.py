@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -26,8 +27,8 @@ _T = TypeVar("_T")
 THREADS = 8
 """Requests that are worked on at once, and connections that are kept. Threads of our own: while the database hangs, the
 ones that Airflow's pages and its API share must stay free."""
-_MOST_AT_ONCE = 256
-"""Requests that may wait for a thread or have one; more are told to come again, so that memory is bounded."""
+MOST_AT_ONCE = 256
+"""Requests that may come in, wait for a thread or have one; more are told to come again, so that memory is bounded."""
 _BODY_SECONDS = 30.0
 _RETRY_SECONDS = 1
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -62,22 +63,26 @@ class Webhooks:
         hook = self._hooks.at(request.path_params["path"].strip("/"))
         definition = hook.definition
         _check_form(request)
-        received = await self._receive(request, definition.max_body_bytes)
-        single = await self._in_thread(lambda: self._creator.create(hook, received))
+        with self._room():
+            received = await _receive(request, definition.max_body_bytes)
+            single = await self._in_thread(lambda: self._creator.create(hook, received))
         if single.original is not None:
             return _json(200, {"state": "duplicate", "duplicate": single.id}, id_=single.original)
         if definition.reply == "after_completion" and single.id is not None:
             return await self._after_completion(definition, single, single.id)
         return _json(201 if single.created else 200, _became(single), id_=single.id)
 
-    async def _receive(self, request: Request, max_bytes: int) -> Received:
-        return Received(
-            path=request.url.path,
-            headers=request.headers.items(),
-            remote_address=request.client.host if request.client else None,
-            body=await _body(request, max_bytes),
-            at=datetime.now(UTC),
-        )
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        if self._at_once >= MOST_AT_ONCE:
+            raise TryAgainError(
+                "busy", "Nothing was created: too many requests are being worked on.", seconds=_RETRY_SECONDS
+            )
+        self._at_once += 1
+        try:
+            yield
+        finally:
+            self._at_once -= 1
 
     async def _after_completion(self, definition: WebhookTriggerDefinition, single: Single, id_: UUID) -> Response:
         waiting = self._waiting.get(definition.database_connection)
@@ -98,15 +103,7 @@ class Webhooks:
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         if self._limiter is None:  # needs the running loop
             self._limiter = anyio.CapacityLimiter(THREADS)
-        if self._at_once >= _MOST_AT_ONCE:
-            raise TryAgainError(
-                "busy", "Nothing was created: too many requests are being worked on.", seconds=_RETRY_SECONDS
-            )
-        self._at_once += 1
-        try:
-            return await anyio.to_thread.run_sync(work, limiter=self._limiter)
-        finally:
-            self._at_once -= 1
+        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
 
 def make_app(hooks: Hooks, creator: Creator) -> FastAPI:
@@ -124,6 +121,16 @@ def _check_form(request: Request) -> None:
         raise RefusedError(
             415, "encoded-body", f"The body is encoded as {encoding}; nothing was created; send it as it is."
         )
+
+
+async def _receive(request: Request, max_bytes: int) -> Received:
+    return Received(
+        path=request.url.path,
+        headers=request.headers.items(),
+        remote_address=request.client.host if request.client else None,
+        body=await _body(request, max_bytes),
+        at=datetime.now(UTC),
+    )
 
 
 async def _body(request: Request, max_bytes: int) -> bytes:

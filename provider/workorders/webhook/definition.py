@@ -59,6 +59,8 @@ class WebhookTriggerDefinition(TriggerDefinition):
     """Type of the trigger."""
     path: Annotated[str, BeforeValidator(_path), Field(validate_default=True)] = ""
     """Where to send to, below `/workorders/hooks/`; the trigger's name if not given. No two webhooks have one path."""
+    enabled: bool = True
+    """Whether it takes requests. While it does not, callers are told to come again later."""
     authentication: Authentication
     """Who may call: `public` for everybody, or a mapping with the type `api_key`, `basic` or `hmac`."""
     headers: Annotated[tuple[HeaderName, ...], BeforeValidator(_headers)] = DEFAULT_HEADERS

@@ -62,10 +62,14 @@ class Hooks:
 
         Raises:
             RefusedError: there is none.
-            TryAgainError: there may be one, in a file that has a mistake now.
+            TryAgainError: it is switched off; or there may be one, in a file that has a mistake now.
         """
         self._look()
         found = self._hooks.get(path)
+        if found is not None and not found.definition.enabled:
+            raise TryAgainError(
+                "disabled", f"Nothing was created: the webhook {path} is switched off for now.", seconds=_RETRY_SECONDS
+            )
         if found is not None:
             return found
         if any(file.definition is None for file in self._files.values()):

@@ -10,6 +10,7 @@ from support.webhooks import SECRET, Webhooks, now_text, sign
 from workorders.core import history, workflows
 from workorders.core.database import Connection
 from workorders.core.filters import Filter
+from workorders.webhook import app
 
 pytestmark = pytest.mark.integration
 
@@ -340,6 +341,29 @@ class TestAfterCompletion:
         assert (first.status_code, again.status_code) == (202, 200)
         assert again.json()["state"] == "success"
         assert again.json()["work_order_id"] == first.json()["work_order_id"]
+
+
+def test_a_webhook_that_is_switched_off_tells_its_callers_to_come_again(
+    webhooks: Webhooks, connection: Connection, name: str
+) -> None:
+    webhooks.define(name, enabled=False)
+    answer = webhooks.post(name)
+    assert (answer.status_code, answer.json()["error"]) == (503, "disabled")
+    assert int(answer.headers["retry-after"]) > 0
+    assert work_orders(connection, name) == []
+    webhooks.define(name, enabled=True)
+    assert webhooks.post(name).status_code == 201
+
+
+def test_more_requests_than_memory_should_hold_are_told_to_come_again(
+    webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhooks.define(name)
+    monkeypatch.setattr(app, "MOST_AT_ONCE", 1)
+    assert [webhooks.post(name).status_code for _ in range(3)] == [201] * 3
+    monkeypatch.setattr(app, "MOST_AT_ONCE", 0)
+    answer = webhooks.post(name)
+    assert (answer.status_code, answer.json()["error"]) == (503, "busy")
 
 
 def test_a_file_that_changes_counts_at_once(webhooks: Webhooks, connection: Connection, name: str) -> None:

@@ -1,0 +1,64 @@
+"""What tests of the contract ask of any source's work orders, and how they work through them."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from support.trigger_types import Event, Source
+from workorders.core import claiming, history, runs, workflows
+from workorders.core.claiming import ClaimedRun
+from workorders.core.database import Connection
+from workorders.core.history import Filter, WorkOrderSummary
+from workorders.core.runs import FinalState, RunResult
+
+
+def work_orders(connection: Connection, source: Source, **wanted: Any) -> list[WorkOrderSummary]:
+    """Return the work orders of a source, oldest first."""
+    listed = history.work_orders(connection, Filter(workflow=source.name, **wanted))
+    connection.rollback()
+    return listed[::-1]
+
+
+def inputs(connection: Connection, source: Source) -> list[Event]:
+    """Return the inputs of a source's work orders, oldest first."""
+    rows = connection.execute(
+        """
+        SELECT dataclips.body FROM workorders.work_orders
+        JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+        JOIN workorders.dataclips ON dataclips.id = work_orders.id
+        WHERE workflows.name = %s ORDER BY work_orders.id
+        """,
+        (source.name,),
+    ).fetchall()
+    connection.rollback()
+    return [row[0] for row in rows]
+
+
+def define_workflow(connection: Connection, source: Source, **fields: Any) -> None:
+    """Register the source's workflow, with some fields."""
+    definition = workflows.parse({"name": source.name, "callable": "a.module:function", **fields}, where=source.name)
+    workflows.register(connection, definition)
+    connection.commit()
+
+
+def claim(connection: Connection, source: Source, limit: int = 100) -> tuple[UUID, list[ClaimedRun]]:
+    """Claim and start what waits, for a group of its own."""
+    group_id = uuid4()
+    workflow = workflows.find(connection, source.name)
+    claimed = claiming.claim(connection, workflow, limit=limit, group_id=group_id)
+    runs.start(connection, group_id, [run.run_id for run in claimed])
+    connection.commit()
+    return group_id, claimed
+
+
+def work(connection: Connection, source: Source, state: FinalState = "success", **result: Any) -> list[ClaimedRun]:
+    """Work through all that waits; each run ends so."""
+    group_id, claimed = claim(connection, source)
+    results = [RunResult(run_id=run.run_id, state=state, **result) for run in claimed]
+    runs.finish(connection, group_id, results)
+    connection.commit()
+    return claimed
+
+
+def states(connection: Connection, source: Source) -> list[str]:
+    """Return the states of a source's work orders, oldest first."""
+    return [order.state for order in work_orders(connection, source)]

@@ -5,6 +5,7 @@ from mutations.mutation import CONTRACTS, Change, Mutation
 INGEST, LEDGER, BATCHES = (f"integration/kafka/test_{name}.py" for name in ("ingest", "ledger", "batches"))
 RANGE_END, SPARK = "integration/kafka/test_range_end.py", "integration/kafka/test_application.py"
 ODD, AMBIGUOUS = "integration/kafka/test_odd_messages.py", "integration/kafka/test_ambiguous_commit.py"
+SINGLE = "integration/core/test_single.py"
 CREATE_FOR, PLANNER = "integration/core/test_create_for.py", "integration/kafka/test_planner.py"
 STALLS, FIRST_OFFSETS = "integration/kafka/test_stalls.py", "integration/kafka/test_first_offsets.py"
 CHECKS, PLANNING = "unit/kafka/test_checks.py", "unit/kafka/test_planning.py"
@@ -78,6 +79,18 @@ NO_LOSS = (
 )
 
 NO_DUPLICATES = (
+    Mutation(
+        "deleted-event-taken-for-new",
+        2,
+        (
+            Change(
+                "core/single.py",
+                'return Single(None, "deleted", created=False) if row is None',
+                "return _create(connection, trigger, item) if row is None",
+            ),
+        ),
+        (f"{SINGLE}::test_a_deleted_work_order_does_not_come_back",),
+    ),
     Mutation(
         "unique-source-key-dropped",
         2,

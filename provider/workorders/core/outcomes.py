@@ -19,6 +19,7 @@ class Outcome:
     id: UUID
     state: str
     error_type: str | None
+    """Kind of the error; of a rejected work order the code of its rejection."""
     error: str | None
     output: str | None
     """What the newest run gave back, as JSON text; None when it gave nothing, or its output is kept no longer."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from workorders.core.definitions import TriggerDefinition
 from workorders.core.fields import one_of
@@ -42,6 +42,14 @@ def _input(value: Any) -> dict[str, Any]:
     return value
 
 
+def _catchup(value: Any, info: ValidationInfo) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, got {value!r}.")
+    if value and info.data.get("start") is None:
+        raise ValueError("expected start beside catchup, which says where the first interval begins.")
+    return value
+
+
 def _start(value: Any) -> datetime | None:
     form = "a time with its offset such as 2026-03-01T00:00:00+01:00"
     if value is None:
@@ -66,7 +74,7 @@ class CronTriggerDefinition(TriggerDefinition):
     """Time zone of the schedule, such as `Europe/Berlin`."""
     start: Annotated[datetime | None, BeforeValidator(_start)] = None
     """Begin of the first interval, with `catchup`; a time with its offset."""
-    catchup: bool = False
+    catchup: Annotated[bool, BeforeValidator(_catchup)] = False
     """Whether intervals that nobody ran, since `start` or while the DAG was paused, are made up for; each of them."""
     input: Annotated[dict[str, Any], BeforeValidator(_input)] = Field(default_factory=dict)
     """The input of each work order."""

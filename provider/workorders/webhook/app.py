@@ -66,10 +66,11 @@ class Webhooks:
         with self._room():
             received = await _receive(request, definition.max_body_bytes)
             single = await self._in_thread(lambda: self._creator.create(hook, received))
+        wanted = single.original or single.id
+        if definition.reply == "after_completion" and wanted is not None:
+            return await self._after_completion(definition, single, wanted)
         if single.original is not None:
             return _json(200, {"state": "duplicate", "duplicate": single.id}, id_=single.original)
-        if definition.reply == "after_completion" and single.id is not None:
-            return await self._after_completion(definition, single, single.id)
         return _json(201 if single.created else 200, _became(single), id_=single.id)
 
     @contextmanager

@@ -214,31 +214,32 @@ class TestKeys:
         assert again.json() == {**again.json(), "state": "duplicate", "duplicate": str(newest.id)}
 
 
-class TestLimits:
-    def limit(self, connection: Connection, name: str, kind: str) -> None:
-        definition = workflows.parse(
-            {"name": name, "callable": "a.module:function", "limits": {"waiting": 1, "kind": kind}}, where=name
-        )
-        workflows.register(connection, definition)
-        connection.commit()
+def limit(connection: Connection, name: str, kind: str) -> None:
+    definition = workflows.parse(
+        {"name": name, "callable": "a.module:function", "limits": {"waiting": 1, "kind": kind}}, where=name
+    )
+    workflows.register(connection, definition)
+    connection.commit()
 
+
+class TestLimits:
     def test_beyond_a_hard_limit_the_caller_is_told_to_come_again(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        self.limit(connection, name, "hard")
+        limit(connection, name, "hard")
         webhooks.define(name, workflow=name)
         taken, refused = webhooks.post(name), webhooks.post(name, Idempotency_Key="a")
         assert (taken.status_code, refused.status_code, refused.json()["error"]) == (201, 429, "no-room")
         assert int(refused.headers["retry-after"]) > 0
         assert "Nothing was created" in refused.json()["reason"]
         assert len(work_orders(connection, name)) == 1
-        self.limit(connection, name, "soft")
+        limit(connection, name, "soft")
         assert webhooks.post(name, Idempotency_Key="a").status_code == 201
 
     def test_beyond_a_soft_limit_the_caller_learns_that_it_is_kept_and_does_not_run(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        self.limit(connection, name, "soft")
+        limit(connection, name, "soft")
         webhooks.define(name, workflow=name)
         webhooks.post(name)
         answer = webhooks.post(name)
@@ -330,6 +331,33 @@ class TestAfterCompletion:
             answer = waiting.result()
         assert (answer.status_code, answer.json()["state"]) == (code, state)
         assert answer.headers["x-work-order-id"] == answer.json()["work_order_id"]
+
+    def test_what_is_parked_is_not_finished(self, webhooks: Webhooks, name: str) -> None:
+        sequence = {"key": "body:/k", "number": "body:/n"}
+        webhooks.define(name, reply="after_completion", reply_timeout="500 ms", sequence=sequence)
+        answer = webhooks.post(name, b'{"k": "a", "n": 5}')
+        assert (answer.status_code, answer.json()["state"]) == (202, "parked")
+
+    def test_what_a_limit_turns_away_is_answered_with_the_reason(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        limit(connection, name, "soft")
+        webhooks.define(name, workflow=name, reply="after_completion", reply_timeout="100 ms", failure_code=409)
+        webhooks.post(name)
+        answer = webhooks.post(name)
+        assert (answer.status_code, answer.json()["state"], answer.json()["error"]) == (409, "rejected", "run-limit")
+        assert answer.json()["reason"]
+
+    def test_a_repeat_waits_for_the_first_work_order(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        key = {"key": "body:/id", "window": "1 h"}
+        webhooks.define(name, reply="after_completion", reply_timeout="100 ms", idempotency=key)
+        first = webhooks.post(name, b'{"id": 1}')
+        self.finish(connection, name, "success")
+        again = webhooks.post(name, b'{"id": 1}')
+        assert (first.status_code, again.status_code, again.json()["state"]) == (202, 200, "success")
+        assert again.json()["work_order_id"] == first.json()["work_order_id"]
 
     def test_the_same_key_waits_for_the_same_work_order(
         self, webhooks: Webhooks, connection: Connection, name: str

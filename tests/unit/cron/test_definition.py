@@ -29,6 +29,8 @@ def load(**fields: Any) -> CronTriggerDefinition:
         ("input", {"a": 1 << 70}, "expected what JSON can hold"),
         ("start", "2026-03-01", "expected a time with its offset"),
         ("start", "soon", "expected a time with its offset"),
+        ("catchup", True, "expected start beside catchup, which says where the first interval begins."),
+        ("catchup", "daily", "expected true or false, got 'daily'."),
         ("start", 7, "expected a time with its offset"),
     ],
 )
@@ -44,5 +46,5 @@ def test_a_start_is_kept_in_utc() -> None:
 
 
 def test_a_definition_survives_the_way_through_the_database() -> None:
-    before = load(start="2026-03-01T00:00:00+01:00", input={"a": [1, None]})
+    before = load(start="2026-03-01T00:00:00+01:00", catchup=True, input={"a": [1, None]})
     assert CronTriggerDefinition.model_validate_json(before.model_dump_json()) == before

@@ -1,6 +1,7 @@
 -- name: finished
--- Those of the work orders that came to an end, with what their newest run says.
-SELECT work_orders.id, work_orders.state::text AS state, newest.error_type, newest.error,
+-- Those of the work orders that came to an end, with what their newest run says, or why they have none.
+SELECT work_orders.id, work_orders.state::text AS state, coalesce(newest.error_type, rejections.code) AS error_type,
+    coalesce(newest.error, rejections.detail) AS error,
     run_outputs.output::text AS output
 FROM workorders.work_orders
 LEFT JOIN LATERAL (
@@ -11,5 +12,6 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS newest ON true
 LEFT JOIN workorders.run_outputs ON run_outputs.run_id = newest.id
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 WHERE work_orders.id = ANY (%(ids)s)
-    AND work_orders.state NOT IN ('pending', 'running');
+    AND work_orders.state NOT IN ('pending', 'running', 'parked');

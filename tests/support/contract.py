@@ -7,7 +7,8 @@ from support.trigger_types import Event, Source
 from workorders.core import claiming, history, runs, workflows
 from workorders.core.claiming import ClaimedRun
 from workorders.core.database import Connection
-from workorders.core.history import Filter, WorkOrderSummary
+from workorders.core.filters import Filter
+from workorders.core.history import WorkOrderSummary
 from workorders.core.runs import FinalState, RunResult
 
 

@@ -66,7 +66,7 @@ class ApiKey(_Method):
         given = headers.get(self.header)
         if given is None:
             return f"the header {self.header} with the key is missing"
-        return None if _same(given, secret.password) else f"the key in the header {self.header} is wrong"
+        return None if _same(_raw(given), secret.password) else f"the key in the header {self.header} is wrong"
 
 
 class Basic(_Method):
@@ -82,8 +82,8 @@ class Basic(_Method):
         if scheme.lower() != "basic":
             return "the header authorization with the scheme Basic is missing"
         try:
-            given = b64decode(credentials.strip(), validate=True).decode("utf-8")
-        except (NotBase64, UnicodeDecodeError, ValueError):
+            given = b64decode(credentials.strip(), validate=True)
+        except (NotBase64, ValueError):
             return "the header authorization is not in the form of the scheme Basic"
         expected = f"{secret.login}:{secret.password}"
         return None if _same(given, expected) else "the user name or the password is wrong"
@@ -129,9 +129,9 @@ class Hmac(_Method):
             time = headers.get(self.timestamp_header)
             if time is None:
                 return f"the header {self.timestamp_header} with the time of the signature is missing"
-            signed = time.encode("utf-8", "surrogateescape") + b"." + body
+            signed = _raw(time) + b"." + body
         # The signature first: nothing is said of the time to a caller that does not know the secret.
-        if not _same(given, self.prefix + self.signature(secret, signed)):
+        if not _same(_raw(given), self.prefix + self.signature(secret, signed)):
             return f"the signature in the header {self.header} is not the one of this body"
         return self._too_old(headers, now)
 
@@ -179,6 +179,11 @@ Authentication = Annotated[
 ]
 
 
-def _same(given: str, expected: str) -> bool:
+def _same(given: bytes, expected: str) -> bool:
     """Compare in a time that does not depend on how much of it is right."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected.encode())
+    return hmac.compare_digest(given, expected.encode())
+
+
+def _raw(header: str) -> bytes:
+    """Return the bytes of a header as they came: ASGI's servers take each byte for a character."""
+    return header.encode("latin-1", "replace")

@@ -342,8 +342,9 @@ class TestAfterCompletion:
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
         limit(connection, name, "soft")
-        webhooks.define(name, workflow=name, reply="after_completion", reply_timeout="100 ms", failure_code=409)
+        webhooks.define(name, workflow=name)
         webhooks.post(name)
+        webhooks.define(name, workflow=name, reply="after_completion", failure_code=409)
         answer = webhooks.post(name)
         assert (answer.status_code, answer.json()["state"], answer.json()["error"]) == (409, "rejected", "run-limit")
         assert answer.json()["reason"]
@@ -352,11 +353,12 @@ class TestAfterCompletion:
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
         key = {"key": "body:/id", "window": "1 h"}
-        webhooks.define(name, reply="after_completion", reply_timeout="100 ms", idempotency=key)
+        webhooks.define(name, idempotency=key)
         first = webhooks.post(name, b'{"id": 1}')
         self.finish(connection, name, "success")
+        webhooks.define(name, reply="after_completion", idempotency=key)
         again = webhooks.post(name, b'{"id": 1}')
-        assert (first.status_code, again.status_code, again.json()["state"]) == (202, 200, "success")
+        assert (first.status_code, again.status_code, again.json()["state"]) == (201, 200, "success")
         assert again.json()["work_order_id"] == first.json()["work_order_id"]
 
     def test_the_same_key_waits_for_the_same_work_order(
@@ -365,6 +367,7 @@ class TestAfterCompletion:
         webhooks.define(name, reply="after_completion", reply_timeout="100 ms")
         first = webhooks.post(name, Idempotency_Key="a")
         self.finish(connection, name, "success")
+        webhooks.define(name, reply="after_completion")
         again = webhooks.post(name, Idempotency_Key="a")
         assert (first.status_code, again.status_code) == (202, 200)
         assert again.json()["state"] == "success"

@@ -4,7 +4,7 @@ from base64 import b64encode
 from hashlib import sha512
 from hmac import new
 
-from workorders.webhook.authentication import Hmac, Secret
+from workorders.webhook.authentication import ApiKey, Basic, Hmac, Secret
 
 
 def test_the_signature_is_the_one_that_github_documents() -> None:
@@ -44,3 +44,13 @@ def test_nothing_is_said_of_the_time_to_who_does_not_know_the_secret() -> None:
 
 def test_a_secret_is_not_printed() -> None:
     assert "hunter2" not in repr(Secret("hunter2", "hunter2"))
+
+
+def test_a_secret_may_have_letters_beyond_ascii() -> None:
+    secret = Secret("zoë", "schlüssel")
+    as_it_comes = "schlüssel".encode().decode("latin-1")
+    key, basic = ApiKey(type="api_key", connection="c"), Basic(type="basic", connection="c")
+    assert key.fault(secret, {"x-api-key": as_it_comes}, b"", 0) is None
+    given = b64encode("zoë:schlüssel".encode()).decode()
+    assert basic.fault(secret, {"authorization": f"basic {given}"}, b"", 0) is None
+    assert basic.fault(secret, {"authorization": f"Basic {given[:-4]}"}, b"", 0) is not None

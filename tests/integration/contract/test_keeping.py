@@ -9,7 +9,7 @@ import pytest
 
 from support.runs import claim, finish_all, keeping
 from support.trigger_types import Event, Source
-from workorders.core import bulk, exports, history, jobs, retention
+from workorders.core import bulk, exports, history, jobs, retention, search
 from workorders.core.database import Connection
 from workorders.core.filters import Filter
 from workorders.core.jobs import Job
@@ -70,3 +70,11 @@ def test_what_retention_deleted_does_not_come_back_as_new(source: Source, connec
     assert states(connection, source) == {}
     source.send({"number": 5})
     assert states(connection, source) == {"pending": 1}
+
+
+def test_a_word_of_the_input_finds_the_work_order(source: Source, connection: Connection) -> None:
+    source.send({"shop": "northgate"}, {"shop": "southgate"})
+    while search.fill(connection, margin=timedelta()):
+        connection.commit()
+    found = history.work_orders(connection, Filter(trigger=source.name, text="northgate"))
+    assert [order.id for order in found] == [history.work_orders(connection, Filter(trigger=source.name))[-1].id]

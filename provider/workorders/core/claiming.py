@@ -1,11 +1,13 @@
 """Claiming: which runs a group works through next."""
 
 import random
+import time
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from psycopg.rows import args_row
 
@@ -21,6 +23,9 @@ _WINDOW: Final = 1000
 _STEPS: Final = 10_000
 """Lanes that are looked at one by one beyond that."""
 _LOWEST_LANE: Final = -(2**63)
+_OLDEST: Final = UUID(int=0)
+_LOOK_BACK_SECONDS: Final = 5.0
+"""Time after which a claim begins with the oldest work order again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +50,24 @@ class ClaimedRun:
     """The input, a JSON object; None when it was wiped."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """How far the claims on a connection have come in the queue of a workflow."""
+
+    from_id: UUID
+    until: float
+    """By the monotonic clock."""
+
+
+_PLACES: WeakKeyDictionary[Connection, dict[int, _Place]] = WeakKeyDictionary()
+
+
 def claim(connection: Connection, workflow: Workflow, *, limit: int, group_id: UUID) -> list[ClaimedRun]:
     """Claim up to `limit` runs for a group, inside the caller's transaction, and return them with their inputs.
 
     First come runs that exist and are due, by priority and age; then work orders that wait for their first run, oldest
-    first. In a workflow with lanes a lane goes to one group at a time, in the order of the source.
+    first: exactly so with a concurrency, and without one but for an old work order that appeared in the last seconds.
+    In a workflow with lanes a lane goes to one group at a time, in the order of the source.
 
     The caller commits before it works: until then nobody else gets these runs, and claims of a workflow with a
     concurrency or lanes wait for each other.
@@ -61,7 +79,7 @@ def claim(connection: Connection, workflow: Workflow, *, limit: int, group_id: U
         return []
     definition = workflow.definition
     if definition is None or (definition.concurrency is None and definition.lane is None):
-        return _claim(connection, workflow, limit, group_id)
+        return _claim_on(connection, workflow, limit, group_id)
     room = _lock(connection, workflow, limit)
     if room < 1:
         return []
@@ -88,8 +106,42 @@ def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
     return min(limit, int(concurrency) - (at_work[0] if at_work else 0))
 
 
-def _claim(connection: Connection, workflow: Workflow, limit: int, group_id: UUID) -> list[ClaimedRun]:
-    arguments = {"workflow_id": workflow.id, "limit": limit, "group_id": group_id, "ids": _ids(limit)}
+def _claim_on(connection: Connection, workflow: Workflow, limit: int, group_id: UUID) -> list[ClaimedRun]:
+    """Claim from where the last claim on this connection ended, and look at what is older now and then.
+
+    Older ones are those that wait for a retry, perhaps very many, the dead index entries of all that was claimed since
+    the last VACUUM, and now and then a work order whose transaction took long, or was rolled back.
+    """
+    places = _PLACES.setdefault(connection, {})
+    place = places.get(workflow.id)
+    if place and time.monotonic() < place.until:
+        found = _claim(connection, workflow, limit, group_id, place.from_id)
+        _remember(places, workflow, found, place.until)
+        if len(found) == limit:
+            return found
+    else:
+        found = []
+    rest = _claim(connection, workflow, limit - len(found), group_id)
+    _remember(places, workflow, rest, time.monotonic() + _LOOK_BACK_SECONDS)
+    return found + rest
+
+
+def _remember(places: dict[int, _Place], workflow: Workflow, found: list[ClaimedRun], until: float) -> None:
+    last = max((run.work_order_id for run in found if run.attempt == 1), default=None)
+    if last is not None:
+        places[workflow.id] = _Place(last, until)
+
+
+def _claim(
+    connection: Connection, workflow: Workflow, limit: int, group_id: UUID, from_id: UUID = _OLDEST
+) -> list[ClaimedRun]:
+    arguments = {
+        "workflow_id": workflow.id,
+        "limit": limit,
+        "group_id": group_id,
+        "ids": _ids(limit),
+        "from_id": from_id,
+    }
     return _runs(connection, "claim", arguments)
 
 

@@ -103,6 +103,53 @@ def test_a_claim_holds_no_more_than_it_takes(working: Make, stack: LocalStack) -
     at.connection.commit()
 
 
+def test_an_old_work_order_that_appears_late_is_claimed_when_nothing_newer_waits(working: Make) -> None:
+    at = working()
+    at.create_some(3)
+    assert positions(at.claim(2)) == [0, 1]
+    late = put_back(at, 0)
+    assert positions(at.claim(10)) == [2, late]
+
+
+def test_an_old_work_order_that_appears_late_waits_until_a_claim_looks_back(
+    working: Make, stack: LocalStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = working()
+    at.create_some(9)
+    assert positions(at.claim(2)) == [0, 1]
+    late = put_back(at, 0)
+    assert positions(at.claim(2)) == [2, 3]
+    monkeypatch.setattr(claiming, "_LOOK_BACK_SECONDS", 0.0)
+    with connect(stack.database_url) as other:
+        fresh = at.through(other)
+        assert positions(fresh.claim(2)) == [late, 4]
+        late = put_back(fresh, 1)
+        assert positions(fresh.claim(2)) == [late, 5]
+
+
+def test_with_a_concurrency_the_oldest_is_first_whenever_it_appears(working: Make) -> None:
+    at = working(concurrency=100)
+    at.create_some(9)
+    assert positions(at.claim(2)) == [0, 1]
+    late = put_back(at, 0)
+    assert positions(at.claim(2)) == [late, 2]
+
+
+def put_back(at: Working, position: int) -> int:
+    """Let a claimed work order look as if its transaction had only now ended."""
+    at.connection.execute(
+        """
+        WITH back AS (
+            UPDATE workorders.work_orders SET state = 'pending' WHERE workflow_id = %s AND position = %s RETURNING id
+        )
+        DELETE FROM workorders.runs WHERE work_order_id IN (SELECT id FROM back)
+        """,
+        (at.workflow.id, position),
+    )
+    at.connection.commit()
+    return position
+
+
 def test_of_runs_that_are_due_the_urgent_come_first_and_then_the_older(working: Make) -> None:
     at = working()
     at.create_some(4)

@@ -14,8 +14,8 @@ SELECT count(*) FROM (
 --   OFFSET 0 keeps the look for a run a look by key for each row. As a join it would read all runs.
 --   A limit that is an expression passes for a tenth of all rows, and so stands around one that is a number. The outer
 --   one stops asking, so no more rows are locked than it lets through.
---   BETWEEN and ORDER BY workflow_id: with an equality the primary key has the order as well, and every finished work
---   order would be read on the way to the first that waits.
+--   Two comparisons and ORDER BY workflow_id: with an equality the primary key has the order as well, and every finished
+--   work order would be read on the way to the first that waits.
 WITH urgent AS MATERIALIZED (
     SELECT id, row_number() OVER () AS place FROM (
         SELECT id FROM workorders.runs
@@ -41,7 +41,8 @@ WITH urgent AS MATERIALIZED (
     SELECT id, lane, row_number() OVER () AS place FROM (
         SELECT id, lane FROM (
             SELECT id, lane FROM workorders.work_orders
-            WHERE workflow_id BETWEEN %(workflow_id)s AND %(workflow_id)s AND state = 'pending'
+            WHERE (workflow_id, id) >= (%(workflow_id)s::integer, %(from_id)s)
+                AND workflow_id <= %(workflow_id)s::integer AND state = 'pending'
                 AND NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = work_orders.id OFFSET 0)
             ORDER BY workflow_id, id
             LIMIT %(limit)s

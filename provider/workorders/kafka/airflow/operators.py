@@ -12,6 +12,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.failures import readable
 from workorders.airflow.retries import next_try_seconds, tries_since_clear
 from workorders.core import limits
 from workorders.core.database import connect
@@ -64,6 +65,7 @@ class PlanBatchOperator(BaseOperator):
         self.definition = definition
         self.ingest_dag_id = ingest_dag_id
 
+    @readable
     def execute(self, context: "Context") -> list[dict[str, Any]]:
         """Plan, and look for batches that were left behind."""
         runs = IngestRuns(self.ingest_dag_id, context["ti"].get_dr_count)
@@ -182,6 +184,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         self.alert_after = alert_after
         self.notify = tuple(notify)
 
+    @readable
     def execute(self, context: "Context") -> None:
         """Make one attempt at the batch, and say the alerts that are due after it.
 
@@ -284,6 +287,7 @@ class CommitOffsetsOperator(BaseOperator):
         self.definition = definition
         self.batch_id = batch_id
 
+    @readable
     def execute(self, context: "Context") -> None:
         """Read the ledger and write the group's offsets, under a lock that orders the commits of a trigger.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Param
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.failures import readable
 from workorders.core.database import connect
 from workorders.kafka.airflow.connection import kafka_settings
 from workorders.kafka.cluster import Cluster
@@ -75,6 +76,7 @@ class ResolveOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
 
+    @readable
     def execute(self, context: "Context") -> list[str]:
         """Look, say what follows, and do it; returns the sentences.
 

@@ -108,3 +108,11 @@ def ordered(orders: Flow) -> list[Place]:
     places += trigger.produce(some_events(300, 3, first=300))
     orders.until_ingested(places)
     return places
+
+
+@pytest.fixture(scope="module")
+def stalling(request: pytest.FixtureRequest, api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Iterator[Flow]:
+    """The trigger that a module names as its TRIGGER; it rests at the end, for a stall is tried again for ever."""
+    flow = Flow(api, triggers[request.module.TRIGGER])
+    yield flow
+    api.set_paused(flow.ingest, paused=True)

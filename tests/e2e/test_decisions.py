@@ -1,15 +1,15 @@
 """A person decides by the form how a partition goes on whose messages retention ate."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.airflow_api import AirflowApi, Run
+from support.airflow_api import Run
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
-from support.observed_trigger import ObservedTrigger, Place, some_events
+from support.observed_trigger import Place, some_events
 
+TRIGGER = "decisions"
 FORM: dict[str, Any] = {
     "decision": "resume",
     "topic": "e2e.decisions",
@@ -20,27 +20,12 @@ FORM: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def decisions(api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Iterator[Flow]:
-    """The trigger of these tests; it rests once they are over."""
-    flow = Flow(api, triggers["decisions"])
-    yield flow
-    api.set_paused(flow.ingest, paused=True)
-
-
-@pytest.fixture(scope="module")
-def kept(decisions: Flow) -> list[Place]:
+def kept(stalling: Flow) -> list[Place]:
     """Messages that Kafka still has, behind others that it deleted before they were read."""
-    decisions.until_waiting()
-    decisions.api.set_paused(decisions.ingest, paused=True)
-    lost = decisions.trigger.produce(some_events(20, 1))
-    eventually(decisions.ingest_runs, seconds=SECONDS, what="the hand-over of a batch")
-    decisions.trigger.delete_before(0, len(lost))
-    places = decisions.trigger.produce(some_events(30, 1, first=20))
-    decisions.api.set_paused(decisions.ingest, paused=False)
-    run = decisions.ingest_runs()[0]
-    eventually(
-        lambda: decisions.create(run).state == "up_for_retry", seconds=SECONDS, what="a batch that cannot be read"
-    )
+    with stalling.held_back(some_events(20, 1)) as lost:
+        stalling.trigger.delete_before(0, len(lost))
+        places = stalling.trigger.produce(some_events(30, 1, first=20))
+    stalling.until_failed(stalling.ingest_runs()[0])
     return places
 
 
@@ -60,27 +45,27 @@ def submit(flow: Flow, **fields: Any) -> Run:
 
 
 def test_a_form_that_is_sent_as_it_is_says_what_would_be_lost_and_changes_nothing(
-    decisions: Flow, kept: list[Place]
+    stalling: Flow, kept: list[Place]
 ) -> None:
-    run = submit(decisions, dry_run=True)
+    run = submit(stalling, dry_run=True)
     assert run.state == "success"
-    log = decisions.api.log_text(decisions.api.task(run, "resolve"))
+    log = stalling.api.log_text(stalling.api.task(run, "resolve"))
     assert "offsets [0, 20) (20) get no work order" in log
     assert "Nothing was changed" in log
-    assert decisions.trigger.next_offsets() == {0: 0}
+    assert stalling.trigger.next_offsets() == {0: 0}
 
 
 def test_without_the_dry_run_the_trigger_goes_on_and_the_stalled_task_succeeds(
-    decisions: Flow, kept: list[Place]
+    stalling: Flow, kept: list[Place]
 ) -> None:
     # While a try of the stalled batch is at work, the decision is refused; the next one falls between two tries.
     run = eventually(
-        lambda: next((run for run in [submit(decisions, dry_run=False)] if run.state == "success"), None),
+        lambda: next((run for run in [submit(stalling, dry_run=False)] if run.state == "success"), None),
         seconds=SECONDS,
         what="a decision between two tries",
     )
     assert run is not None
-    decisions.until_ingested(kept)
-    stalled = decisions.create(decisions.ingest_runs()[0])
+    stalling.until_ingested(kept)
+    stalled = stalling.create(stalling.ingest_runs()[0])
     assert stalled.state == "success"
-    assert "was superseded by decision" in decisions.api.log_text(stalled)
+    assert "was superseded by decision" in stalling.api.log_text(stalled)

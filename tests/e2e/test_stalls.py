@@ -1,7 +1,6 @@
 """A failure is a task instance that anyone can see and read; it holds up its own partition and nothing else."""
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -10,46 +9,31 @@ import pytest
 from support.airflow_api import AirflowApi, Run, Task
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
-from support.observed_trigger import ObservedTrigger, Place, by_partition, some_events
+from support.observed_trigger import Place, by_partition, some_events
 
+TRIGGER = "stalls"
 TRIES = 4
 
 
 @pytest.fixture(scope="module")
-def stalls(api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Iterator[Flow]:
-    """The trigger whose partition 0 stalls; it rests once these tests are over."""
-    flow = Flow(api, triggers["stalls"])
-    yield flow
-    api.set_paused(flow.ingest, paused=True)
-
-
-@pytest.fixture(scope="module")
-def planned(stalls: Flow) -> list[Place]:
+def planned(stalling: Flow) -> list[Place]:
     """Messages of both partitions that are planned as one batch, of which partition 0's are deleted before the read."""
-    stalls.until_waiting()
-    stalls.api.set_paused(stalls.ingest, paused=True)
-    places = stalls.trigger.produce(some_events(100, 2))
-    eventually(stalls.ingest_runs, seconds=SECONDS, what="the hand-over of a batch")
-    stalls.trigger.delete_before(0, stalls.trigger.last_stable_offsets()[0])
-    stalls.api.set_paused(stalls.ingest, paused=False)
+    with stalling.held_back(some_events(100, 2)) as places:
+        stalling.trigger.delete_before(0, stalling.trigger.last_stable_offsets()[0])
     return places
 
 
 @pytest.fixture(scope="module")
-def stalled(stalls: Flow, planned: list[Place]) -> Run:
+def stalled(stalling: Flow, planned: list[Place]) -> Run:
     """The ingest run of the partition that stalls, which has failed at least once."""
-    run = stalls.ingest_runs()[0]
-    eventually(
-        lambda: stalls.create(run).state == "up_for_retry",
-        seconds=SECONDS,
-        what="the failure of a batch whose messages were deleted",
-    )
+    run = stalling.ingest_runs()[0]
+    stalling.until_failed(run)
     return run
 
 
-def test_a_failed_task_ends_with_the_sentence(stalls: Flow, stalled: Run) -> None:
-    error = stalls.api.error(stalls.create(stalled), 1)
-    batch = stalls.trigger.ranges()[0]["batch_id"]
+def test_a_failed_task_ends_with_the_sentence(stalling: Flow, stalled: Run) -> None:
+    error = stalling.api.error(stalling.create(stalled), 1)
+    batch = stalling.trigger.ranges()[0]["batch_id"]
     last_line = error.splitlines()[-1]
     assert last_line.startswith(f"Trigger stalls, batch {batch}: ")
     assert re.search(
@@ -59,63 +43,65 @@ def test_a_failed_task_ends_with_the_sentence(stalls: Flow, stalled: Run) -> Non
     assert last_line.endswith("Next try in 1 s.")
 
 
-def test_the_ledger_says_why_the_partition_stands_still_and_when_the_next_try_is(stalls: Flow, stalled: Run) -> None:
-    row = stalls.trigger.ledger()[0]
+def test_the_ledger_says_why_the_partition_stands_still_and_when_the_next_try_is(stalling: Flow, stalled: Run) -> None:
+    row = stalling.trigger.ledger()[0]
     assert row["status"] == "stalled"
     assert "were deleted by retention" in row["last_error"]
     assert row["next_attempt_at"] is not None
     assert row["next_offset"] == 0
-    assert 0 not in stalls.trigger.group_offsets()
+    assert 0 not in stalling.trigger.group_offsets()
 
 
-def test_the_other_partition_of_the_failed_batch_is_ingested(stalls: Flow, stalled: Run, planned: list[Place]) -> None:
-    assert stalls.trigger.work_orders() == {1: by_partition(planned)[1]}
-    assert stalls.trigger.ledger()[1]["status"] == "active"
+def test_the_other_partition_of_the_failed_batch_is_ingested(
+    stalling: Flow, stalled: Run, planned: list[Place]
+) -> None:
+    assert stalling.trigger.work_orders() == {1: by_partition(planned)[1]}
+    assert stalling.trigger.ledger()[1]["status"] == "active"
 
 
 def test_other_partitions_and_other_triggers_go_on_meanwhile(
-    stalls: Flow, stalled: Run, planned: list[Place], orders: Flow, ordered: list[Place]
+    stalling: Flow, stalled: Run, planned: list[Place], orders: Flow, ordered: list[Place]
 ) -> None:
     ordered += orders.trigger.produce(some_events(9, 3, first=10_000))
-    more = stalls.trigger.produce((1, value) for _, value in some_events(50, 1, first=100))
+    more = stalling.trigger.produce((1, value) for _, value in some_events(50, 1, first=100))
     orders.until_ingested(ordered)
     wanted = by_partition([*planned, *more])[1]
     eventually(
-        lambda: stalls.trigger.work_orders().get(1) == wanted, seconds=SECONDS, what="later batches of partition 1"
+        lambda: stalling.trigger.work_orders().get(1) == wanted, seconds=SECONDS, what="later batches of partition 1"
     )
-    later = stalls.ingest_runs()[-1]
+    later = stalling.ingest_runs()[-1]
     eventually(
-        lambda: stalls.api.task(later, "commit_offsets").state == "success", seconds=SECONDS, what="their commit"
+        lambda: stalling.api.task(later, "commit_offsets").state == "success", seconds=SECONDS, what="their commit"
     )
-    assert stalls.trigger.group_offsets()[1] == stalls.trigger.last_stable_offsets()[1]
-    assert stalls.trigger.next_offsets()[0] == 0
+    assert stalling.trigger.group_offsets()[1] == stalling.trigger.last_stable_offsets()[1]
+    assert stalling.trigger.next_offsets()[0] == 0
 
 
-def test_a_failed_task_is_tried_again_after_1_2_4_and_8_seconds(stalls: Flow, stalled: Run) -> None:
+def test_a_failed_task_is_tried_again_after_1_2_4_and_8_seconds(stalling: Flow, stalled: Run) -> None:
     eventually(
-        lambda: stalls.create(stalled).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries of {stalled.id}"
+        lambda: stalling.create(stalled).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries of {stalled.id}"
     )
-    tries = ended_tries(stalls.api, stalls.create(stalled))
+    tries = ended_tries(stalling.api, stalling.create(stalled))
     for number, delay in enumerate([1, 2, 4, 8][:TRIES], start=1):
-        assert stalls.api.error(stalls.create(stalled), number).endswith(f"Next try in {delay} s.")
+        assert stalling.api.error(stalling.create(stalled), number).endswith(f"Next try in {delay} s.")
         pause = _time(tries[number + 1]["start_date"]) - _time(tries[number]["end_date"])
         # The scheduler looks for what is due now and then, so a try may come later, never sooner.
         assert pause.total_seconds() >= delay * 0.9
 
 
-def test_tries_of_a_batch_that_cannot_be_read_start_no_spark(stalls: Flow, stalled: Run) -> None:
-    eventually(lambda: stalls.create(stalled).try_number > 2, seconds=SECONDS, what=f"a third try of {stalled.id}")
-    assert "Spark-Submit cmd" in stalls.api.log_text(stalls.create(stalled), 1)
-    assert "Spark-Submit cmd" not in stalls.api.log_text(stalls.create(stalled), 2)
+def test_tries_of_a_batch_that_cannot_be_read_start_no_spark(stalling: Flow, stalled: Run) -> None:
+    eventually(lambda: stalling.create(stalled).try_number > 2, seconds=SECONDS, what=f"a third try of {stalled.id}")
+    assert "Spark-Submit cmd" in stalling.api.log_text(stalling.create(stalled), 1)
+    assert "Spark-Submit cmd" not in stalling.api.log_text(stalling.create(stalled), 2)
 
 
-def test_a_stall_that_lasts_is_alerted_by_one_of_all_tries(stalls: Flow, stalled: Run) -> None:
+def test_a_stall_that_lasts_is_alerted_by_one_of_all_tries(stalling: Flow, stalled: Run) -> None:
     eventually(
-        lambda: stalls.create(stalled).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries of {stalled.id}"
+        lambda: stalling.create(stalled).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries of {stalled.id}"
     )
     # Whichever attempt at a batch of the trigger came first after two seconds.
-    tasks = [stalls.create(run) for run in stalls.ingest_runs()]
-    logs = [stalls.api.log_text(task, number) for task in tasks for number in range(1, task.try_number + 1)]
+    tasks = [stalling.create(run) for run in stalling.ingest_runs()]
+    logs = [stalling.api.log_text(task, number) for task in tasks for number in range(1, task.try_number + 1)]
     (alerting,) = [log for log in logs if "Alert: " in log]
     assert alerting.count("error Alert: Trigger stalls: e2e.stalls 0 [0, ") == 1
     assert alerting.count("Paged for e2e.stalls 0, cleared: False.") == 1

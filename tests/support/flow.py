@@ -1,6 +1,7 @@
 """A trigger's whole way through Airflow: its two DAGs, and what they have done in Postgres and Kafka."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from support.airflow_api import AirflowApi, Run, Task
 from support.eventually import eventually
@@ -35,6 +36,20 @@ class Flow:
         self.listener = f"{trigger.name}_listener"
         self.ingest = f"{trigger.name}_ingest"
 
+    @contextmanager
+    def held_back(self, values: Iterable[tuple[int, bytes | None]]) -> Iterator[list[Place]]:
+        """Produce messages and hold their ingest back, once a batch of them was handed over, until the end.
+
+        Raises:
+            AssertionError: none was handed over in time.
+        """
+        self.until_waiting()
+        self.api.set_paused(self.ingest, paused=True)
+        places = self.trigger.produce(values)
+        eventually(self.ingest_runs, seconds=SECONDS, what="the hand-over of a batch")
+        yield places
+        self.api.set_paused(self.ingest, paused=False)
+
     def until_ingested(self, places: Iterable[Place]) -> None:
         """Wait until exactly these messages have work orders, each once, and every commit has followed.
 
@@ -59,6 +74,14 @@ class Flow:
             lambda: not self.unfinished(), seconds=SECONDS, what=f"{self.trigger.name}: the end of all ingest runs"
         )
         assert self.trigger.group_offsets() == self.trigger.next_offsets() == self.trigger.last_stable_offsets()
+
+    def until_failed(self, run: Run) -> None:
+        """Wait until a try to create the work orders of a run has failed.
+
+        Raises:
+            AssertionError: that did not come true in time.
+        """
+        eventually(lambda: self.create(run).state == "up_for_retry", seconds=SECONDS, what=f"a failed try of {run.id}")
 
     def unfinished(self) -> list[Run]:
         """Return the ingest runs that have not ended well."""

@@ -12,7 +12,7 @@ from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSkippedEvent
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.shared import shared_database
 from workorders.core.backoff import delay_seconds
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.queries import load_queries
 from workorders.outbox.settings import BUCKETS
 
@@ -63,7 +63,7 @@ class OutboxTrigger(BaseTrigger):
             except psycopg.Error as error:
                 failures += 1
                 delay = delay_seconds(failures)
-                self.log.warning("%s Nothing was lost; looking again in %s s.", " ".join(str(error).split()), delay)
+                self.log.warning("%s Nothing was lost; looking again in %s s.", one_line(error), delay)
                 await asyncio.sleep(delay)
                 continue
             await asyncio.sleep(self.poll_interval)

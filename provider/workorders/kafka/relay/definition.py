@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.fields import BYTES_SCHEMA, KIB, MIB, SECONDS_SCHEMA, byte_count, seconds
 from workorders.outbox.settings import BUCKETS, TopicSettings
 
@@ -92,7 +92,7 @@ def load_relay(path: Path) -> RelayDefinition:
     try:
         content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path.name}: this is not YAML: {' '.join(str(error).split())}") from error
+        raise ConfigurationError(f"{path.name}: this is not YAML: {one_line(error)}") from error
     if content is not None and not isinstance(content, dict):
         raise ConfigurationError(f"{path.name}: the outbox's file is a mapping with fields such as mode and shards.")
     try:

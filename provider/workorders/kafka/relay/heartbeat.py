@@ -9,6 +9,7 @@ from typing import Final, Self
 import psycopg
 
 from workorders.core.database import connect
+from workorders.core.exceptions import one_line
 from workorders.outbox import leases
 from workorders.outbox.exceptions import OutboxFencedError
 from workorders.outbox.leases import LEASE_SECONDS, Lease
@@ -48,7 +49,7 @@ class Heartbeat:
             try:
                 self._renew()
             except psycopg.Error as error:
-                log.warning("The leases of the outbox could not be renewed: %s", " ".join(str(error).split()))
+                log.warning("The leases of the outbox could not be renewed: %s", one_line(error))
 
     def _renew(self) -> None:
         held = list(self._leases.values())

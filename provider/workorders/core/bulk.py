@@ -10,7 +10,7 @@ import psycopg
 from workorders.core import history, jobs
 from workorders.core.cancels import Cancels
 from workorders.core.database import Connection
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.exports import Export
 from workorders.core.jobs import Job, JobEndedError, Outcome
 from workorders.core.reruns import Reruns
@@ -113,7 +113,7 @@ def _still_ours(connection: Connection, job_id: int, worker: UUID) -> Job:
 
 
 def _write_down(connection: Connection, job_id: int, worker: UUID, error: BaseException) -> None:
-    said = " ".join(str(error).split()) or type(error).__name__
+    said = one_line(error) or type(error).__name__
     sentence = said if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {said}"
     # Without the database nothing can be written; the row then shows that nobody has reported for long.
     with suppress(psycopg.Error), connection.transaction():

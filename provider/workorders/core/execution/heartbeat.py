@@ -10,6 +10,7 @@ import psycopg
 
 from workorders.core import runs
 from workorders.core.database import Connection, connect
+from workorders.core.exceptions import one_line
 
 _SILENT_SHARE: Final = 0.8
 
@@ -71,7 +72,7 @@ class Heartbeat:
                     self.found_none.set()
                 self._last = begun
             except psycopg.Error as error:
-                self._say(f"The heartbeat of this group failed and is tried again: {' '.join(str(error).split())}")
+                self._say(f"The heartbeat of this group failed and is tried again: {one_line(error)}")
                 if connection is not None:
                     connection.close()
                 connection = None

@@ -10,7 +10,7 @@ import psycopg
 
 from workorders.core import runs
 from workorders.core.database import Connection, connect
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.execution.jobs import Message
 from workorders.core.runs import Finished, RunResult
 
@@ -70,7 +70,7 @@ class Store:
                 self.in_doubt = True
                 if not self._may_go_on():
                     raise
-                self._say(f"The database failed and is asked again: {' '.join(str(error).split())}")
+                self._say(f"The database failed and is asked again: {one_line(error)}")
                 time.sleep(_AGAIN_SECONDS)
 
     def finish(self, ended: Sequence[Ended]) -> tuple[Finished, list[RunResult]]:

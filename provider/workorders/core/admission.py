@@ -6,7 +6,7 @@ then sequences, each in their own order). To lock chunk by chunk would let two t
 What is kept meanwhile in memory is some hundred bytes a work order.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from workorders.core import idempotency, limits, sequences, turned_away
 from workorders.core.database import Connection
 from workorders.core.idempotency import Keyed
 from workorders.core.items import Item
-from workorders.core.rules import Rules
+from workorders.core.rules import Rules, SequenceRule
 from workorders.core.sequencing import LARGEST_NUMBER, RUN_LIMIT, SMALLEST_NUMBER, Entry, Verdict, decide
 from workorders.core.triggers import Trigger
 
@@ -33,20 +33,40 @@ class Admission:
         self._keyed: list[Keyed] = []
         self._entries: list[Entry] = []
         self._names: dict[bytes, str] = {}
+        self._new_keyed: list[Keyed] = []
+        self._new_entries: list[Entry] = []
 
-    def note(self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None]) -> None:
-        """Remember work orders that were written, in the order of their ids; rejected ones are not judged again."""
-        accepted = [(id_, item) for id_, item in written if item.body is not None]
-        if self._rules.idempotency is not None:
-            value = self._rules.idempotency.key.value
-            for id_, item in accepted:
-                key = value(item)
-                if key is not None:
-                    self._keyed.append(Keyed(digest(key), id_, stream_ids[item.stream], item.position))
-        if self._rules.sequence is not None:
-            self._entries.extend(self._entry(id_, item) for id_, item in accepted)
-        elif self._rules.limits is not None:
-            self._entries.extend(Entry(id_) for id_, _ in accepted)
+    def watch(
+        self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None]
+    ) -> Iterator[tuple[bytes, Item]]:
+        """Pass work orders on, in the order of their ids, and note those with an input until `keep` is called.
+
+        Whoever copies them into a table while they pass has Postgres at work meanwhile, so noting costs little time.
+        """
+        self._new_keyed, self._new_entries = [], []
+        return self._noted(written, stream_ids)
+
+    def keep(self) -> None:
+        """Keep what was noted last: it is written, and not taken back."""
+        self._keyed += self._new_keyed
+        self._entries += self._new_entries
+
+    def _noted(
+        self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None]
+    ) -> Iterator[tuple[bytes, Item]]:
+        idempotency_, sequence = self._rules.idempotency, self._rules.sequence
+        value = None if idempotency_ is None else idempotency_.key.value
+        note, enter = self._new_keyed.append, self._new_entries.append
+        plain = sequence is None and self._rules.limits is not None
+        for id_, item in written:
+            if item.body is not None:
+                if value is not None and (key := value(item)) is not None:
+                    note(Keyed(digest(key), id_, stream_ids[item.stream], item.position))
+                if sequence is not None:
+                    enter(self._numbered(id_, item, sequence))
+                elif plain:
+                    enter(Entry(id_))
+            yield id_, item
 
     def settle(self) -> int:
         """Judge what was noted, and return how many were turned away.
@@ -74,9 +94,10 @@ class Admission:
     def _judge(self, repeated: set[bytes], room: limits.Room | None) -> Verdict:
         entries = [entry for entry in self._entries if entry.id not in repeated]
         standings = {}
-        if self._rules.sequence is not None and self._names:
+        names = {entry.sequence: self._names[entry.sequence] for entry in entries if entry.sequence is not None}
+        if self._rules.sequence is not None and names:
             start = self._rules.sequence.start
-            standings = sequences.lock(self._connection, self._trigger.id, self._names, start, entries)
+            standings = sequences.lock(self._connection, self._trigger.id, names, start, entries)
         verdict = decide(entries, standings, None if room is None else room.least)
         if room is not None and self._rules.limits is not None:
             beyond = sum(part.code == RUN_LIMIT for part in verdict.turned_away)
@@ -92,10 +113,9 @@ class Admission:
         if ids and self._keyed:
             idempotency.give_back(self._connection, self._trigger.id, ids, self._keyed)
 
-    def _entry(self, id_: bytes, item: Item) -> Entry:
-        rule = self._rules.sequence
-        key = None if rule is None else rule.key.value(item)
-        if rule is None or key is None:
+    def _numbered(self, id_: bytes, item: Item, rule: SequenceRule) -> Entry:
+        key = rule.key.value(item)
+        if key is None:
             return Entry(id_)
         sequence = digest(key)
         if sequence not in self._names:

@@ -187,7 +187,7 @@ def _lock(connection: Connection, trigger: Trigger, key: UUID) -> Standing:
     if key.bytes not in found:
         raise UnknownSequenceError(f"Trigger {trigger.name} has no sequence {key} any more; nothing was changed.")
     rows = connection.execute(_QUERIES["parked_of"], {"trigger_id": trigger.id, "key": key})
-    return Standing(found[key.bytes], {number: id_.bytes for number, id_ in rows})
+    return Standing(found[key.bytes][0], {number: id_.bytes for number, id_ in rows})
 
 
 def _record(  # noqa: PLR0917 - the columns of one row

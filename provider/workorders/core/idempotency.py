@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+from workorders.core.arrays import integers, uuids
 from workorders.core.database import Connection
 from workorders.core.queries import load_queries
 from workorders.core.sequencing import DUPLICATE
@@ -37,17 +38,24 @@ def take(connection: Connection, trigger_id: int, window_seconds: float, keyed: 
     wait for one another and never in a circle. The caller asks for this once in its transaction, with all it has.
     """
     keyed.sort()
-    first: dict[bytes, Keyed] = {}
+    first: list[Keyed] = []
+    repeats: list[tuple[Keyed, Keyed]] = []
     for part in keyed:
-        first.setdefault(part.key, part)
-    holders = {key: part.id for key, part in first.items()}
-    for some in _slices(list(first.values())):
-        holders.update(_taken_before(connection, trigger_id, window_seconds, some))
-    return [
-        TurnedAway(part.id, DUPLICATE, f"duplicate of {_spelled(holders[part.key])}", holders[part.key])
-        for part in keyed
-        if holders[part.key] != part.id
-    ]
+        if first and first[-1].key == part.key:
+            repeats.append((part, first[-1]))
+        else:
+            first.append(part)
+    taken_before: dict[bytes, bytes] = {}
+    for some in _slices(first):
+        taken_before |= _taken_before(connection, trigger_id, window_seconds, some)
+    refused = [_duplicate(part, taken_before.get(part.key, original.id)) for part, original in repeats]
+    if taken_before:
+        refused += [_duplicate(part, taken_before[part.key]) for part in first if part.key in taken_before]
+    return refused
+
+
+def _duplicate(part: Keyed, holder: bytes) -> TurnedAway:
+    return TurnedAway(part.id, DUPLICATE, f"duplicate of {_spelled(holder)}", holder)
 
 
 def _taken_before(
@@ -56,16 +64,15 @@ def _taken_before(
     arguments = {
         "trigger_id": trigger_id,
         "window_seconds": window_seconds,
-        "keys": [part.key.hex() for part in some],
-        "ids": [part.id.hex() for part in some],
-        "stream_ids": [part.stream_id for part in some],
-        "positions": [part.position for part in some],
+        "keys": uuids(part.key for part in some),
+        "ids": uuids(part.id for part in some),
+        "stream_ids": integers(part.stream_id for part in some),
+        "positions": integers(part.position for part in some),
     }
-    taken = {row[0].bytes for row in connection.execute(_QUERIES["take"], arguments)}
-    if len(taken) == len(some):
+    # Asked for the rows it made, the statement would send back what nearly always is all that it was given.
+    if connection.execute(_QUERIES["take"], arguments).rowcount == len(some):
         return {}
-    missed = [part.key.hex() for part in some if part.key not in taken]
-    rows = connection.execute(_QUERIES["holders"], {"trigger_id": trigger_id, "keys": missed})
+    rows = connection.execute(_QUERIES["holders"], arguments)
     return {key.bytes: holder.bytes for key, holder in rows}
 
 

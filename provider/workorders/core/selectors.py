@@ -30,6 +30,9 @@ FORMS: Final = "stream, key, body, header:NAME, body:/json/pointer or request:/j
 
 _LANE_BYTES: Final = 8
 _INDEX: Final = re.compile(r"0|[1-9][0-9]*")
+_INEXACT: Final = frozenset({float, dict, list})
+_last: tuple[bytes, Any] = (b"", None)
+"""The text that was read last: most often the next selector asks for the same."""
 _LONE_TILDE: Final = re.compile(r"~(?![01])")
 
 
@@ -128,14 +131,19 @@ def _path(pointer: str) -> tuple[str, ...]:
 
 
 def _read(text: bytes | None, path: Sequence[str], *, exactly: bool = True) -> Any:
+    global _last  # noqa: PLW0603 - a memory of one, which several threads may share: a tuple is replaced as a whole
     if text is None:
         return None
-    try:
-        found = _follow(orjson.loads(text), path)
-    except orjson.JSONDecodeError:  # Postgres holds some numbers that orjson does not
-        return _read_exactly(text, path)
+    known, document = _last
+    if known is not text:
+        try:
+            document = orjson.loads(text)
+        except orjson.JSONDecodeError:  # Postgres holds some numbers that orjson does not
+            return _read_exactly(text, path)
+        _last = (text, document)
+    found = _follow(document, path)
     # orjson makes a double of a long number, so that two different numbers could seem to be one.
-    return _read_exactly(text, path) if exactly and isinstance(found, float | dict | list) else found
+    return _read_exactly(text, path) if exactly and type(found) in _INEXACT else found
 
 
 def _read_exactly(text: bytes, path: Sequence[str]) -> Any:
@@ -174,7 +182,7 @@ def _first_header(request: Any, name: str) -> Any:
 
 def canonical(value: Any) -> bytes:
     """Return a JSON value as the bytes that every spelling of it has."""
-    if isinstance(value, str | bool):
+    if isinstance(value, str) or value is True or value is False:
         return orjson.dumps(value)
     if isinstance(value, int | Decimal):
         return _number(value)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
+from workorders.core.arrays import integers, uuids
 from workorders.core.database import Connection
 from workorders.core.queries import load_queries
 from workorders.core.sequencing import Entry, Parked, Standing, Verdict
@@ -24,25 +25,27 @@ def lock(
         entries: what is to be judged: of the parked, only what may matter to these is fetched.
     """
     keys = sorted(names)
-    arguments = {"trigger_id": trigger_id, "keys": [key.hex() for key in keys]}
-    marks: dict[bytes, int | None] = {}
+    arguments = {"trigger_id": trigger_id, "keys": uuids(keys)}
+    marks: dict[bytes, tuple[int | None, int]] = {}
     # Whoever drops a sequence between the two statements leaves a key to begin anew.
     while len(marks) < len(keys):
         new = {"names": [names[key] for key in keys], "mark": None if start is None else start - 1}
         connection.execute(_QUERIES["begin"], arguments | new)
         marks = lock_marks(connection, trigger_id, keys)
-    standings = {key: Standing(mark) for key, mark in marks.items()}
+    standings = {key: Standing(mark) for key, (mark, _) in marks.items()}
     for key, begin, end in connection.execute(_QUERIES["given_up"], arguments):
         standing = standings[key.bytes]
         standing.skipped = (*standing.skipped, (begin, end))
-    _fetch_parked(connection, trigger_id, standings, entries)
+    with_parked = {key for key, (_, parked) in marks.items() if parked}
+    if with_parked:
+        _fetch_parked(connection, trigger_id, standings, [entry for entry in entries if entry.sequence in with_parked])
     return standings
 
 
-def lock_marks(connection: Connection, trigger_id: int, keys: Sequence[bytes]) -> dict[bytes, int | None]:
-    """Take the turn of these keys, in their order, and return the marks of those that there are."""
-    arguments = {"trigger_id": trigger_id, "keys": [key.hex() for key in keys]}
-    return {key.bytes: mark for key, mark in connection.execute(_QUERIES["lock"], arguments)}
+def lock_marks(connection: Connection, trigger_id: int, keys: Sequence[bytes]) -> dict[bytes, tuple[int | None, int]]:
+    """Take the turn of these keys, in their order; return the mark, and how many are parked, of those there are."""
+    arguments = {"trigger_id": trigger_id, "keys": uuids(keys)}
+    return {key.bytes: (mark, parked) for key, mark, parked in connection.execute(_QUERIES["lock"], arguments)}
 
 
 def _fetch_parked(
@@ -63,9 +66,9 @@ def _fetch_parked(
         same.append((entry.sequence, entry.number))
     arguments = {
         "trigger_id": trigger_id,
-        "closing": [key.hex() for key in closing],
-        "keys": [key.hex() for key, _ in same],
-        "numbers": [number for _, number in same],
+        "closing": uuids(closing),
+        "keys": uuids(key for key, _ in same),
+        "numbers": integers(number for _, number in same),
     }
     for key, number, id_ in connection.execute(_QUERIES["parked"], arguments):
         standings[key.bytes].parked[number] = id_.bytes
@@ -119,7 +122,7 @@ def write_places(connection: Connection, trigger: Trigger, let_in: Sequence[Park
         "workflow_id": trigger.workflow_id,
         "disordered": [part.sequence in disordered for part in let_in],
     }
-    keys = {"given_keys": [key.hex() for key in newest]}
+    keys = {"given_keys": uuids(newest)}
     connection.execute(_QUERIES["forget_places"], {"trigger_id": trigger.id} | keys)
     connection.execute(_QUERIES["place"], arguments | keys | _columns(let_in))
 
@@ -138,19 +141,19 @@ def write_marks(
             _QUERIES["move"],
             {
                 "trigger_id": trigger_id,
-                "keys": [key.hex() for key in keys],
-                "marks": [marks.get(key) for key in keys],
+                "keys": uuids(keys),
+                "marks": integers(marks.get(key) for key in keys),
                 "more": [parked.get(key, 0) - released.get(key, 0) for key in keys],
                 "moved": [key in released for key in keys],
             },
         )
 
 
-def _columns(parts: Collection[Parked]) -> dict[str, list[str] | list[int]]:
+def _columns(parts: Collection[Parked]) -> dict[str, str]:
     return {
-        "ids": [part.id.hex() for part in parts],
-        "keys": [part.sequence.hex() for part in parts],
-        "numbers": [part.number for part in parts],
+        "ids": uuids(part.id for part in parts),
+        "keys": uuids(part.sequence for part in parts),
+        "numbers": integers(part.number for part in parts),
     }
 
 

@@ -104,9 +104,11 @@ def _in_sequence(  # noqa: PLR0917 - one call a numbered entry
         verdict.parked.append(Parked(key, number, entry.id))
     elif _let_in(verdict, entry, room):
         standing.mark = number
-        behind = list(in_line(key, standing))
-        verdict.let_in += (Parked(key, number, entry.id), *behind)
-        verdict.released += behind
+        verdict.let_in.append(Parked(key, number, entry.id))
+        if standing.parked:
+            behind = list(in_line(key, standing))
+            verdict.let_in += behind
+            verdict.released += behind
 
 
 def in_line(key: bytes, standing: Standing) -> Iterator[Parked]:

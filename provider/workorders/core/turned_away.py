@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from workorders.core.arrays import uuids
 from workorders.core.database import Connection
 from workorders.core.queries import load_queries
 
@@ -28,10 +29,10 @@ def reject(connection: Connection, refused: Sequence[TurnedAway]) -> None:
         connection.execute(
             _QUERIES["reject"],
             {
-                "ids": [part.id.hex() for part in refused],
+                "ids": uuids(part.id for part in refused),
                 "codes": [part.code for part in refused],
                 "details": [part.detail for part in refused],
-                "originals": [None if part.original is None else part.original.hex() for part in refused],
+                "originals": uuids(part.original for part in refused),
             },
         )
 

@@ -165,11 +165,12 @@ class _Writer:
         keyed = list(zip(self._ids, chunk, strict=False))
         written = self._copy_work_orders(keyed) if self._fresh else self._insert_missing(keyed)
         rejected = [(id_, item) for id_, item in written if item.body is None]
-        accepted = (rows.dataclip(id_, item.body, item.request) for id_, item in written if item.body is not None)
+        passing = written if self._admission is None else self._admission.watch(written, self._stream_ids)
+        accepted = (rows.dataclip(id_, item.body, item.request) for id_, item in passing if item.body is not None)
         self._copy("dataclips", rows.DATACLIP_COLUMNS, accepted)
         self._copy("rejections", rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
         if self._admission is not None:
-            self._admission.note(written, self._stream_ids)
+            self._admission.keep()
         return Created(len(written) - len(rejected), len(rejected), len(chunk) - len(written))
 
     def _copy_work_orders(self, keyed: list[tuple[bytes, Item]]) -> list[tuple[bytes, Item]]:

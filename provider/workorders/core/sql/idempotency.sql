@@ -12,13 +12,14 @@ SET work_order_id = EXCLUDED.work_order_id,
     stream_id = EXCLUDED.stream_id,
     position = EXCLUDED.position,
     expires_at = EXCLUDED.expires_at
-WHERE kept.expires_at <= now() OR (kept.stream_id, kept.position) = (EXCLUDED.stream_id, EXCLUDED.position)
-RETURNING key;
+WHERE kept.expires_at <= now() OR (kept.stream_id, kept.position) = (EXCLUDED.stream_id, EXCLUDED.position);
 
 -- name: holders
-SELECT key, work_order_id
-FROM workorders.idempotency_keys
-WHERE trigger_id = %(trigger_id)s AND key = ANY (%(keys)s::uuid[]);
+-- Of the keys that were to be taken, those that another work order holds.
+SELECT kept.key, kept.work_order_id
+FROM unnest(%(keys)s::uuid[], %(ids)s::uuid[]) AS given (key, id)
+JOIN workorders.idempotency_keys AS kept ON kept.trigger_id = %(trigger_id)s AND kept.key = given.key
+WHERE kept.work_order_id <> given.id;
 
 -- name: give_back
 DELETE FROM workorders.idempotency_keys

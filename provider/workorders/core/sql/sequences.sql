@@ -6,7 +6,7 @@ ORDER BY given.place
 ON CONFLICT (trigger_id, key) DO NOTHING;
 
 -- name: lock
-SELECT key, mark
+SELECT key, mark, parked
 FROM workorders.sequences
 WHERE trigger_id = %(trigger_id)s AND key = ANY (%(keys)s::uuid[])
 ORDER BY key

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from workorders.core.database import Connection
@@ -11,6 +13,7 @@ from workorders.outbox.leases import LEASE_SECONDS, Lease, fenced
 from workorders.outbox.settings import OutboxSettings
 
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_PLACE: Final = attrgetter("topic", "bucket")
 
 
 class OutboxRow(NamedTuple):
@@ -23,7 +26,9 @@ class OutboxRow(NamedTuple):
     headers: list[list[Any]] | None
     partition: int | None
     timestamp_ms: int | None
-    event_id: UUID
+    #: None unless it was asked for.
+    event_id: UUID | None
+    bucket: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,8 @@ class Wanted:
     without: Sequence[str] = ()
     #: The oldest message of this held key alone.
     hold: int | None = None
+    #: Whether the events' ids are needed, which take their time to read.
+    event_ids: bool = False
 
 
 def is_anything_waiting(connection: Connection, buckets: Sequence[int]) -> bool:
@@ -161,6 +168,7 @@ def _claim(
         "only": wanted.only,
         "without": list(wanted.without),
         "hold": wanted.hold,
+        "event_ids": wanted.event_ids,
     }
     # Rows as plain tuples, and in binary: this is the relay's innermost loop.
     with connection.cursor(binary=True) as cursor:
@@ -169,4 +177,15 @@ def _claim(
         else:
             connection.execute(_QUERIES["divert"], arguments)
             cursor.execute(_QUERIES["claim"], arguments)
-        return [OutboxRow._make(row) for row in cursor.fetchall()]
+        rows = [OutboxRow._make(row) for row in cursor.fetchall()]
+        cursor.executemany(_QUERIES["write_claim"], [{**arguments, **part} for part in _parts(rows)])
+    return rows
+
+
+def _parts(rows: Sequence[OutboxRow]) -> list[dict[str, Any]]:
+    """Return the ids of each topic and bucket; rows of a bucket follow one another."""
+    # As text, for thousands of numbers are rendered faster so than one by one.
+    return [
+        {"topic": topic, "bucket": bucket, "ids": f"{{{','.join(str(row.id) for row in part)}}}"}
+        for (topic, bucket), part in groupby(rows, key=_PLACE)
+    ]

@@ -9,7 +9,7 @@ RecordHeader = tuple[str, bytes | str | None]
 
 
 def record_headers(
-    headers: Sequence[Sequence[Any]] | None, event_id_header: str | None, event_id: UUID
+    headers: Sequence[Sequence[Any]] | None, event_id_header: str | None, event_id: UUID | None
 ) -> list[RecordHeader]:
     """Return the headers in their order, and behind them the event's id if a header is named for it."""
     found: list[RecordHeader] = [

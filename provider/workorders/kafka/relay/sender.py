@@ -107,7 +107,7 @@ class Sender:
         produce, header = self._producer.produce, self._definition.event_id_header
         adds_event_id = self._definition.adds_event_id
         for row in rows:
-            _, topic, key, value, headers, partition, timestamp_ms, event_id = row
+            _, topic, key, value, headers, partition, timestamp_ms, event_id, _ = row
             try:
                 if headers is None and partition is None and timestamp_ms is None and not adds_event_id:
                     produce(topic, value, key)

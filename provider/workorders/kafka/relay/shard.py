@@ -133,13 +133,21 @@ class ShardRelay:
         definition = self._tools.definition
         if due is not None:
             held = due.id if due.kind == "key" else None
-            return Wanted(messages=1, bytes=1, marked=definition.transactional, only=due.topic, hold=held)
+            return Wanted(
+                messages=1,
+                bytes=1,
+                marked=definition.transactional,
+                only=due.topic,
+                hold=held,
+                event_ids=definition.adds_event_id,
+            )
         return Wanted(
             messages=self._messages if only is None else self._careful.limits[only],
             bytes=definition.batch_bytes,
             marked=definition.transactional,
             only=only,
             without=() if only else sorted(self._careful.limits),
+            event_ids=definition.adds_event_id,
         )
 
     def _advance(self, wanted: Wanted | None) -> Batch | None:
@@ -227,6 +235,6 @@ class ShardRelay:
         holds.hold_row(self._connection, self.lease, self._tools.settings, row, refused.reason, whole_key=whole_key)
         later = "later ones of its key wait behind it" if whole_key and row.key is not None else "it was set aside"
         self._tools.report(
-            f"Message {row.event_id} for topic {row.topic} was refused: {refused.reason}. It was not sent and is "
+            f"Message {row.id} for topic {row.topic} was refused: {refused.reason}. It was not sent and is "
             f"kept, {later}, all others go on; see `workorders outbox status`."
         )

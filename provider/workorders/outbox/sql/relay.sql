@@ -207,29 +207,27 @@ WITH RECURSIVE pair AS (
     FROM wanted WINDOW topics AS (PARTITION BY topic)
     -- Where more buckets wait than there is room for, each has its turn.
     ORDER BY random() LIMIT %(messages)s
-), chosen AS MATERIALIZED (
-    SELECT message.* FROM share CROSS JOIN LATERAL (
-        SELECT * FROM (
-            SELECT id, topic, bucket, key, value, headers, partition, timestamp_ms, event_id,
-                sum(coalesce(octet_length(value), 0) + coalesce(octet_length(key), 0))
-                    OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - coalesce(octet_length(value), 0)
-                    - coalesce(octet_length(key), 0) AS bytes_before
-            FROM workorders.outbox_messages AS waiting
-            WHERE waiting.topic = share.topic AND waiting.bucket = share.bucket
-            ORDER BY id LIMIT share.messages
-        ) AS oldest
-        WHERE bytes_before < share.bytes
-    ) AS message
-    WHERE NOT EXISTS (
-        SELECT FROM workorders.outbox_holds AS hold
-        WHERE hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket
-            AND hold.key = message.key
-    )
-), claimed AS (
-    INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids)
-    SELECT %(shard)s, %(batch)s, topic, bucket, %(marked)s, array_agg(id) FROM chosen GROUP BY topic, bucket
 )
-SELECT id, topic, key, value, headers, partition, timestamp_ms, event_id FROM chosen
+-- Rows stream out as they are found: written down in the same statement, they would be copied on the way.
+SELECT id, share.topic, key, value, headers, partition, timestamp_ms, CASE WHEN %(event_ids)s THEN event_id END,
+    share.bucket
+FROM share CROSS JOIN LATERAL (
+    SELECT waiting.id, waiting.key, waiting.value, waiting.headers, waiting.partition, waiting.timestamp_ms,
+        waiting.event_id, sum(coalesce(octet_length(value), 0) + coalesce(octet_length(key), 0))
+            OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - coalesce(octet_length(value), 0)
+            - coalesce(octet_length(key), 0) AS bytes_before
+    FROM workorders.outbox_messages AS waiting
+    WHERE waiting.topic = share.topic AND waiting.bucket = share.bucket
+    ORDER BY id LIMIT share.messages
+) AS message
+WHERE bytes_before < share.bytes AND NOT EXISTS (
+    SELECT FROM workorders.outbox_holds AS hold
+    WHERE hold.kind = 'key' AND hold.topic = share.topic AND hold.bucket = share.bucket AND hold.key = message.key
+)
+
+-- name: write_claim
+INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids)
+VALUES (%(shard)s, %(batch)s, %(topic)s, %(bucket)s, %(marked)s, %(ids)s::text::bigint[])
 
 -- name: claim_head_of_held
 -- The oldest row of a held key tries again, alone.
@@ -244,11 +242,8 @@ WITH head AS (
     OVERRIDING SYSTEM VALUE
     SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM back
     RETURNING id, topic, bucket, key, value, headers, partition, timestamp_ms, event_id
-), claimed AS (
-    INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids)
-    SELECT %(shard)s, %(batch)s, topic, bucket, %(marked)s, ARRAY[id] FROM waiting
 )
-SELECT id, topic, key, value, headers, partition, timestamp_ms, event_id FROM waiting
+SELECT id, topic, key, value, headers, partition, timestamp_ms, event_id, bucket FROM waiting
 
 -- name: due_holds
 -- A topic is tried by a shard that has messages of it.

@@ -5,6 +5,7 @@ compression. The plain program reads pages and forgets nothing; it could not go 
 what reading and producing cost by themselves.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import psycopg
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from support.outbox import Outbox
 from workorders.outbox import OutboxMessage, enqueue
@@ -83,11 +84,41 @@ def ours(case: Case, **definition: Any) -> float:
     return case.messages / seconds
 
 
-def ours_first(case: Case, messages: int) -> float:
-    """Drain so many of those that wait, and return messages a second."""
+def ours_of_backlog(case: Case, messages: int) -> float:
+    """Send about so many of those that wait, and return messages a second."""
+    stop = threading.Event()
+    watch = threading.Thread(target=_stop_when, args=(case, messages, stop))
+    watch.start()
     begun = time.monotonic()
-    drained = case.outbox.drain_until_sent(messages)
-    return drained / (time.monotonic() - begun)
+    drained = case.outbox.drain_until(stop)
+    seconds = time.monotonic() - begun
+    watch.join()
+    return drained.messages / seconds
+
+
+def seconds_to_consumer(case: Case) -> list[float]:
+    """Return the time from a commit to a consumer of committed messages, through a warm relay."""
+    stop = threading.Event()
+    relay = threading.Thread(target=case.outbox.drain_until, args=(stop,))
+    relay.start()
+    consumer = Consumer(
+        {
+            **case.outbox.kafka,
+            "group.id": "bench-never-joined",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 10,
+        }
+    )
+    partitions = consumer.list_topics(case.topic, timeout=_SECONDS).topics[case.topic].partitions
+    consumer.assign([TopicPartition(case.topic, number, OFFSET_BEGINNING) for number in partitions])
+    try:
+        # The first one waits for the relay's start.
+        return [_seconds_of_one(case, consumer) for _ in range(case.messages + 1)][1:]
+    finally:
+        stop.set()
+        relay.join()
+        consumer.close()
 
 
 def plain(case: Case) -> float:
@@ -158,6 +189,26 @@ def enqueue_seconds(case: Case, messages_a_call: int) -> float:
             spent += time.monotonic() - begun
             connection.rollback()
     return spent / (calls * messages_a_call)
+
+
+def _seconds_of_one(case: Case, consumer: Consumer) -> float:
+    case.outbox.write(OutboxMessage(topic=case.topic, key="k", value=b"x" * MESSAGE_BYTES))
+    committed = time.monotonic()
+    while True:
+        message = consumer.poll(_SECONDS)
+        assert message is not None
+        if message.error() is None:
+            # A relay that has just looked waits a while: the next message comes at another moment of its turn.
+            time.sleep(0.037)
+            return time.monotonic() - committed - 0.037
+
+
+def _stop_when(case: Case, messages: int, stop: threading.Event) -> None:
+    with psycopg.connect(case.outbox.database_url, autocommit=True) as connection:
+        while not stop.wait(0.05):
+            row = connection.execute("SELECT coalesce(sum(sent), 0) FROM workorders.outbox_counters").fetchone()
+            if row and row[0] >= messages:
+                stop.set()
 
 
 @contextmanager

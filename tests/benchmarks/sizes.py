@@ -40,6 +40,13 @@ class Sizes:
     """How often each kind of question is asked."""
     executed: int = 40_000
     """Runs of a function that does nothing."""
+    outbox_messages: int = 500_000
+    """Messages that wait in the outbox, and in the tables that it is held against."""
+    outbox_backlog: int = 5_000_000
+    """Messages that wait behind those that are sent, to see whether sending then costs more."""
+    outbox_enqueued: int = 20_000
+    outbox_singles: int = 100
+    """Single messages whose way to a consumer is timed."""
 
 
 FULL = Sizes()
@@ -62,4 +69,8 @@ QUICK = Sizes(
     search_rows=3_000,
     search_rounds=3,
     executed=300,
+    outbox_messages=2_000,
+    outbox_backlog=4_000,
+    outbox_enqueued=200,
+    outbox_singles=3,
 )

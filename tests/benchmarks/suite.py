@@ -15,6 +15,7 @@ from benchmarks import (
     idle,
     latency,
     layout,
+    outbox,
     plain_copy,
     search,
     small_batch,
@@ -24,7 +25,9 @@ from benchmarks.figures import Bar, Figure, middle, percentile
 from benchmarks.layouts import LAYOUTS
 from benchmarks.sizes import Sizes
 from local_stack.stack import LocalStack
+from support.outbox import Outbox, new_outbox
 from support.spark_submit import CORES
+from support.topics import Topics
 
 BASE_WAYS = ("text blocks", "binary blocks")
 """Ways of raw COPY that compete to be the base: rendering in Python is never the fastest."""
@@ -283,6 +286,56 @@ def execution(bench: Bench) -> list[Figure]:
     ]
 
 
+def outbox_relay(bench: Bench) -> list[Figure]:
+    """Messages from Postgres to Kafka: ours in both modes, a plain program, and Deimos's algorithm, in turns."""
+    ours, topics, sizes = new_outbox(bench.stack), Topics(bench.stack.kafka_settings), bench.sizes
+    runs: dict[str, list[float]] = {way: [] for way in outbox.WAYS}
+    for number in range(sizes.rounds):
+        bench.say(f"outbox, {sizes.outbox_messages:,} messages, round {number + 1} of {sizes.rounds}")
+        for way, (fill, run) in outbox.WAYS.items():
+            case = outbox.Case(ours, topics.create(bench.topic("outbox"), 4), sizes.outbox_messages)
+            with outbox.emptied(case):
+                fill(case)
+                runs[way].append(run(case))
+    plain, deimos, once, least = runs
+    bench.say("outbox, single messages through a warm relay")
+    single = outbox.Case(ours, topics.create(bench.topic("outbox"), 1), sizes.outbox_singles)
+    seconds = outbox.seconds_to_consumer(single)
+    return [
+        middle(plain, runs[plain], "messages/s", note="cannot go on after a crash"),
+        middle(deimos, runs[deimos], "messages/s", note="at least once"),
+        against(once, runs[once], runs[plain], plain, Bar(0.5)),
+        against(once, runs[once], runs[deimos], deimos, Bar(1)),
+        against(least, runs[least], runs[deimos], deimos),
+        middle("commit to consumer, median", seconds, "s", note="single messages"),
+        Figure("commit to consumer, worst", max(seconds), "s"),
+        *_enqueue(bench, ours),
+        *_with_a_backlog(bench, topics),
+    ]
+
+
+def _enqueue(bench: Bench, ours: Outbox) -> list[Figure]:
+    bench.say("outbox, what enqueueing costs the writer")
+    case = outbox.Case(ours, "bench-enqueued", bench.sizes.outbox_enqueued)
+    costs = {together: 1e6 * outbox.enqueue_seconds(case, together) for together in (1, 100)}
+    return [Figure(f"enqueue, {n} a call", cost, "µs a message") for n, cost in costs.items()]
+
+
+def _with_a_backlog(bench: Bench, topics: Topics) -> list[Figure]:
+    sizes, speeds = bench.sizes, []
+    for waiting in (sizes.outbox_messages, sizes.outbox_backlog):
+        bench.say(f"outbox, {waiting:,} messages waiting")
+        case = outbox.Case(new_outbox(bench.stack), topics.create(bench.topic("outbox"), 4), waiting)
+        with outbox.emptied(case):
+            outbox.fill_ours(case)
+            speeds.append(outbox.ours_of_backlog(case, sizes.outbox_messages // 2))
+    few = f"{sizes.outbox_messages:,} waiting"
+    return [
+        Figure(f"outbox, {few}", speeds[0], "messages/s"),
+        against(f"outbox, {sizes.outbox_backlog:,} waiting", speeds[1:], speeds[:1], few, Bar(0.8)),
+    ]
+
+
 BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "copy": copy,
     "create_for": create_work_orders,
@@ -295,6 +348,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "claim": claim_runs,
     "idle": idle_triggers,
     "execute": execution,
+    "outbox": outbox_relay,
     "latency": produce_to_work_order,
     "search": search_and_rerun,
 }

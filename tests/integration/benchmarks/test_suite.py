@@ -29,6 +29,7 @@ def bench() -> Iterator[Bench]:
         "airflow_consume",
         "small_batch",
         "layout",
+        "outbox",
         "claim",
         "idle",
         "execute",

@@ -1,6 +1,6 @@
 """The DAG that relays the outbox: a sensor waits in the triggerer, tasks drain the shards."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -55,7 +55,9 @@ def relay_dag(definition: RelayDefinition) -> DAG:
         doc_md=_DOC,
     ) as dag:
         wait = WaitForOutboxSensor(task_id="wait_for_messages", definition=definition, **_endless())
-        drain = DrainOutboxOperator.partial(task_id="drain", definition=definition, **_endless()).expand(
+        # As plain values, for Airflow stores the arguments of a mapped task.
+        fields = definition.model_dump(mode="json")
+        drain = DrainOutboxOperator.partial(task_id="drain", definition=fields, **_endless()).expand(
             shard=list(range(definition.shards))
         )
         wait >> drain
@@ -103,15 +105,15 @@ class DrainOutboxOperator(BaseOperator):
     """Sends what waits in one shard, and keeps looking for a while after the last message.
 
     Args:
-        definition: how the outbox is relayed.
-        shard: number of the shard. Task 0 also settles the shards of an older division.
+        definition: fields of a `RelayDefinition`.
+        shard: number of the shard.
     """
 
     ui_color = "#e8f1fa"
 
-    def __init__(self, *, definition: RelayDefinition, shard: int, **kwargs: Any) -> None:
+    def __init__(self, *, definition: Mapping[str, Any], shard: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.definition_fields = definition.model_dump()
+        self.definition = definition
         self.shard = shard
 
     def execute(self, context: "Context") -> dict[str, int]:
@@ -124,7 +126,7 @@ class DrainOutboxOperator(BaseOperator):
         # Only a worker needs it, and the processor of DAGs need not wait for a Kafka client.
         from workorders.kafka.relay.drain import drain  # noqa: PLC0415
 
-        definition = RelayDefinition.model_validate(self.definition_fields)
+        definition = RelayDefinition.model_validate(self.definition)
         drained = drain(
             Connections(database_url(definition.database_connection), kafka_settings(definition.kafka_connection)),
             definition,

@@ -95,3 +95,20 @@ def test_a_zombie_changes_nothing_on_either_side(outbox: Outbox, topics: Topics,
         zombie.wait(60)
     outbox.drain()
     assert_whole(outbox, name, expected)
+
+
+def test_no_transaction_is_open_in_postgres_while_kafka_is_waited_for(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    """It would keep dead rows of the whole server from being removed."""
+    topics.create(name)
+    write(outbox, name)
+    with relay_that("acknowledged", "SIGSTOP", outbox):
+        states = outbox.ask(
+            """
+            SELECT state FROM pg_stat_activity
+            WHERE application_name = 'workorders outbox relay' AND datname = current_database()
+            """
+        )
+    assert ("idle in transaction",) not in states
+    assert ("idle",) in states

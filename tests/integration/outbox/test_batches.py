@@ -1,0 +1,84 @@
+"""What a claim takes: topics by turns, one owner a shard, and nothing under an older epoch."""
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.outbox import Outbox, new_outbox
+from workorders.core.exceptions import ConfigurationError
+from workorders.outbox import OutboxMessage, leases, settings
+from workorders.outbox.batches import Wanted, advance
+from workorders.outbox.exceptions import OutboxContradictionError, OutboxFencedError
+from workorders.outbox.recovery import settle_claims
+
+pytestmark = pytest.mark.integration
+
+WANTED = Wanted(messages=100, bytes=1_000_000, marked=True)
+
+
+@pytest.fixture
+def outbox(stack: LocalStack) -> Outbox:
+    return new_outbox(stack)
+
+
+def test_a_topic_with_a_backlog_leaves_room_for_the_others(outbox: Outbox) -> None:
+    outbox.write(*(OutboxMessage(topic="many", key=f"k{n}", value=str(n)) for n in range(2000)))
+    outbox.write(*(OutboxMessage(topic="few", key="k", value=str(n)) for n in range(3)))
+    with outbox.connect() as connection:
+        lease = leases.take(connection, 0, "test")
+        assert lease is not None
+        batch = advance(connection, lease, settings.current(connection), sent=None, wanted=WANTED)
+        assert batch is not None
+        assert [row.value for row in batch.rows if row.topic == "few"] == [b"0", b"1", b"2"]
+        assert 40 <= sum(row.topic == "many" for row in batch.rows) <= 100
+
+
+def test_a_batch_has_no_more_bytes_than_asked_for_but_one_message_in_any_case(outbox: Outbox) -> None:
+    outbox.write(*(OutboxMessage(topic="t", key="k", value=b"x" * 1000) for _ in range(20)))
+    with outbox.connect() as connection:
+        lease = leases.take(connection, 0, "test")
+        assert lease is not None
+        for most, expected in ((5000, 5), (10, 1)):
+            wanted = Wanted(messages=100, bytes=most, marked=True)
+            batch = advance(connection, lease, settings.current(connection), sent=None, wanted=wanted)
+            assert batch is not None
+            assert len(batch.rows) == expected
+
+
+def test_a_shard_has_one_owner_until_its_lease_runs_out_and_then_the_old_one_changes_nothing(outbox: Outbox) -> None:
+    outbox.write(OutboxMessage(topic="t", key="k", value="1"))
+    with outbox.connect() as connection:
+        first = leases.take(connection, 0, "first")
+        assert first is not None
+        assert leases.take(connection, 0, "second") is None
+        connection.execute("UPDATE workorders.outbox_shards SET leased_until = clock_timestamp()")
+        second = leases.take(connection, 0, "second")
+        assert second is not None
+        assert second.epoch > first.epoch
+        with pytest.raises(OutboxFencedError):
+            advance(connection, first, settings.current(connection), sent=None, wanted=WANTED)
+        with pytest.raises(OutboxFencedError):
+            leases.renew(connection, first)
+        leases.release(connection, first)
+        assert leases.take(connection, 0, "third") is None
+        leases.renew(connection, second)
+
+
+def test_a_marker_that_does_not_fit_stops_the_shard_and_changes_nothing(outbox: Outbox) -> None:
+    """The database was restored to a time before the batch was claimed, or the topic of markers was lost."""
+    outbox.write(OutboxMessage(topic="t", key="k", value="1"))
+    with outbox.connect() as connection:
+        lease = leases.take(connection, 0, "test")
+        assert lease is not None
+        current = settings.current(connection)
+        batch = advance(connection, lease, current, sent=None, wanted=WANTED)
+        assert batch is not None
+        with pytest.raises(OutboxContradictionError, match="release --shard 0"):
+            settle_claims(connection, lease, current, batch.number + 5, marks=True)
+        assert outbox.waiting() == 1
+        assert settle_claims(connection, lease, current, batch.number, marks=True) == 1
+    assert outbox.waiting() == 0
+
+
+def test_the_number_of_shards_has_limits(outbox: Outbox) -> None:
+    with outbox.connect() as connection, pytest.raises(ConfigurationError, match="shards: expected 1 to 16; got 17"):
+        settings.change_shards(connection, 17)

@@ -8,14 +8,16 @@ what reading and producing cost by themselves.
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from support.outbox import Outbox
+from workorders.kafka.relay.drain import drain, prepare
 from workorders.outbox import OutboxMessage, enqueue
 
 MESSAGE_BYTES: Final = 230
@@ -23,6 +25,7 @@ _KEYS: Final = 10_000
 _PAGE: Final = 10_000
 _DEIMOS_BATCH: Final = 1000
 _SECONDS: Final = 120.0
+_WARM_SECONDS: Final = 6.0
 
 _FILL_OURS: Final = """
     INSERT INTO workorders.outbox_messages (event_id, bucket, topic, key, value)
@@ -82,6 +85,24 @@ def ours(case: Case, **definition: Any) -> float:
     seconds = time.monotonic() - begun
     assert drained.messages == case.messages, drained
     return case.messages / seconds
+
+
+def ours_in_shards(case: Case, shards: int) -> float:
+    """Drain the outbox with a relay for each shard at the same time, as Airflow's tasks do."""
+    outbox = replace(case.outbox, definition=case.outbox.definition.model_copy(update={"shards": shards}))
+    with outbox.connect() as connection:
+        prepare(connection, outbox.definition)
+    begun = time.monotonic()
+    with ThreadPoolExecutor(shards) as pool:
+        # Both look on for a while, for one may first have to wait until the other has settled the old division.
+        drains = [
+            pool.submit(drain, outbox.connections, outbox.definition, shards=[shard], warm_for=_WARM_SECONDS)
+            for shard in range(shards)
+        ]
+        sent = sum(drained.result().messages for drained in drains)
+    seconds = time.monotonic() - begun - _WARM_SECONDS
+    assert sent == case.messages, sent
+    return sent / seconds
 
 
 def ours_of_backlog(case: Case, messages: int) -> float:
@@ -171,6 +192,7 @@ WAYS: Final[Mapping[str, tuple[Callable[[Case], None], Callable[[Case], float]]]
     "plain SELECT and producer": (fill_theirs, plain),
     "Deimos's algorithm": (fill_theirs, deimos),
     "outbox, exactly once": (fill_ours, ours),
+    "outbox, exactly once, 2 shards": (fill_ours, lambda case: ours_in_shards(case, 2)),
     "outbox, at least once": (fill_ours, lambda case: ours(case, mode="at-least-once")),
 }
 

@@ -1,6 +1,7 @@
 """Every mutation. Each names the fastest tests that show the break; slower ones that would show it too are not run."""
 
 from mutations.mutation import CONTRACTS, Change, Mutation
+from mutations.outbox import OUTBOX
 
 INGEST, LEDGER, BATCHES = (f"integration/kafka/test_{name}.py" for name in ("ingest", "ledger", "batches"))
 RANGE_END, SPARK = "integration/kafka/test_range_end.py", "integration/kafka/test_application.py"
@@ -366,4 +367,4 @@ TRANSACTIONS_AND_LOSS = (
     ),
 )
 
-MUTATIONS = (*NO_LOSS, *NO_DUPLICATES, *ORDER_OF_COMMITS, *ISOLATED_AND_SEEN, *TRANSACTIONS_AND_LOSS)
+MUTATIONS = (*NO_LOSS, *NO_DUPLICATES, *ORDER_OF_COMMITS, *ISOLATED_AND_SEEN, *TRANSACTIONS_AND_LOSS, *OUTBOX)

@@ -1,0 +1,111 @@
+"""Breaks of the outbox, whose promises are those of the way in: no loss, no duplicates, order, isolation."""
+
+from mutations.mutation import Change, Mutation
+
+CRASHES, HOLDS = (f"integration/kafka/relay/test_{name}.py" for name in ("crashes", "holds"))
+BATCHES, ENQUEUE = (f"integration/outbox/test_{name}.py" for name in ("batches", "enqueue"))
+MIGRATION = "outbox/migrations/versions/outbox_0001_messages.py"
+
+OUTBOX = (
+    Mutation(
+        "outbox-batch-not-known-by-its-marker",
+        2,
+        (Change("outbox/recovery.py", "if claim.marked and claim.number == found:", "if False:"),),
+        (f"{BATCHES}::test_a_marker_that_does_not_fit_stops_the_shard_and_changes_nothing",),
+    ),
+    Mutation(
+        "outbox-marker-believed-whatever-it-says",
+        2,
+        (
+            Change(
+                "outbox/recovery.py",
+                "    if lease.marked_batch == TAKE_WHAT_IS_THERE:\n        return None\n",
+                "    return None\n",
+            ),
+        ),
+        (
+            f"{CRASHES}::test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice",
+            f"{BATCHES}::test_a_marker_that_does_not_fit_stops_the_shard_and_changes_nothing",
+        ),
+    ),
+    Mutation(
+        "outbox-rows-deleted-that-were-only-claimed",
+        1,
+        (
+            Change(
+                "outbox/recovery.py",
+                "        if claim.marked and claim.number == found:\n            return claim",
+                "        return claim",
+            ),
+        ),
+        (f"{CRASHES}::test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice",),
+    ),
+    Mutation(
+        "outbox-epoch-forgotten",
+        3,
+        (
+            Change(
+                "outbox/sql/relay.sql",
+                "WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL\nRETURNING last_batch",
+                "WHERE shard = %(shard)s\nRETURNING last_batch",
+            ),
+        ),
+        (f"{BATCHES}::test_a_shard_has_one_owner_until_its_lease_runs_out_and_then_the_old_one_changes_nothing",),
+    ),
+    Mutation(
+        "outbox-writers-of-a-key-not-in-turn",
+        3,
+        (
+            Change(
+                MIGRATION,
+                "                PERFORM pg_advisory_xact_lock(key_class, lock.number);",
+                "                NULL;",
+            ),
+        ),
+        (f"{ENQUEUE}::test_writers_of_one_key_take_turns_and_others_do_not_wait",),
+    ),
+    Mutation(
+        "outbox-bulk-writers-not-in-turn",
+        3,
+        (
+            Change(
+                MIGRATION,
+                "                PERFORM pg_advisory_xact_lock(group_class, lock.number);",
+                "                PERFORM pg_advisory_xact_lock_shared(group_class, lock.number);",
+            ),
+        ),
+        (f"{ENQUEUE}::test_a_writer_of_many_keys_locks_few_and_still_takes_its_turn",),
+    ),
+    Mutation(
+        "outbox-held-key-overtaken",
+        3,
+        (
+            Change(
+                "outbox/sql/relay.sql",
+                "    WHERE hold.kind = 'key' AND hold.topic = share.topic AND hold.bucket = share.bucket "
+                "AND hold.key = message.key",
+                "    WHERE false",
+            ),
+            Change(
+                "outbox/sql/relay.sql",
+                "        ON hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket "
+                "AND hold.key = message.key",
+                "        ON false",
+            ),
+        ),
+        (f"{HOLDS}::test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_it",),
+    ),
+    Mutation(
+        "outbox-topic-with-a-backlog-takes-all",
+        4,
+        (
+            Change(
+                "outbox/sql/relay.sql",
+                "greatest(1, %(messages)s / (SELECT count(DISTINCT topic) FROM wanted) / count(*) OVER topics) "
+                "AS messages",
+                "CASE WHEN topic = (SELECT max(topic) FROM wanted) THEN %(messages)s ELSE 0 END AS messages",
+            ),
+        ),
+        (f"{BATCHES}::test_a_topic_with_a_backlog_leaves_room_for_the_others",),
+    ),
+)

@@ -4,6 +4,7 @@ import os
 import subprocess
 
 import pytest
+from confluent_kafka import Message
 
 from local_stack import jars
 from local_stack.java import find_java
@@ -31,7 +32,7 @@ def test_a_consumer_in_java_reads_what_was_sent(stack: LocalStack, topics: Topic
     assert in_java == {
         (
             str(message.partition()),
-            ",".join(f"{header}={hexadecimal(value)}" for header, value in message.headers() or []),
+            ",".join(f"{name}={hexadecimal(value)}" for name, value in headers_of(message)),
             hexadecimal(message.key()),
             hexadecimal(message.value()),
         )
@@ -49,9 +50,15 @@ def read_in_java(stack: LocalStack, topic: str, messages: int) -> set[tuple[str,
     """Return what Kafka's own client reads."""
     class_path = os.pathsep.join(map(str, jars.fetch("kafka")))
     source = CHECKOUT / "tests" / "support" / "ReadTopic.java"
-    command = [find_java().program, "-cp", class_path, source, stack.bootstrap_servers, topic, str(messages)]
+    command = [str(find_java().program), "-cp", class_path, str(source), stack.bootstrap_servers, topic, str(messages)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     return {tuple(line.split("\t")) for line in printed.splitlines()}
+
+
+def headers_of(message: Message) -> list[tuple[str, bytes | str | None]]:
+    found = message.headers() or []
+    assert isinstance(found, list)
+    return [(header[0], header[1]) for header in found]
 
 
 def hexadecimal(value: bytes | str | None) -> str:

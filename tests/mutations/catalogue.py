@@ -1,5 +1,6 @@
 """Every mutation. Each names the fastest tests that show the break; slower ones that would show it too are not run."""
 
+from mutations.keeping import DELETED_IS_NOT_NEW
 from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.outbox import OUTBOX
 
@@ -367,4 +368,12 @@ TRANSACTIONS_AND_LOSS = (
     ),
 )
 
-MUTATIONS = (*NO_LOSS, *NO_DUPLICATES, *ORDER_OF_COMMITS, *ISOLATED_AND_SEEN, *TRANSACTIONS_AND_LOSS, *OUTBOX)
+MUTATIONS = (
+    *NO_LOSS,
+    *NO_DUPLICATES,
+    *ORDER_OF_COMMITS,
+    *ISOLATED_AND_SEEN,
+    *TRANSACTIONS_AND_LOSS,
+    *DELETED_IS_NOT_NEW,
+    *OUTBOX,
+)

@@ -1,0 +1,58 @@
+"""Mutations of what keeps deleted work orders from coming back."""
+
+from mutations.mutation import Change, Mutation
+
+RETENTION, REPLAYED = "integration/core/test_retention.py", "integration/kafka/test_retention.py"
+
+DELETED_IS_NOT_NEW = (
+    Mutation(
+        "deleted-created-again-by-a-replay",
+        2,
+        (
+            Change(
+                "core/sql/work_orders.sql",
+                "SELECT deleted_positions.to_position > given.position",
+                "SELECT false",
+            ),
+        ),
+        (
+            f"{RETENTION}::test_a_deleted_work_order_never_comes_back_as_new",
+            f"{REPLAYED}::test_a_replay_creates_nothing_that_was_deleted",
+        ),
+    ),
+    Mutation(
+        "deleted-taken-for-new-by-starting-over",
+        2,
+        (
+            Change(
+                "kafka/sql/batches.sql", ") OR EXISTS (\n    SELECT FROM", ") OR false AND EXISTS (\n    SELECT FROM"
+            ),
+        ),
+        (f"{REPLAYED}::test_a_partition_that_starts_over_creates_nothing_that_was_deleted",),
+    ),
+    Mutation(
+        "deletion-in-the-middle-of-a-replay",
+        2,
+        (Change("core/work_orders.py", "deletions.lock_out(self._connection, number)", "pass"),),
+        (f"{RETENTION}::test_what_is_created_again_meanwhile_is_deleted_the_next_time",),
+    ),
+    Mutation(
+        "deleted-reported-as-lost",
+        7,
+        (Change("kafka/sql/batches.sql", "least(deleted_positions.to_position, %(end_offset)s)", "0"),),
+        (f"{REPLAYED}::test_a_replay_misses_nothing_that_was_deleted_when_kafka_has_it_no_longer",),
+    ),
+    Mutation(
+        "what-waits-is-deleted",
+        1,
+        (
+            Change(
+                "core/sql/retention.sql",
+                "    AND work_orders.id < %(end_id)s\n    AND work_orders.state NOT IN "
+                "('pending', 'running', 'parked')\n    AND work_orders.created_at <\n        CASE",
+                "    AND work_orders.id < %(end_id)s\n    AND work_orders.created_at <\n        CASE",
+            ),
+        ),
+        (f"{RETENTION}::test_what_ended_well_goes_first_and_errors_are_kept_longer",),
+    ),
+)

@@ -1,5 +1,6 @@
 """What is done for a request in a thread of its own: who calls, and the work order."""
 
+import logging
 import time
 from collections.abc import Callable, Collection
 from uuid import UUID
@@ -17,6 +18,8 @@ from workorders.webhook.exceptions import RefusedError, TryAgainError
 from workorders.webhook.hooks import Hook
 from workorders.webhook.requests import Received, item
 from workorders.webhook.secrets import Secrets
+
+_LOG = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 5
 _NOT_TAKEN = "Nothing was created, as far as is known; send it again, with the same Idempotency-Key if it has one."
@@ -56,10 +59,14 @@ class Creator:
         except HardLimitError as error:
             raise TryAgainError("no-room", str(error), seconds=error.retry_after_seconds, status=429) from error
         except psycopg.OperationalError as error:
+            _LOG.error("Webhook %s: the database does not answer: %s", hook.definition.name, _line(error))
             raise TryAgainError(
                 "database-away", f"The database does not answer. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
             ) from error
+        except RefusedError:
+            raise
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, WorkOrdersError) as error:
+            _LOG.error("Webhook %s: the database is not ready: %s", hook.definition.name, _line(error))
             raise TryAgainError(
                 "not-set-up", f"The database is not ready for this webhook. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
             ) from error
@@ -100,4 +107,17 @@ class Creator:
             )
 
     def _database(self, connection_id: str) -> Database:
-        return self._databases.setdefault(connection_id, Database(lambda: self._url_of(connection_id), idle=self._idle))
+        return self._databases.setdefault(connection_id, Database(lambda: self._url(connection_id), idle=self._idle))
+
+    def _url(self, connection_id: str) -> str:
+        try:
+            return self._url_of(connection_id)
+        except Exception as error:
+            _LOG.error("The Airflow connection %s cannot be read: %s", connection_id, type(error).__name__)
+            raise TryAgainError(
+                "not-set-up", f"The database of this webhook is not known now. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
+            ) from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

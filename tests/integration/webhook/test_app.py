@@ -275,6 +275,13 @@ def test_while_the_database_is_away_the_caller_is_told_to_come_again(webhooks: W
     assert int(answer.headers["retry-after"]) > 0
 
 
+def test_a_database_that_airflow_does_not_know_is_for_its_operators_to_set_up(webhooks: Webhooks, name: str) -> None:
+    webhooks.define(name, database_connection="nowhere")
+    answer = webhooks.post(name)
+    assert (answer.status_code, answer.json()["error"]) == (503, "not-set-up")
+    assert "not known" in answer.json()["reason"]
+
+
 def test_a_connection_that_died_between_two_requests_is_replaced(
     webhooks: Webhooks, stack: LocalStack, name: str
 ) -> None:
@@ -287,7 +294,9 @@ def test_a_connection_that_died_between_two_requests_is_replaced(
     assert webhooks.post(name).status_code == 201
 
 
-def test_a_name_that_another_type_has_is_refused(webhooks: Webhooks, connection: Connection, name: str) -> None:
+def test_a_name_that_another_type_has_is_refused_and_the_log_says_why(
+    webhooks: Webhooks, connection: Connection, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     connection.execute(
         """
         WITH workflow AS (INSERT INTO workorders.workflows (name) VALUES (%(name)s) RETURNING id)
@@ -299,6 +308,7 @@ def test_a_name_that_another_type_has_is_refused(webhooks: Webhooks, connection:
     connection.commit()
     webhooks.define(name)
     assert (webhooks.post(name).status_code, work_orders(connection, name)) == (503, [])
+    assert "is already there with type another and cannot become webhook" in caplog.text
 
 
 class TestAfterCompletion:

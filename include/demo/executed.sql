@@ -1,0 +1,28 @@
+-- name: unfinished
+SELECT count(*) FROM workorders.work_orders WHERE state IN ('pending', 'running');
+
+-- name: states
+SELECT state::text, count(*) FROM workorders.work_orders GROUP BY state;
+
+-- name: runs
+SELECT count(*) FROM workorders.runs;
+
+-- name: newest
+SELECT work_order_id FROM workorders.runs WHERE state = 'success' ORDER BY finished_at DESC LIMIT 1;
+
+-- name: attempts
+SELECT state::text FROM workorders.runs WHERE work_order_id = %(work_order_id)s ORDER BY attempt;
+
+-- name: out_of_order
+-- First runs only: a rerun comes later than what stands behind it.
+SELECT count(*) FROM (
+    SELECT runs.started_at < lag(runs.finished_at) OVER (
+        PARTITION BY runs.lane ORDER BY work_orders.stream_id, work_orders.position
+    ) AS too_early
+    FROM workorders.runs JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
+    WHERE runs.attempt = 1 AND runs.lane IS NOT NULL
+) AS compared
+WHERE too_early;
+
+-- name: logs
+SELECT log FROM workorders.run_logs ORDER BY run_id LIMIT 3;

@@ -100,7 +100,7 @@ _DOC = """
 Executes the work orders of workflow **{name}** by {does}.
 
 * `wait_for_runs` waits in the triggerer, without a worker. `execute_group` claims what waits and works through it.
-* A run that fails is that run's: its work order shows state, error and log, `workorders work-orders show ID`. The task
+* A run that fails is that run's: `workorders runs show ID` has its state, error and log. The task
   stays green.
 * A red `execute_group` could not work at all, and the last line of its log says why. It is tried again, for ever; a
   clear claims what waits then.

@@ -11,15 +11,14 @@ from uuid import UUID, uuid4
 from workorders.core import claiming, runs
 from workorders.core.claiming import ClaimedRun
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.execution.conversions import job, result, specification, wiped
 from workorders.core.execution.exceptions import ExecutionError, GroupTakenError
 from workorders.core.execution.heartbeat import Heartbeat
-from workorders.core.execution.jobs import Job, Outcome, Specification
+from workorders.core.execution.jobs import Outcome
 from workorders.core.execution.outcomes import Mask
 from workorders.core.execution.pool import Pool
 from workorders.core.execution.store import Ended, Enqueue, Store
 from workorders.core.execution.tally import Tally
-from workorders.core.runs import RunResult
-from workorders.core.workflow_definition import WorkflowDefinition
 from workorders.core.workflows import Workflow
 
 WRITE_RUNS: Final = 500
@@ -178,7 +177,7 @@ class Group:
         # Before they begin, and so before they do anything: what had begun is never run again as if it had not.
         owned = self._store.ask(lambda connection: runs.start(connection, self.id, [run.run_id for run in taken]))
         self._pool.submit(job(run) for run in taken if run.run_id in owned and run.body is not None)
-        self._end(_wiped(run) for run in taken if run.run_id in owned and run.body is None)
+        self._end(wiped(run) for run in taken if run.run_id in owned and run.body is None)
 
     def _take(self, outcomes: Iterable[Outcome]) -> None:
         for outcome in outcomes:
@@ -248,49 +247,3 @@ class Group:
         if ids:
             given = self._store.ask(lambda connection: runs.release(connection, self.id, ids))
             self._around.say(f"{given:,} runs that had not begun wait again.")
-
-
-def specification(definition: WorkflowDefinition, processes: int) -> Specification:
-    """Return how the callable of a workflow is run."""
-    return Specification(
-        callable=definition.callable or "",
-        timeout_seconds=definition.timeout_seconds,
-        log_bytes=definition.log_bytes,
-        output_bytes=definition.output_bytes,
-        carry_headers=definition.carry_headers,
-        processes=min(processes, definition.concurrency or processes),
-    )
-
-
-def job(run: ClaimedRun) -> Job:
-    """Return a claimed run as its process needs it."""
-    return Job(
-        run_id=str(run.run_id),
-        work_order_id=str(run.work_order_id),
-        attempt=run.attempt,
-        body=run.body or b"",
-        request=run.request,
-        trigger=run.trigger or None,
-        lane=run.lane,
-    )
-
-
-def result(outcome: Outcome) -> RunResult:
-    """Return an outcome as it is written down."""
-    return RunResult(
-        run_id=UUID(outcome.job.run_id),
-        state=outcome.state,
-        output=outcome.output,
-        log=outcome.log,
-        log_truncated=outcome.truncated,
-        error_type=outcome.error_type,
-        error=outcome.error,
-        started_at=outcome.started_at,
-        finished_at=outcome.finished_at,
-        may_retry=outcome.may_retry,
-    )
-
-
-def _wiped(run: ClaimedRun) -> Ended:
-    error = "The input of this work order was wiped by its workflow's retention, so there is nothing to run."
-    return RunResult(run_id=run.run_id, state="exception", error_type="InputWiped", error=error, may_retry=False), ()

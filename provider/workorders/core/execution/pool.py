@@ -1,6 +1,5 @@
 """Several warm processes that work through jobs, and what becomes of each job."""
 
-import selectors
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -15,7 +14,7 @@ from workorders.core.execution.jobs import Job, Outcome, OutcomeState, Specifica
 from workorders.core.execution.lanes import Lanes
 from workorders.core.execution.outcomes import Mask, OutcomeMaker
 from workorders.core.execution.pace import Pace, ahead, useful_processes
-from workorders.core.execution.process import WarmProcess, ended_by
+from workorders.core.execution.process import WarmProcess, ended_by, wait_for
 
 START_SECONDS: Final = 60.0
 """A process that has not imported its callable by then is given up."""
@@ -166,7 +165,7 @@ class Pool:
             left = deadline - time.monotonic()
             if outcomes or left <= 0 or not self._in_hand:
                 return outcomes
-            self._wait(min(left, self._until_time_out(), _LOOK_SECONDS))
+            wait_for(self._processes, min(left, self._until_time_out(), _LOOK_SECONDS))
 
     def _step(self) -> list[Outcome]:
         outcomes: list[Outcome] = []
@@ -175,7 +174,7 @@ class Pool:
             outcomes += self._received(process)
             if process.ended:
                 outcomes += self._crashed(process)
-            elif self._is_over_time(process):
+            elif process.seconds_left(self._specification.timeout_seconds, START_SECONDS) < 0:
                 outcomes += self._killed(process)
         self._bound_logs()
         self._dispatch()
@@ -258,16 +257,6 @@ class Pool:
             f"{reason}{last}"
         )
 
-    def _is_over_time(self, process: WarmProcess) -> bool:
-        if not process.ready:
-            return time.monotonic() - process.started_at > START_SECONDS
-        number, seconds = process.at_work()
-        return number is not None and seconds > self._specification.timeout_seconds
-
-    def _until_time_out(self) -> float:
-        running = [process.at_work()[1] for process in self._processes]
-        return max(self._specification.timeout_seconds - max(running, default=0.0), 0.001)
-
     def _dispatch(self) -> None:
         pace = self.pace
         wanted = min(useful_processes(pace, self._specification.processes), self._dispatchable)
@@ -298,13 +287,9 @@ class Pool:
                 place += 1
         return None
 
-    def _wait(self, seconds: float) -> None:
-        with selectors.DefaultSelector() as selector:
-            for process in self._processes:
-                selector.register(process.outcomes, selectors.EVENT_READ)
-                if process.unsent:
-                    selector.register(process.commands, selectors.EVENT_WRITE)
-            selector.select(seconds)
+    def _until_time_out(self) -> float:
+        limit = self._specification.timeout_seconds
+        return max(min(process.seconds_left(limit, START_SECONDS) for process in self._processes), 0.001)
 
     def _bound_logs(self) -> None:
         now = time.monotonic()

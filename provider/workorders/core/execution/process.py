@@ -1,12 +1,13 @@
 """One warm process of callables, as its parent sees it."""
 
 import os
+import selectors
 import signal
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
@@ -143,6 +144,13 @@ class WarmProcess:
         """Return the number of the job that it works at, if any, and for how many seconds."""
         return self._clock.read()
 
+    def seconds_left(self, timeout_seconds: float, start_seconds: float) -> float:
+        """Return how much longer the job in hand may last, or the start; fewer than 0 when it is over time."""
+        if not self.ready:
+            return start_seconds - (time.monotonic() - self.started_at)
+        number, seconds = self.at_work()
+        return timeout_seconds - seconds if number is not None else timeout_seconds
+
     def last_words(self) -> capture.Captured:
         """Return what is in its log."""
         return capture.take(self.log_descriptor, self._captured_bytes)
@@ -165,6 +173,16 @@ class WarmProcess:
         os.close(self.outcomes)
         os.close(self.log_descriptor)
         self._clock.close()
+
+
+def wait_for(processes: Iterable[WarmProcess], seconds: float) -> None:
+    """Wait until one of them has sent something or takes more of what is unsent, for at most so many seconds."""
+    with selectors.DefaultSelector() as selector:
+        for process in processes:
+            selector.register(process.outcomes, selectors.EVENT_READ)
+            if process.unsent:
+                selector.register(process.commands, selectors.EVENT_WRITE)
+        selector.select(seconds)
 
 
 def ended_by(exit_code: int) -> tuple[str, str]:

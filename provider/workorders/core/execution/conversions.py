@@ -1,0 +1,56 @@
+"""Between claimed runs and what their processes are given, and between outcomes and what is written down."""
+
+from uuid import UUID
+
+from workorders.core.claiming import ClaimedRun
+from workorders.core.execution.jobs import Job, Outcome, Specification
+from workorders.core.execution.store import Ended
+from workorders.core.runs import RunResult
+from workorders.core.workflow_definition import WorkflowDefinition
+
+
+def specification(definition: WorkflowDefinition, processes: int) -> Specification:
+    """Return how the callable of a workflow is run."""
+    return Specification(
+        callable=definition.callable or "",
+        timeout_seconds=definition.timeout_seconds,
+        log_bytes=definition.log_bytes,
+        output_bytes=definition.output_bytes,
+        carry_headers=definition.carry_headers,
+        processes=min(processes, definition.concurrency or processes),
+    )
+
+
+def job(run: ClaimedRun) -> Job:
+    """Return a claimed run as its process needs it."""
+    return Job(
+        run_id=str(run.run_id),
+        work_order_id=str(run.work_order_id),
+        attempt=run.attempt,
+        body=run.body or b"",
+        request=run.request,
+        trigger=run.trigger or None,
+        lane=run.lane,
+    )
+
+
+def result(outcome: Outcome) -> RunResult:
+    """Return an outcome as it is written down."""
+    return RunResult(
+        run_id=UUID(outcome.job.run_id),
+        state=outcome.state,
+        output=outcome.output,
+        log=outcome.log,
+        log_truncated=outcome.truncated,
+        error_type=outcome.error_type,
+        error=outcome.error,
+        started_at=outcome.started_at,
+        finished_at=outcome.finished_at,
+        may_retry=outcome.may_retry,
+    )
+
+
+def wiped(run: ClaimedRun) -> Ended:
+    """Return the end of a run whose input is gone."""
+    error = "The input of this work order was wiped by its workflow's retention, so there is nothing to run."
+    return RunResult(run_id=run.run_id, state="exception", error_type="InputWiped", error=error, may_retry=False), ()

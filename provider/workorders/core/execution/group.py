@@ -130,7 +130,8 @@ class Group:
         self._claim()
         self._begin()
         if not self._queue and not self._ended and not self._pool.unfinished:
-            return False
+            # An answer that was lost may have been about runs that are claimed now.
+            return self._store.in_doubt
         self._take(self._pool.poll(WRITE_SECONDS / 2))
         self._write_down_when_due()
         self._resume_lanes()

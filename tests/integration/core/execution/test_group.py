@@ -5,12 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.executing import Executing
-from workorders.core.database import connect
+from workorders.core import claiming
+from workorders.core.database import Connection, connect
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.execution.exceptions import CallableUnavailableError, GroupTakenError
 
@@ -187,6 +189,25 @@ def test_a_database_that_drops_connections_costs_no_run_and_doubles_none(make: M
     assert sorted(map(int, file.read_text().split())) == list(range(300))
     assert set(executing.states()) == {("success", "success")}
     assert group.tally.states == {"success": 300}
+
+
+def test_runs_that_were_claimed_by_a_question_whose_answer_was_lost_are_worked_through(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}] * 3)
+    claim, asked = claiming.claim, []
+
+    def lose_the_first_answer(connection: Connection, *arguments: Any, **named: Any) -> Any:
+        asked.append(named)
+        if len(asked) > 1:
+            return claim(connection, *arguments, **named)
+        with connect(executing.url) as another:
+            claim(another, *arguments, **named)
+        raise psycopg.OperationalError("the connection broke after the commit")
+
+    monkeypatch.setattr(claiming, "claim", lose_the_first_answer)
+    assert executing.group().work().states == {"success": 3}
 
 
 def test_one_at_a_time_means_oldest_first_and_never_two(make: Make, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Every mutation. Each names the fastest tests that show the break; slower ones that would show it too are not run."""
 
+from mutations.admitting import ADMISSION
 from mutations.keeping import DELETED_IS_NOT_NEW
 from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.outbox import OUTBOX
@@ -374,6 +375,7 @@ MUTATIONS = (
     *ORDER_OF_COMMITS,
     *ISOLATED_AND_SEEN,
     *TRANSACTIONS_AND_LOSS,
+    *ADMISSION,
     *DELETED_IS_NOT_NEW,
     *OUTBOX,
 )

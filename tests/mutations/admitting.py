@@ -1,0 +1,51 @@
+"""Mutations of what holds an event to its idempotency key, its sequence and the limits of its workflow."""
+
+from mutations.mutation import Change, Mutation
+
+KEYS, LIMITS = "integration/core/test_idempotency.py", "integration/core/test_limits.py"
+KEYS_SQL = "core/sql/idempotency.sql"
+
+ADMISSION = (
+    Mutation(
+        "idempotency-keys-taken-in-any-order",
+        2,
+        (
+            Change(
+                "core/idempotency.py",
+                "    for some in _slices(first):",
+                "    import random\n\n    random.shuffle(first)\n    for some in _slices(first):",
+            ),
+        ),
+        (f"{KEYS}::test_many_transactions_that_share_keys_never_wait_in_a_circle",),
+    ),
+    Mutation(
+        "idempotency-keys-never-over",
+        2,
+        (Change(KEYS_SQL, "WHERE kept.expires_at <= now() OR (kept.stream_id", "WHERE (kept.stream_id"),),
+        (f"{KEYS}::test_behind_the_window_the_key_is_free_again",),
+    ),
+    Mutation(
+        "restored-original-taken-for-its-own-duplicate",
+        2,
+        (Change(KEYS_SQL, " OR (kept.stream_id, kept.position) = (EXCLUDED.stream_id, EXCLUDED.position)", ""),),
+        (f"{KEYS}::test_a_replay_that_restores_the_original_does_not_make_it_a_duplicate_of_itself",),
+    ),
+    Mutation(
+        "half-a-window",
+        2,
+        (Change(KEYS_SQL, "secs => %(window_seconds)s)", "secs => %(window_seconds)s / 2)"),),
+        (f"{KEYS}::test_the_whole_window_looks_back",),
+    ),
+    Mutation(
+        "key-kept-by-what-was-turned-away",
+        1,
+        (Change("core/admission.py", "if ids and self._keyed:", "if False:"),),
+        (f"{LIMITS}::test_what_found_no_room_may_come_again",),
+    ),
+    Mutation(
+        "limit-counted-without-its-lock",
+        4,
+        (Change("core/limits.py", 'connection.execute(_QUERIES["lock_count"]', 'str(_QUERIES["lock_count"]'),),
+        (f"{LIMITS}::test_who_comes_second_waits_and_finds_less_room",),
+    ),
+)

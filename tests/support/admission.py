@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 
 from support.eventually import eventually
-from workorders.core import triggers
+from workorders.core import triggers, workflows
 from workorders.core.database import Connection, connect
 from workorders.core.items import Item
 from workorders.core.rule_definitions import Idempotency, Sequence
@@ -34,6 +34,12 @@ def register(
     trigger = triggers.register(connection, name=name, type_="manual", workflow=workflow or name, definition=definition)
     connection.commit()
     return trigger
+
+
+def limit(connection: Connection, workflow: str, **limits: Any) -> None:
+    """Give a workflow limits, as its file would."""
+    fields = {"name": workflow, "callable": "json:dumps", "limits": limits}
+    workflows.register(connection, workflows.parse(fields, where=workflow))
 
 
 def event(position: int | None, stream: str = "s", **body: Any) -> Item:

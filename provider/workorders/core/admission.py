@@ -6,7 +6,6 @@ then sequences, each in their own order). To lock chunk by chunk would let two t
 What is kept meanwhile in memory is some hundred bytes a work order.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any, Final
@@ -46,11 +45,6 @@ class Admission:
         """
         self._new_keyed, self._new_entries = [], []
         return self._noted(written, stream_ids)
-
-    def note(self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None]) -> None:
-        """Note work orders that are written already."""
-        deque(self.watch(written, stream_ids), maxlen=0)
-        self.keep()
 
     def keep(self) -> None:
         """Keep what was noted last: it is written, and not taken back."""

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from local_stack.stack import LocalStack
-from support.admission import BY_NUMBER, event, outcome, register
+from support.admission import BY_NUMBER, event, limit, outcome, register
 from workorders.core import gap_alerts, gaps, triggers
 from workorders.core.database import Connection, connect
 from workorders.core.gaps import Decider, GapRefusedError, UnknownSequenceError
@@ -199,10 +199,7 @@ def test_a_trigger_without_sequences_has_no_alerts(free: Connection, name: str) 
 
 
 def test_released_work_orders_count_for_the_day(free: Connection, trigger: Trigger) -> None:
-    free.execute(
-        """UPDATE workorders.workflows SET definition = '{"limits": {"per_day": 3}}' WHERE id = %s""",
-        (trigger.workflow_id,),
-    )
+    limit(free, trigger.workflow, per_day=3)
     limited = triggers.find(free, trigger.name)
     come(free, limited, 1, 3)
     gaps.release(free, limited, key_of(free, limited), ADA)

@@ -6,10 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from psycopg.types.json import Jsonb
 
 from local_stack.stack import LocalStack
-from support.admission import BY_ID, BY_NUMBER, event, events, ids, outcome, register, wait_for_lock
+from support.admission import BY_ID, BY_NUMBER, event, events, ids, limit, outcome, register, wait_for_lock
 from support.work_orders import accepted_range, rejected
 from workorders.core import limits, triggers
 from workorders.core.database import Connection, connect
@@ -32,10 +31,7 @@ def other(stack: LocalStack) -> Iterator[Connection]:
 def limited(connection: Connection, name: str, kind: Any = "soft", *, rules: Any = None, **limits_: Any) -> Trigger:
     """Return a trigger of a workflow with limits."""
     register(connection, name, **(rules or {}))
-    connection.execute(
-        "UPDATE workorders.workflows SET definition = %s WHERE name = %s",
-        (Jsonb({"limits": {"kind": kind, **limits_}}), name),
-    )
+    limit(connection, name, kind=kind, **limits_)
     connection.commit()
     return triggers.find(connection, name)
 

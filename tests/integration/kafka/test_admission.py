@@ -1,10 +1,9 @@
 """Idempotency keys and limits on messages of a real broker, by the way that every range takes, without the JVM."""
 
 import pytest
-from psycopg.types.json import Jsonb
 
 from local_stack.stack import LocalStack
-from support.admission import ids
+from support.admission import ids, limit
 from support.going_on import GoingOn, kept
 from support.ingesting import row
 from support.topics import Topics
@@ -67,10 +66,7 @@ def test_a_hard_limit_stalls_the_partition_with_its_sentence_until_there_is_room
     going_on = GoingOn(stack, name, workflow=name)
     topics.produce(name, [b"{}"] * 3)
     attempt(stack, going_on, planned(going_on))
-    connection.execute(
-        "UPDATE workorders.workflows SET definition = %s WHERE name = %s",
-        (Jsonb({"limits": {"waiting": 4, "kind": "hard"}}), name),
-    )
+    limit(connection, name, waiting=4, kind="hard")
     connection.commit()
     topics.produce(name, [b"{}"] * 3)
     batch_id = planned(going_on)

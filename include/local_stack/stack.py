@@ -169,6 +169,7 @@ class LocalStack:
             "PATH": os.pathsep.join(programs),
             "JAVA_HOME": java_home,
             "TMPDIR": temporary,
+            "PYTHONPATH": os.pathsep.join(_python_path()),
             "WORKORDERS_DATABASE_URL": self.database_url,
             "WORKORDERS_KAFKA": json.dumps(self.kafka_settings),
             "WORKORDERS_TRIGGERS": str(self._triggers_folder),
@@ -252,3 +253,9 @@ class LocalStack:
         begin = time.monotonic()
         yield
         self._say(f"{what} ... {done} in {time.monotonic() - begin:.1f} s")
+
+
+def _python_path() -> list[str]:
+    """Return where this process was told to find modules, in full: a task of Airflow works in another folder."""
+    given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    return list(dict.fromkeys(str(Path(entry).absolute()) for entry in [*given, str(CHECKOUT / "include")]))

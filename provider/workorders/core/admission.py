@@ -51,12 +51,6 @@ class Admission:
         self._keyed += self._new_keyed
         self._entries += self._new_entries
 
-    def note(self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None]) -> None:
-        """Note work orders that are written already, in the order of their ids."""
-        for _ in self.watch(written, stream_ids):
-            pass
-        self.keep()
-
     def _noted(
         self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None]
     ) -> Iterator[tuple[bytes, Item]]:

@@ -1,5 +1,7 @@
 """Idempotency keys and limits on messages of a real broker, by the way that every range takes, without the JVM."""
 
+from dataclasses import replace
+
 import pytest
 
 from local_stack.stack import LocalStack
@@ -20,7 +22,8 @@ pytestmark = pytest.mark.integration
 
 def attempt(stack: LocalStack, going_on: GoingOn, batch_id: int) -> Outcome:
     """Make one attempt at a batch of one range, as the driver does, and write its failure down."""
-    (attempt,) = going_on.prepare(batch_id).attempts
+    (prepared,) = going_on.prepare(batch_id).attempts
+    attempt = replace(prepared, max_rejected_share=going_on.definition.max_rejected_share)
     mapping = RecordMapping.of(going_on.definition)
     task = PartitionIngest(stack.database_url, client_settings(stack.kafka_settings), mapping, [attempt])
     outcome = task.ingest_without_spark(attempt)

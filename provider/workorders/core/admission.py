@@ -46,6 +46,12 @@ class Admission:
         self._new_keyed, self._new_entries = [], []
         return self._noted(written, stream_ids)
 
+    def note(self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None]) -> None:
+        """Note work orders that are written already, in the order of their ids."""
+        for _ in self.watch(written, stream_ids):
+            pass
+        self.keep()
+
     def keep(self) -> None:
         """Keep what was noted last: it is written, and not taken back."""
         self._keyed += self._new_keyed

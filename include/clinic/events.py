@@ -1,10 +1,17 @@
-"""Registers health events: of a resource as a hospital's systems publish it, the few facts that a ward works with."""
+"""Registers health events: of a resource as a hospital's systems publish it, the few facts that a ward works with.
+
+An alarming value is answered: its entry is published to the topic ALARMS, in the transaction that records the run.
+"""
 
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from clinic import vital_signs
+from workorders.core.execution.context import Context
+
+ALARMS: Final = "health.alarms"
+"""Topic of the entries that somebody should look at."""
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -13,7 +20,7 @@ class UnknownResourceError(ValueError):
     """The event is about something that the register has no entry for."""
 
 
-def register(event: Mapping[str, Any], _context: object = None) -> dict[str, Any]:
+def register(event: Mapping[str, Any], context: Context | None = None) -> dict[str, Any]:
     """Return the entry of an event: whom it is about, what kind it is, when it was, and its facts.
 
     Raises:
@@ -27,6 +34,8 @@ def register(event: Mapping[str, Any], _context: object = None) -> dict[str, Any
     entry = {"patient": _patient(event), "kind": kind, "id": event["id"], **facts(event)}
     if entry.get("judged") == "alarming":
         _LOG.warning("%s of %s is alarming: %s %s", entry["what"], entry["patient"], entry["value"], entry["unit"])
+        if context is not None:
+            context.publish(ALARMS, entry, key=entry["patient"])
     return entry
 
 

@@ -13,10 +13,12 @@ import httpx
 import psycopg
 from confluent_kafka import KafkaException
 
+from clinic.events import ALARMS
 from demo.errors import DemoError
 from demo.execution import Execution
 from demo.producer import DeliveryError, Stream
 from demo.show import Show
+from demo.topic import Topic
 from local_stack import running
 from local_stack.errors import StackError
 from local_stack.stack import CHECKOUT, LocalStack, say
@@ -54,7 +56,8 @@ def demo(*, messages: int, seconds: float, seed: int, keep: bool) -> bool:
         TemporaryDirectory(prefix="workorders-workflows-") as workflows,
         LocalStack(airflow=True, workflows_folder=Path(workflows)) as stack,
     ):
-        execution = Execution(_WORKFLOW, Path(workflows), stack.database_url, stack.airflow_url)
+        alarms = Topic(stack.kafka_settings, ALARMS, "demo-alarms")
+        execution = Execution(_WORKFLOW, Path(workflows), stack.database_url, alarms, stack.airflow_url)
         execution.prepare()
         right = Show.on(stack, trigger, stream).run(stack) and execution.run()
         stack.keep_logs = not right

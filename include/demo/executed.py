@@ -42,6 +42,14 @@ class Executed:
         """Return how many runs began before the run of an older event of their lane had ended."""
         return int(self._rows("out_of_order")[0][0])
 
+    def alarms(self) -> Counter[str]:
+        """Return how often a run has found each event alarming, by the event's id."""
+        return Counter(row[0] for row in self._rows("alarms"))
+
+    def unsent(self) -> int:
+        """Return how many messages are left in the outbox."""
+        return int(self._rows("unsent")[0][0])
+
     def log_lines(self) -> list[str]:
         """Return a few lines of runs' logs."""
         return [line for row in self._rows("logs") for line in row[0].splitlines()]

@@ -26,3 +26,11 @@ WHERE too_early;
 
 -- name: logs
 SELECT log FROM workorders.run_logs ORDER BY run_id LIMIT 3;
+
+-- name: alarms
+SELECT run_outputs.output ->> 'id'
+FROM workorders.run_outputs JOIN workorders.runs ON runs.id = run_outputs.run_id
+WHERE runs.state = 'success' AND run_outputs.output ->> 'judged' = 'alarming';
+
+-- name: unsent
+SELECT count(*) FROM workorders.outbox_messages;

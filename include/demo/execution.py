@@ -1,16 +1,20 @@
 """Executes the work orders that the demo has created: a workflow file is put into its folder, and its DAG works."""
 
+import json
 import shutil
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from clinic.events import ALARMS
 from demo.errors import DemoError
 from demo.executed import Executed
 from demo.summary import Figure, table
+from demo.topic import Topic
 from local_stack.stack import say
 from workorders.core import workflows
 from workorders.core.database import connect
@@ -30,16 +34,23 @@ class Execution:
         workflow_file: of the workflow whose work orders are executed.
         folder: where Airflow looks for workflow files; empty until now.
         database_url: the work orders' database.
+        alarms: the topic that runs answer to.
         airflow_url: where to look meanwhile.
     """
 
     workflow_file: Path
     folder: Path
     database_url: str
+    alarms: Topic
     airflow_url: str
 
     def prepare(self) -> None:
-        """Register the workflow: from then on a work order is told its lane when it is created."""
+        """Register the workflow: from then on a work order is told its lane when it is created.
+
+        Raises:
+            KafkaException: the broker refuses the topic of answers.
+        """
+        self.alarms.create(1)
         with connect(self.database_url, application_name="demo") as connection:
             workflows.register(connection, workflows.load(self.workflow_file))
 
@@ -56,9 +67,11 @@ class Execution:
         say(f"{waiting:,} work orders by {definition.callable}: {self.airflow_url}/dags/{definition.name}_runs\n")
         begun = time.monotonic()
         shutil.copy(self.workflow_file, self.folder)
-        self._wait(executed)
+        self._wait(executed.unfinished, "work orders")
         seconds = time.monotonic() - begun
         again = self._rerun(executed)
+        self._wait(executed.unsent, "messages in the outbox")
+        found, answered = executed.alarms(), self._answers()
         states = executed.states()
         lines = [
             Figure(
@@ -68,6 +81,11 @@ class Execution:
             Figure("runs", executed.runs(), waiting + 1, "one each, and the rerun"),
             Figure("runs of the rerun", len(executed.attempts(again)), 2, "the first, and the second by the demo"),
             Figure("out of order", executed.out_of_order(), 0, "runs of a patient that began before an older one's"),
+            Figure(
+                "answers", answered.total(), found.total(), f"to {ALARMS} by way of the outbox, one an alarming value"
+            ),
+            Figure("answers missing", (found - answered).total(), 0),
+            Figure("answers doubled", (answered - found).total(), 0),
         ]
         say(f"\n{table(lines)}\n")
         say(_states(states))
@@ -79,21 +97,27 @@ class Execution:
         with connect(self.database_url, application_name="demo") as connection:
             rerun(connection, [id_], who="demo", why=WHY)
         say(f"One is asked for again: {id_}")
-        self._wait(executed)
+        self._wait(executed.unfinished, "work orders")
         return id_
 
+    def _answers(self) -> Counter[str]:
+        """Return how often the topic of answers names each event, as a reader of committed messages sees it."""
+        return Counter(
+            json.loads(message.value or b"{}")["id"] for message in self.alarms.read("read_committed").values()
+        )
+
     @staticmethod
-    def _wait(executed: Executed) -> None:
-        last, changed_at, said_at = executed.unfinished(), time.monotonic(), time.monotonic()
-        while (unfinished := executed.unfinished()) > 0:
+    def _wait(left: Callable[[], int], what: str) -> None:
+        last, changed_at, said_at = left(), time.monotonic(), time.monotonic()
+        while (now_left := left()) > 0:
             now = time.monotonic()
-            if unfinished != last:
-                last, changed_at = unfinished, now
+            if now_left != last:
+                last, changed_at = now_left, now
             elif now - changed_at > _PATIENCE_SECONDS:
-                raise DemoError(f"For {_PATIENCE_SECONDS:g} s no run has ended; {unfinished:,} work orders wait.")
+                raise DemoError(f"For {_PATIENCE_SECONDS:g} s nothing went on; {now_left:,} {what} wait.")
             if now - said_at >= _SAY_EVERY_SECONDS:
                 said_at = now
-                say(f"    {unfinished:,} work orders left")
+                say(f"    {now_left:,} {what} left")
             time.sleep(_LOOK_EVERY_SECONDS)
 
 

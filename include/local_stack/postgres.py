@@ -125,14 +125,22 @@ class Postgres:
         """Kill the server by SIGKILL, with the processes of its sessions or alone."""
         self.process.kill(descendants=descendants)
 
-    def create_database(self, name: str) -> None:
-        """Create a database and a role of the same name, that owns it and is no superuser."""
+    def create_database(self, name: str, *, settings: Mapping[str, str] | None = None) -> None:
+        """Create a database and a role of the same name, that owns it and is no superuser.
+
+        Args:
+            name: of both.
+            settings: what holds for the sessions of the role.
+        """
         self._passwords[name] = secrets.token_urlsafe(24)
         with psycopg.connect(self.url(SUPERUSER), autocommit=True) as connection:
             role = sql.Identifier(name)
             password = sql.Literal(self._passwords[name])
             connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(role, password))
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(role, role))
+            for setting, value in (settings or {}).items():
+                statement = sql.SQL("ALTER ROLE {} SET {} = {}")
+                connection.execute(statement.format(role, sql.Identifier(setting), sql.Literal(value)))
 
     def _answers(self) -> bool:
         if not accepts_connections(self._port):

@@ -24,6 +24,9 @@ from workorders import schema
 CHECKOUT = Path(__file__).resolve().parents[2]
 DATABASE = "workorders"
 AIRFLOW_DATABASE = "airflow"
+# A scheduler that is killed amid a transaction leaves its idle workers behind, and they hold its connection: without an
+# end to that, the next scheduler passes over all the DAG runs whose rows are locked there, for ever.
+_AIRFLOW_SESSIONS = {"idle_in_transaction_session_timeout": "30s"}
 
 
 def say(line: str) -> None:
@@ -224,7 +227,7 @@ class LocalStack:
         with self._progress("Starting Postgres"):
             self.postgres.create()
             self.postgres.create_database(DATABASE)
-            self.postgres.create_database(AIRFLOW_DATABASE)
+            self.postgres.create_database(AIRFLOW_DATABASE, settings=_AIRFLOW_SESSIONS)
         with self._progress("Making the tables of work orders"):
             schema.upgrade(self.database_url)
 

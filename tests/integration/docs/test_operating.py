@@ -77,10 +77,15 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     schema.require_newest(url_of(stack, "workorders_writer"))
 
 
-@pytest.mark.parametrize("table", ["work_orders", "dataclips", "rejections", "kafka_ledger", "kafka_ranges"])
-def test_the_writer_may_delete_nothing(writer: Connection, table: str) -> None:
+@pytest.mark.parametrize("table", ["kafka_ledger", "kafka_batches", "kafka_ranges"])
+def test_the_writer_may_delete_nothing_of_the_ledger_and_the_batches(writer: Connection, table: str) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         writer.execute(f"DELETE FROM workorders.{table}")
+
+
+@pytest.mark.parametrize("table", ["work_orders", "dataclips", "runs", "run_logs", "duplicates", "outbox_messages"])
+def test_the_writer_may_delete_what_retention_and_the_relay_delete(writer: Connection, table: str) -> None:
+    writer.execute(f"DELETE FROM workorders.{table} WHERE false")
 
 
 def test_the_reader_may_look_and_change_nothing(stack: LocalStack, granted: None) -> None:

@@ -8,6 +8,8 @@ import pytest
 from clinic.events import UnknownResourceError, register
 from clinic.vital_signs import RANGES, UnknownVitalSignError, assess
 from demo.health_events import health_events
+from workorders.core.execution.context import Context
+from workorders.core.execution.jobs import Job
 
 
 def test_every_event_of_the_demo_that_is_no_flaw_gets_an_entry_of_its_patient() -> None:
@@ -22,6 +24,14 @@ def test_every_event_of_the_demo_that_is_no_flaw_gets_an_entry_of_its_patient() 
 def test_an_alarming_value_stands_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     register(observation(200.0))
     assert "Heart rate of patient-1 is alarming: 200.0 beats/minute" in caplog.text
+
+
+@pytest.mark.parametrize(("value", "published"), [(200.0, 1), (72.0, 0)])
+def test_an_alarming_value_is_answered_under_the_patients_key(value: float, published: int) -> None:
+    context = Context(Job("run", "work order", 1, b"{}", b"{}"))
+    entry = register(observation(value), context)
+    answers = [(message.to, message.key, json.loads(message.value or b"")) for message in context.messages]
+    assert answers == [("health.alarms", b"patient-1", entry)] * published
 
 
 def test_an_unknown_resource_and_an_unknown_vital_sign_fail_with_their_names() -> None:

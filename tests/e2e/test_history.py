@@ -52,6 +52,6 @@ def test_a_rerun_is_counted_first_then_done_and_stands_as_a_job_with_who_and_why
         job = jobs.newest(connection, limit=1)[0]
     assert (job.kind, job.state, job.done, job.why) == ("rerun", "finished", waiting, "a test")
     assert job.who
-    run, log = submit(api, "rerun", id="no-id", dry_run=False)
+    run, _ = submit(api, "rerun", id="no-id", dry_run=False)
     assert run.state == "failed"
-    assert "id: expected the id of a work order, got 'no-id'." in log
+    assert api.error(api.task(run, "rerun")) == "id: expected the id of a work order, got 'no-id'."

@@ -105,9 +105,14 @@ def test_retention_is_counted_and_run(workorders: Command, connection: Connectio
         "|| substr(replace(id::text, '-', ''), 13))::uuid WHERE trigger_id = %s",
         (trigger.id,),
     )
-    connection.execute("DELETE FROM workorders.dataclips WHERE id NOT IN (SELECT id FROM workorders.work_orders)")
+    # Not by NOT IN, which would compare each row of a table that all tests share with every other one.
     connection.execute(
-        "DELETE FROM workorders.rejections WHERE work_order_id NOT IN (SELECT id FROM workorders.work_orders)"
+        "DELETE FROM workorders.dataclips AS left_over "
+        "WHERE NOT EXISTS (SELECT FROM workorders.work_orders WHERE work_orders.id = left_over.id)"
+    )
+    connection.execute(
+        "DELETE FROM workorders.rejections AS left_over "
+        "WHERE NOT EXISTS (SELECT FROM workorders.work_orders WHERE work_orders.id = left_over.work_order_id)"
     )
     connection.commit()
     (due,) = [kept for kept in workorders("retention", "run", "--dry-run", "--json").json() if kept["workflow"] == name]

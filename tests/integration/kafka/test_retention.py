@@ -6,7 +6,7 @@ import pytest
 
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.runs import finish_all, keeping
-from support.work_orders import accepted_range, positions
+from support.work_orders import accepted_range, positions, remove
 from workorders.core import retention, triggers
 from workorders.core.database import Connection
 from workorders.core.triggers import Trigger
@@ -71,8 +71,7 @@ def test_a_replay_misses_nothing_that_was_deleted_when_kafka_has_it_no_longer(
     replay = attempt(connection, batch_id, read_from=105)
     created = ingest(connection, replay, accepted_range(stream, 105, 110), no_proof, same_log)
     assert created == Created(0, 0, 5)
-    connection.execute("DELETE FROM workorders.work_orders WHERE trigger_id = %s AND position = 109", (trigger.id,))
-    connection.execute("DELETE FROM workorders.dataclips WHERE id NOT IN (SELECT id FROM workorders.work_orders)")
+    remove(connection, trigger, [109])
     connection.commit()
     with pytest.raises(DataLostError, match="1 of the 10 messages"):
         ingest(connection, attempt(connection, batch_id, read_from=110), [], no_proof, same_log)

@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from threading import Event
 from typing import Final
 from uuid import UUID, uuid4
@@ -171,14 +172,26 @@ class Group:
         return max(min(in_a_second, _MOST_CLAIMED, in_memory), self._around.processes)
 
     def _begin(self) -> None:
-        appetite = self._pool.appetite
-        taken = [self._queue.popleft() for _ in range(min(appetite, len(self._queue)))]
+        taken = self._next_runs(self._pool.appetite)
         if not taken:
             return
         # Before they begin, and so before they do anything: what had begun is never run again as if it had not.
         owned = self._store.ask(lambda connection: runs.start(connection, self.id, [run.run_id for run in taken]))
         self._pool.submit(job(run) for run in taken if run.run_id in owned and run.body is not None)
         self._end(wiped(run) for run in taken if run.run_id in owned and run.body is None)
+
+    def _next_runs(self, most: int) -> list[ClaimedRun]:
+        """Take the first runs of the queue, but none of a lane that is still to be resumed.
+
+        The pool is yet to forget what was released of such a lane, and knows it by the ids that the runs still have
+        when they are claimed again.
+        """
+        if not self._to_resume:
+            return [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
+        taken = list(islice((run for run in self._queue if run.lane not in self._to_resume), most))
+        ids = {run.run_id for run in taken}
+        self._queue = deque(run for run in self._queue if run.run_id not in ids)
+        return taken
 
     def _take(self, outcomes: Iterable[Outcome]) -> None:
         for outcome in outcomes:
@@ -204,6 +217,9 @@ class Group:
         self.tally.add(results)
         self.tally.retried += len(finished.retried)
         released = {str(run_id) for run_id in finished.released}
+        if released:
+            # They may be claimed again at once, and must not stand in the queue twice.
+            self._queue = deque(run for run in self._queue if str(run.run_id) not in released)
         for lane in self._to_resume:
             self._to_resume[lane] |= released
         # Room for others, where the workflow has a concurrency.

@@ -10,9 +10,8 @@ import os
 import sys
 import threading
 import time
-from contextlib import suppress
 from io import TextIOWrapper
-from queue import Empty, SimpleQueue
+from queue import Queue
 from typing import Any, Final, NoReturn, cast
 
 import orjson
@@ -48,7 +47,7 @@ class Child:
         # Both threads send, and a frame must stay whole.
         self._sending = threading.Lock()
         self._stopped_lanes: dict[int, int] = {}
-        self._jobs: SimpleQueue[Frame] = SimpleQueue()
+        self._jobs: Queue[Frame] = Queue()
         self._logging = run_log.install()
         for descriptor in (self._commands, self._outcomes, self._clock.descriptor):
             # A program that a callable starts and leaves behind must not keep the pipes open.
@@ -123,10 +122,10 @@ class Child:
 
     def _give_back(self) -> None:
         """Return the jobs that have not begun: the one in hand lasts, and another process is free."""
-        numbers = []
-        with suppress(Empty):
-            while True:
-                numbers.append(self._jobs.get_nowait().header[0])
+        # All of them at one stroke: taken one by one, a job could begin whose predecessor in its lane was just taken.
+        with self._jobs.mutex:
+            numbers = [frame.header[0] for frame in self._jobs.queue]
+            self._jobs.queue.clear()
         self._send(Frame([RETURNED, numbers]))
 
     def _read(self) -> None:

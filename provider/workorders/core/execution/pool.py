@@ -265,7 +265,10 @@ class Pool:
             self._processes.append(WarmProcess(self._specification, captured_bytes=captured))
         each = ahead(pace)
         for process in self._processes:
-            while len(process.in_hand) < each and (job := self._next_for(process)) is not None:
+            while not process.gives_back and len(process.in_hand) < each:
+                job = self._next_for(process)
+                if job is None:
+                    break
                 process.hand_over(next(self._numbers), job, self._lanes.turn(job.lane))
             if len(process.in_hand) > 2 * each and self._specification.processes > 1:
                 # It was given many short runs and has met a long one; others can do the rest meanwhile.

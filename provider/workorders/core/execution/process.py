@@ -108,6 +108,11 @@ class WarmProcess:
             self._asked_back = True
             self._unsent += Frame([GIVE_BACK]).encode()
 
+    @property
+    def gives_back(self) -> bool:
+        """Whether it was asked for jobs and has not answered: what it is handed now would overtake those."""
+        return self._asked_back
+
     def given_back(self, numbers: Collection[int]) -> list[Job]:
         """Take the jobs of these numbers out of its hands, and return them."""
         self._asked_back = False

@@ -88,8 +88,8 @@ def parse_definition(
     return validate(content, model, where=where)
 
 
-def read_mapping(path: Path, *, form: str) -> Mapping[str, Any]:
-    """Return what a YAML file says.
+def read_mapping(path: Path, *, form: str, may_be_empty: bool = False) -> Mapping[str, Any]:
+    """Return what a YAML file says; of an empty one, which only some kinds of files may be, nothing.
 
     Raises:
         ConfigurationError: the file is no YAML mapping; `form` then says what it should be.
@@ -98,6 +98,8 @@ def read_mapping(path: Path, *, form: str) -> Mapping[str, Any]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path.name}: this is not YAML: {one_line(error)}") from error
+    if content is None and may_be_empty:
+        return {}
     if not isinstance(content, dict):
         raise ConfigurationError(f"{path.name}: {form}")
     return content

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import psycopg
 
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.limits import HardLimitError
 from workorders.core.outcomes import Outcome, finished
 from workorders.core.single import Single, create_one
@@ -59,14 +59,14 @@ class Creator:
         except HardLimitError as error:
             raise TryAgainError("no-room", str(error), seconds=error.retry_after_seconds, status=429) from error
         except psycopg.OperationalError as error:
-            _LOG.error("Webhook %s: the database does not answer: %s", hook.definition.name, _line(error))
+            _LOG.error("Webhook %s: the database does not answer: %s", hook.definition.name, one_line(error))
             raise TryAgainError(
                 "database-away", f"The database does not answer. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
             ) from error
         except RefusedError:
             raise
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, WorkOrdersError) as error:
-            _LOG.error("Webhook %s: the database is not ready: %s", hook.definition.name, _line(error))
+            _LOG.error("Webhook %s: the database is not ready: %s", hook.definition.name, one_line(error))
             raise TryAgainError(
                 "not-set-up", f"The database is not ready for this webhook. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
             ) from error
@@ -117,7 +117,3 @@ class Creator:
             raise TryAgainError(
                 "not-set-up", f"The database of this webhook is not known now. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
             ) from error
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -1,12 +1,11 @@
 """How the outbox is relayed, as a file says it."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from workorders.core.exceptions import ConfigurationError, one_line
+from workorders.core.definitions import read_mapping, validate
 from workorders.core.fields import BYTES_SCHEMA, KIB, MIB, SECONDS_SCHEMA, byte_count, seconds
 from workorders.outbox.settings import BUCKETS, TopicSettings
 
@@ -89,17 +88,5 @@ def load_relay(path: Path) -> RelayDefinition:
     """
     if not path.exists():
         return RelayDefinition()
-    try:
-        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path.name}: this is not YAML: {one_line(error)}") from error
-    if content is not None and not isinstance(content, dict):
-        raise ConfigurationError(f"{path.name}: the outbox's file is a mapping with fields such as mode and shards.")
-    try:
-        return RelayDefinition.model_validate(content or {})
-    except ValidationError as error:
-        lines = (
-            f"{path.name}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}, got {fault['input']!r}."
-            for fault in error.errors(include_url=False)
-        )
-        raise ConfigurationError("\n".join(lines)) from error
+    form = "the outbox's file is a mapping with fields such as mode and shards."
+    return validate(read_mapping(path, form=form, may_be_empty=True), RelayDefinition, where=path.name)

@@ -1,0 +1,32 @@
+from pathlib import Path
+
+import pytest
+
+from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.relay.definition import RelayDefinition, load_relay
+
+
+def file(folder: Path, text: str) -> Path:
+    path = folder / "outbox.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_a_file_or_with_nothing_in_it_everything_has_its_default(tmp_path: Path) -> None:
+    assert load_relay(tmp_path / "none.yaml") == RelayDefinition()
+    assert load_relay(file(tmp_path, "# nothing\n")) == RelayDefinition()
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("- mode", "outbox.yaml: the outbox's file is a mapping with fields such as mode and shards."),
+        ("mode: [", "outbox.yaml: this is not YAML: "),
+        ("shard: 2", "outbox.yaml: shard: there is no such field; did you mean shards?"),
+        ("shards: 17", "outbox.yaml: shards: Input should be less than or equal to 16, got 17."),
+    ],
+)
+def test_a_mistake_is_refused_with_its_field(tmp_path: Path, text: str, refused: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        load_relay(file(tmp_path, text))
+    assert str(error.value).startswith(refused)

@@ -1,14 +1,13 @@
 """The DAGs of history: forms to rerun, cancel and export work orders, retention, and the upkeep of full text."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from airflow.sdk import DAG
 
 from workorders.airflow.bulk_jobs import RETRY_DELAY, BulkJobOperator, form
+from workorders.airflow.schedules import START, by_hand
 from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
 
-_START = datetime(2024, 1, 1, tzinfo=UTC)
-"""Any time in the past: the runs belong to no interval."""
 _BULK_RETRIES = 3
 
 
@@ -27,13 +26,9 @@ def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
 
 
 def _bulk_dag(kind: str, database_connection: str) -> DAG:
-    with DAG(
-        dag_id=f"workorders_{kind}",
+    with by_hand(
+        f"workorders_{kind}",
         description=f"{kind.capitalize()}s work orders that match a filter",
-        schedule=None,
-        start_date=_START,
-        # It runs when a person triggers it, and at no other time: paused, the form would do nothing.
-        is_paused_upon_creation=False,
         params=form(kind),
         tags=["history", "workorders"],
         doc_md=_DOCS[kind],
@@ -53,7 +48,7 @@ def _retention_dag(database_connection: str) -> DAG:
         dag_id="workorders_retention",
         description="Wipes old inputs and deletes old work orders, as each workflow's retention says",
         schedule="@daily",
-        start_date=_START,
+        start_date=START,
         catchup=False,
         max_active_runs=1,
         tags=["history", "workorders"],
@@ -70,7 +65,7 @@ def _upkeep_dag(database_connection: str) -> DAG:
         dag_id="workorders_history",
         description="Adds the words of new work orders to the full text, and counts by state",
         schedule="*/5 * * * *",
-        start_date=_START,
+        start_date=START,
         catchup=False,
         max_active_runs=1,
         tags=["history", "workorders"],

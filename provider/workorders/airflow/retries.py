@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import RetryDecision, RetryPolicy
 
-from workorders.core.backoff import delay_seconds
+from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -48,3 +48,15 @@ class EndlessRetries(RetryPolicy):
     def deserialize(cls, data: dict[str, Any]) -> "EndlessRetries":
         """Return the policy."""
         return cls()
+
+
+def endless_retries() -> dict[str, Any]:
+    """Return the arguments of a task that is tried again for ever."""
+    # The policy counts on workers; a failure in the triggerer meets Airflow's own back-off instead.
+    return {
+        "retries": ENDLESS_RETRIES,
+        "retry_policy": EndlessRetries(),
+        "retry_delay": timedelta(seconds=1),
+        "retry_exponential_backoff": 2.0,
+        "max_retry_delay": timedelta(seconds=LONGEST_SECONDS),
+    }

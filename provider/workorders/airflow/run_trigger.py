@@ -3,18 +3,14 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
-
-import psycopg
-from airflow.sdk.exceptions import AirflowNotFoundException
-from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.shared import key_of, shared_database
+from workorders.airflow.waiting import Look, WaitingTrigger
 from workorders.core import workflows
-from workorders.core.backoff import delay_seconds
 from workorders.core.database import connect
-from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.queries import load_queries
 from workorders.core.runs import GRACE_SECONDS
 
@@ -74,11 +70,8 @@ def shared_look(database_url: str) -> SharedLook:
     return _looks.setdefault(key_of(database_url), SharedLook(database_url))
 
 
-class WaitingRunsTrigger(BaseTrigger):
+class WaitingRunsTrigger(WaitingTrigger):
     """Fires when a workflow has a run that can be claimed, or a group of it has fallen silent.
-
-    It only says "look": what is claimed is decided later, in the database. Two triggerers that run it at once do no
-    harm.
 
     Args:
         definition: the workflow's definition, as plain values. It is registered when the wait begins.
@@ -94,63 +87,44 @@ class WaitingRunsTrigger(BaseTrigger):
         idle_after: float = 3600.0,
         **_from_another_version: Any,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__(poll_interval=LOOK_SECONDS, idle_after=idle_after)
         self.definition = definition
         self.database_connection = database_connection
-        self.idle_after = idle_after
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class's path and its arguments."""
-        return (
-            f"{WaitingRunsTrigger.__module__}.{WaitingRunsTrigger.__qualname__}",
-            {
-                "definition": self.definition,
-                "database_connection": self.database_connection,
-                "idle_after": self.idle_after,
-            },
-        )
+    def arguments(self) -> dict[str, Any]:
+        """Return what this was made with."""
+        return {
+            "definition": self.definition,
+            "database_connection": self.database_connection,
+            "idle_after": self.idle_after,
+        }
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look until there is something to do, and end the task right here, without starting a worker for it."""
-        name = str(self.definition["name"])
-        self.log.info("Waiting for runs of workflow %s.", name)
-        deadline = time.monotonic() + self.idle_after
-        failures = 0
-        while time.monotonic() < deadline:
-            try:
-                found = await self._wait(name, deadline)
-            except (ConfigurationError, AirflowNotFoundException) as error:
-                self.log.error("Workflow %s: %s Nothing was claimed.", name, error)
-                yield TaskFailedEvent()
-                return
-            except psycopg.Error as error:
-                failures += 1
-                delay = delay_seconds(failures)
-                self.log.warning("%s Nothing was lost; looking again in %s s.", one_line(error), delay)
-                await asyncio.sleep(delay)
-                continue
-            if found:
-                self.log.info("There are runs to claim, or lost ones to recover.")
-                yield TaskSuccessEvent()
-                return
-        self.log.info("Nothing came within %.0f s; this run ends without work.", self.idle_after)
-        yield TaskSkippedEvent()
+    @property
+    def subject(self) -> str:
+        """The workflow."""
+        return f"Workflow {self.definition['name']}"
 
-    async def _wait(self, name: str, deadline: float) -> bool:
-        """Look until something is found, or the deadline; connections are looked up anew after each failure."""
+    @property
+    def awaited(self) -> str:
+        """Its runs."""
+        return f"runs of workflow {self.definition['name']}"
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[Look]:
+        """Register the workflow, and ask for it in the look that all in this process share."""
         database_url = await async_database_url(self.database_connection)
         # In a thread, for it is a connection of its own; lanes and limits apply from here on, before any run began.
         await asyncio.to_thread(register, database_url, self.definition)
-        look = shared_look(database_url)
-        look.join(name)
+        name, shared = str(self.definition["name"]), shared_look(database_url)
+
+        async def look() -> str | None:
+            return "There are runs to claim, or lost ones to recover." if await shared.claimable(name) else None
+
+        shared.join(name)
         try:
-            while time.monotonic() < deadline:
-                if await look.claimable(name):
-                    return True
-                await asyncio.sleep(LOOK_SECONDS)
+            yield look
         finally:
-            look.leave(name)
-        return False
+            shared.leave(name)
 
 
 def register(database_url: str, definition: dict[str, Any]) -> None:

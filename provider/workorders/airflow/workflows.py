@@ -2,24 +2,19 @@
 
 import os
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from airflow.sdk import DAG
 
 from workorders.airflow.dags import refused_dag
 from workorders.airflow.execute import ExecuteRunsOperator
-from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
+from workorders.airflow.retries import endless_retries
 from workorders.airflow.run_dags import RunDagsOperator
 from workorders.airflow.run_sensor import WaitForRunsSensor
-from workorders.core.backoff import LONGEST_SECONDS
+from workorders.airflow.schedules import always_running
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.workflow_definition import WorkflowDefinition
 from workorders.core.workflows import FOLDER_VARIABLE, MODULES_VARIABLE, declared_in, load, workflow_files
-
-_START = datetime(2024, 1, 1, tzinfo=UTC)
-"""Any time in the past: runs follow one another and belong to no interval."""
 
 
 def workflow_folder(default: Path) -> Path:
@@ -62,38 +57,23 @@ def workflow_dags(folder: Path, modules: Iterable[str] = ()) -> dict[str, DAG]:
 
 def make_dag(definition: WorkflowDefinition) -> DAG:
     """Return the DAG that executes a workflow's runs. Pausing it leaves its work orders waiting."""
-    with DAG(
-        dag_id=f"{definition.name}_runs",
+    with always_running(
+        f"{definition.name}_runs",
         description=definition.description or f"Executes the work orders of {definition.name}",
-        schedule="@continuous",
-        start_date=_START,
-        max_active_runs=1,
-        catchup=False,
         default_args={"owner": definition.owner},
         tags=sorted({"workorders", "workflow", definition.name, *definition.tags}),
         doc_md=_DOC.format(name=definition.name, does=definition.callable or f"the DAG {definition.dag_id}"),
     ) as dag:
-        wait = WaitForRunsSensor(task_id="wait_for_runs", definition=definition, **_endless())
+        wait = WaitForRunsSensor(task_id="wait_for_runs", definition=definition, **endless_retries())
         operator = ExecuteRunsOperator if definition.callable else RunDagsOperator
         execute = operator.partial(
             task_id="execute_group",
             definition=definition,
             map_index_template="group {{ task.group }}",
-            **_endless(),
+            **endless_retries(),
         ).expand(group=list(range(1, definition.groups + 1)))
         wait >> execute
     return dag
-
-
-def _endless() -> dict[str, Any]:
-    # The policy counts on workers; a failure in the triggerer meets Airflow's own back-off instead.
-    return {
-        "retries": ENDLESS_RETRIES,
-        "retry_policy": EndlessRetries(),
-        "retry_delay": timedelta(seconds=1),
-        "retry_exponential_backoff": 2.0,
-        "max_retry_delay": timedelta(seconds=LONGEST_SECONDS),
-    }
 
 
 _DOC = """

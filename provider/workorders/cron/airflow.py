@@ -1,14 +1,13 @@
 """The DAG of a schedule: Airflow keeps the time, one task makes the work order."""
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
-from workorders.core.backoff import LONGEST_SECONDS
+from workorders.airflow.retries import endless_retries
+from workorders.airflow.schedules import START
 from workorders.core.database import connect
 from workorders.core.exceptions import ConfigurationError
 from workorders.cron.creating import Due, create
@@ -16,9 +15,6 @@ from workorders.cron.definition import CronTriggerDefinition
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
-_START = datetime(2024, 1, 1, tzinfo=UTC)
-"""Any time in the past: without catch-up, only the last interval before the DAG is switched on counts."""
 
 
 def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
@@ -38,7 +34,8 @@ def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
         dag_id=f"{definition.name}_cron",
         description=definition.description or f"Creates a work order of {definition.workflow} on schedule",
         schedule=timetable,
-        start_date=definition.start or _START,
+        # Without catch-up, only the last interval before the DAG is switched on counts.
+        start_date=definition.start or START,
         catchup=definition.catchup,
         # One after the other, for an input may be the output of the one before.
         max_active_runs=1,
@@ -46,14 +43,7 @@ def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
         tags=sorted({"workorders", definition.type, definition.name, *definition.tags}),
         doc_md=_DOC.format(name=definition.name, workflow=definition.workflow, schedule=definition.schedule),
     ) as dag:
-        CreateScheduledOperator(
-            task_id="create_work_order",
-            definition=definition,
-            retries=ENDLESS_RETRIES,
-            retry_policy=EndlessRetries(),
-            retry_delay=timedelta(seconds=1),
-            max_retry_delay=timedelta(seconds=LONGEST_SECONDS),
-        )
+        CreateScheduledOperator(task_id="create_work_order", definition=definition, **endless_retries())
     return [dag]
 
 

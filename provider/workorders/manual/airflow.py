@@ -1,12 +1,12 @@
 """The DAG of a manual trigger: a form, and one task that makes the work order."""
 
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator, Param
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.schedules import by_hand
 from workorders.core import triggers
 from workorders.core.by_hand import Wish, create
 from workorders.core.database import connect
@@ -15,20 +15,15 @@ from workorders.manual.definition import ManualTriggerDefinition
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_START = datetime(2024, 1, 1, tzinfo=UTC)
 NOBODY = "somebody whom Airflow does not name"
 """Who asked, where Airflow runs without users."""
 
 
 def make_dags(definition: ManualTriggerDefinition) -> list[DAG]:
     """Return the DAG with the form."""
-    with DAG(
-        dag_id=f"{definition.name}_manual",
+    with by_hand(
+        f"{definition.name}_manual",
         description=definition.description or f"Creates a work order of {definition.workflow} by hand",
-        schedule=None,
-        start_date=_START,
-        # It runs when a person triggers it, and at no other time: paused, the form would do nothing.
-        is_paused_upon_creation=False,
         default_args={"owner": definition.owner},
         params=_params(definition),
         tags=sorted({"workorders", definition.type, definition.name, *definition.tags}),

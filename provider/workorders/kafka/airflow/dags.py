@@ -1,12 +1,11 @@
 """The DAGs of a Kafka trigger: the listener waits and plans, the ingest creates the work orders, a person resolves."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param
 
-from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
-from workorders.core.backoff import LONGEST_SECONDS
+from workorders.airflow.retries import endless_retries
+from workorders.airflow.schedules import START, always_running, by_hand
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
@@ -16,9 +15,6 @@ from workorders.kafka.airflow.operators import (
 from workorders.kafka.airflow.resolve import ResolveOperator, resolve_params
 from workorders.kafka.airflow.sensor import WaitForMessagesSensor
 from workorders.kafka.definition import KafkaTriggerDefinition
-
-_START = datetime(2024, 1, 1, tzinfo=UTC)
-"""Any time in the past: the listener's runs follow one another and belong to no interval."""
 
 _RUNS_WITHOUT_LIMIT = 1_000_000
 """More than a trigger can have partitions, of which each is in one unfinished batch at most."""
@@ -31,26 +27,24 @@ def make_dags(definition: KafkaTriggerDefinition) -> list[DAG]:
 
 
 def _listener_dag(definition: KafkaTriggerDefinition, ingest_dag_id: str) -> DAG:
-    with DAG(
-        dag_id=f"{definition.name}_listener",
+    with always_running(
+        f"{definition.name}_listener",
         description=definition.description or f"Waits for messages on {', '.join(definition.topics)}",
-        schedule="@continuous",
-        start_date=_START,
-        max_active_runs=1,
-        catchup=False,
         default_args=_default_args(definition),
         tags=_tags(definition, "listener"),
         doc_md=_LISTENER_DOC.format(name=definition.name, topics=", ".join(definition.topics), ingest=ingest_dag_id),
     ) as dag:
         wait = WaitForMessagesSensor(
-            task_id="wait_for_messages", definition=definition, ingest_dag_id=ingest_dag_id, **_endless()
+            task_id="wait_for_messages", definition=definition, ingest_dag_id=ingest_dag_id, **endless_retries()
         )
-        plan = PlanBatchOperator(task_id="plan_batch", definition=definition, ingest_dag_id=ingest_dag_id, **_endless())
+        plan = PlanBatchOperator(
+            task_id="plan_batch", definition=definition, ingest_dag_id=ingest_dag_id, **endless_retries()
+        )
         hand_over = HandOverOperator.partial(
             task_id="hand_over",
             trigger_dag_id=ingest_dag_id,
             map_index_template="{{ task.trigger_run_id }}",
-            **_endless(),
+            **endless_retries(),
         ).expand_kwargs(plan.output)
         wait >> plan >> hand_over
     return dag
@@ -61,7 +55,7 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
         dag_id=f"{definition.name}_ingest",
         description=f"Creates the work orders of the batches of {definition.name}",
         schedule=None,
-        start_date=_START,
+        start_date=START,
         # A stalled batch keeps its run active while it waits for its next try. Limited here, a few stalled partitions
         # would hold up all others; the limit is on the tasks that are at work, where waiting ones do not count.
         max_active_runs=_RUNS_WITHOUT_LIMIT,
@@ -87,22 +81,18 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
             num_executors=definition.spark.num_executors,
             max_active_tis_per_dag=definition.active_batches,
             **_pool(definition),
-            **_endless(),
+            **endless_retries(),
         )
-        commit = CommitOffsetsOperator(task_id="commit_offsets", definition=definition, **_endless())
+        commit = CommitOffsetsOperator(task_id="commit_offsets", definition=definition, **endless_retries())
         create >> commit
     return dag
 
 
 def _resolve_dag(definition: KafkaTriggerDefinition) -> DAG:
-    with DAG(
-        dag_id=f"{definition.name}_resolve",
+    with by_hand(
+        f"{definition.name}_resolve",
         description=f"Makes an operator's decision on partitions of {definition.name}",
-        schedule=None,
-        start_date=_START,
         max_active_runs=1,
-        # It runs when a person triggers it, and at no other time: paused, the form would do nothing.
-        is_paused_upon_creation=False,
         default_args=_default_args(definition),
         params=resolve_params(definition),
         tags=_tags(definition, "resolve"),
@@ -114,17 +104,6 @@ def _resolve_dag(definition: KafkaTriggerDefinition) -> DAG:
 
 def _default_args(definition: KafkaTriggerDefinition) -> dict[str, Any]:
     return {"owner": definition.owner}
-
-
-def _endless() -> dict[str, Any]:
-    # The policy counts on workers; a failure in the triggerer meets Airflow's own back-off instead.
-    return {
-        "retries": ENDLESS_RETRIES,
-        "retry_policy": EndlessRetries(),
-        "retry_delay": timedelta(seconds=1),
-        "retry_exponential_backoff": 2.0,
-        "max_retry_delay": timedelta(seconds=LONGEST_SECONDS),
-    }
 
 
 def _pool(definition: KafkaTriggerDefinition) -> dict[str, Any]:

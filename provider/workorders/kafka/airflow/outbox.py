@@ -1,18 +1,17 @@
 """The DAG that relays the outbox: a sensor waits in the triggerer, tasks drain the shards."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, BaseOperator, BaseSensorOperator
-from airflow.triggers.base import StartTriggerArgs
+from airflow.sdk import DAG, BaseOperator
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags import refused_dag
-from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
-from workorders.core.backoff import LONGEST_SECONDS
+from workorders.airflow.retries import endless_retries
+from workorders.airflow.schedules import always_running
+from workorders.airflow.waiting import WaitingSensor
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.kafka.airflow.connection import kafka_settings
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 DAG_ID = "outbox_relay"
 
-_START = datetime(2024, 1, 1, tzinfo=UTC)
 _POLL_SECONDS = 0.5
 _IDLE_AFTER = timedelta(hours=1)
 
@@ -44,27 +42,23 @@ def outbox_dags(file: Path) -> dict[str, DAG]:
 
 def relay_dag(definition: RelayDefinition) -> DAG:
     """Return the DAG. Pausing it stops the sending; messages then wait in their table."""
-    with DAG(
-        dag_id=DAG_ID,
+    with always_running(
+        DAG_ID,
         description="Carries messages from the outbox in Postgres to Kafka",
-        schedule="@continuous",
-        start_date=_START,
-        max_active_runs=1,
-        catchup=False,
         tags=["outbox", "workorders"],
         doc_md=_DOC,
     ) as dag:
-        wait = WaitForOutboxSensor(task_id="wait_for_messages", definition=definition, **_endless())
+        wait = WaitForOutboxSensor(task_id="wait_for_messages", definition=definition, **endless_retries())
         # As plain values, for Airflow stores the arguments of a mapped task.
         fields = definition.model_dump(mode="json")
-        drain = DrainOutboxOperator.partial(task_id="drain", definition=fields, **_endless()).expand(
+        drain = DrainOutboxOperator.partial(task_id="drain", definition=fields, **endless_retries()).expand(
             shard=list(range(definition.shards))
         )
         wait >> drain
     return dag
 
 
-class WaitForOutboxSensor(BaseSensorOperator):
+class WaitForOutboxSensor(WaitingSensor):
     """Waits until messages are in the outbox, or the time of something held has come.
 
     Args:
@@ -73,27 +67,15 @@ class WaitForOutboxSensor(BaseSensorOperator):
     """
 
     template_fields: Sequence[str] = ("database_connection",)
-    ui_color = "#e8f1fa"
-    start_trigger_args: ClassVar[StartTriggerArgs] = StartTriggerArgs(  # type: ignore[misc]
-        trigger_cls=f"{OutboxTrigger.__module__}.{OutboxTrigger.__qualname__}", next_method="execute_complete"
-    )
-    start_from_trigger = False
+    trigger_class = OutboxTrigger
 
     def __init__(self, *, definition: RelayDefinition, start_from_trigger: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.database_connection = definition.database_connection
-        self.start_from_trigger = start_from_trigger
-        # Replaced and never changed in place: the class's own arguments are shared by all sensors.
-        self.start_trigger_args = replace(self.start_trigger_args, trigger_kwargs=self._arguments())  # type: ignore[misc]
+        self.start(from_trigger=start_from_trigger)
 
-    def execute(self, context: "Context") -> None:
-        """Hand the wait over to the triggerer; runs only when a worker started the task."""
-        self.defer(trigger=OutboxTrigger(**self._arguments()), method_name="execute_complete")
-
-    def execute_complete(self, context: "Context", event: Any = None) -> None:
-        """Return: the trigger ends the task itself, so this runs only in `dag.test()`."""
-
-    def _arguments(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the trigger."""
         return {
             "database_connection": self.database_connection,
             "poll_interval": _POLL_SECONDS,
@@ -141,16 +123,6 @@ class DrainOutboxOperator(BaseOperator):
                 f"all others go on. The last one: {drained.failures[-1]}"
             )
         return {"messages": drained.messages}
-
-
-def _endless() -> dict[str, Any]:
-    return {
-        "retries": ENDLESS_RETRIES,
-        "retry_policy": EndlessRetries(),
-        "retry_delay": timedelta(seconds=1),
-        "retry_exponential_backoff": 2.0,
-        "max_retry_delay": timedelta(seconds=LONGEST_SECONDS),
-    }
 
 
 _DOC = """

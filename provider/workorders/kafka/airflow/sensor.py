@@ -1,21 +1,15 @@
 """The sensor that waits for messages: deferrable, and by default it starts in the triggerer without a worker."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
-from airflow.sdk import BaseSensorOperator
-from airflow.triggers.base import StartTriggerArgs
-
+from workorders.airflow.waiting import WaitingSensor
 from workorders.kafka.airflow.trigger import NewMessagesTrigger
 from workorders.kafka.definition import KafkaTriggerDefinition
 
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
-
-class WaitForMessagesSensor(BaseSensorOperator):
+class WaitForMessagesSensor(WaitingSensor):
     """Waits until a trigger's topics hold messages that have no work order yet.
 
     It succeeds when there is something to plan, is skipped when nothing came within `idle_after`, and fails only on
@@ -31,12 +25,7 @@ class WaitForMessagesSensor(BaseSensorOperator):
     """
 
     template_fields: Sequence[str] = ("topics", "kafka_connection", "database_connection")
-    ui_color = "#e8f1fa"
-    start_trigger_args: ClassVar[StartTriggerArgs] = StartTriggerArgs(  # type: ignore[misc]
-        trigger_cls=f"{NewMessagesTrigger.__module__}.{NewMessagesTrigger.__qualname__}",
-        next_method="execute_complete",
-    )
-    start_from_trigger = False
+    trigger_class = NewMessagesTrigger
 
     def __init__(
         self,
@@ -61,18 +50,10 @@ class WaitForMessagesSensor(BaseSensorOperator):
             "max_messages": definition.max_messages,
             "idle_after": idle_after.total_seconds(),
         }
-        self.start_from_trigger = start_from_trigger
-        # Replaced and never changed in place: the class's own arguments are shared by all sensors.
-        self.start_trigger_args = replace(self.start_trigger_args, trigger_kwargs=self._arguments())  # type: ignore[misc]
+        self.start(from_trigger=start_from_trigger)
 
-    def execute(self, context: "Context") -> None:
-        """Hand the wait over to the triggerer; runs only when a worker started the task."""
-        self.defer(trigger=NewMessagesTrigger(**self._arguments()), method_name="execute_complete")
-
-    def execute_complete(self, context: "Context", event: Any = None) -> None:
-        """Return: the trigger ends the task itself, so this runs only in `dag.test()`."""
-
-    def _arguments(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the trigger."""
         return {
             "trigger_name": self.trigger_name,
             "topics": self.topics,

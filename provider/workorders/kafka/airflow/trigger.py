@@ -3,17 +3,16 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
-from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
+from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.shared import SharedDatabase, shared_database
-from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
-from workorders.core.exceptions import ConfigurationError, one_line
+from workorders.airflow.waiting import Look, WaitingTrigger
 from workorders.core.queries import load_queries
 from workorders.kafka.airflow.connection import async_kafka_settings
 from workorders.kafka.airflow.ingest_runs import IngestRuns
@@ -38,11 +37,10 @@ LEFT_BEHIND_SECONDS = 30.0
 """A batch that is younger may still be about to be handed over by the listener run that planned it."""
 
 
-class NewMessagesTrigger(BaseTrigger):
+class NewMessagesTrigger(WaitingTrigger):
     """Fires when a trigger's topics hold messages that the ledger does not know yet.
 
-    It only says "look": which offsets a batch takes is decided later, under a database lock. Two triggerers that run it
-    at once do no harm, and neither does one that starts it anew.
+    Which offsets a batch takes is decided later, under a database lock.
 
     All arguments are plain values, so that a trigger that waits since before an upgrade can still be made.
 
@@ -61,6 +59,8 @@ class NewMessagesTrigger(BaseTrigger):
             marked as ended is noticed as well.
     """
 
+    healing = (KafkaUnavailableError, UnknownTopicError, psycopg.Error)
+
     def __init__(
         self,
         *,
@@ -77,70 +77,54 @@ class NewMessagesTrigger(BaseTrigger):
         ingest_dag_id: str | None = None,
         **_from_another_version: Any,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__(poll_interval=poll_interval, idle_after=idle_after)
         self.trigger_name = trigger_name
         self.topics = topics
         self.kafka_connection = kafka_connection
         self.database_connection = database_connection
-        self.poll_interval = poll_interval
         self.min_messages = min_messages
         self.max_wait = max_wait
         self.rate_limit_per_second = rate_limit_per_second
         self.max_messages = max_messages
-        self.idle_after = idle_after
         self.ingest_dag_id = ingest_dag_id
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class's path and its arguments."""
-        return (
-            f"{NewMessagesTrigger.__module__}.{NewMessagesTrigger.__qualname__}",
-            {
-                "trigger_name": self.trigger_name,
-                "topics": self.topics,
-                "kafka_connection": self.kafka_connection,
-                "database_connection": self.database_connection,
-                "poll_interval": self.poll_interval,
-                "min_messages": self.min_messages,
-                "max_wait": self.max_wait,
-                "rate_limit_per_second": self.rate_limit_per_second,
-                "max_messages": self.max_messages,
-                "idle_after": self.idle_after,
-                "ingest_dag_id": self.ingest_dag_id,
-            },
-        )
+    def arguments(self) -> dict[str, Any]:
+        """Return what this was made with."""
+        return {
+            "trigger_name": self.trigger_name,
+            "topics": self.topics,
+            "kafka_connection": self.kafka_connection,
+            "database_connection": self.database_connection,
+            "poll_interval": self.poll_interval,
+            "min_messages": self.min_messages,
+            "max_wait": self.max_wait,
+            "rate_limit_per_second": self.rate_limit_per_second,
+            "max_messages": self.max_messages,
+            "idle_after": self.idle_after,
+            "ingest_dag_id": self.ingest_dag_id,
+        }
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look until there is something to do, and end the task right here, without starting a worker for it."""
-        self.log.info("Waiting for messages on %s.", ", ".join(self.topics))
-        watch: _Watch | None = None
-        deadline = time.monotonic() + self.idle_after
-        failures = 0
-        while time.monotonic() < deadline:
-            try:
-                watch = watch or await _Watch.begin(self)
-                reason = await watch.look()
-                failures = 0
-            except (ConfigurationError, AirflowNotFoundException) as error:
-                self.log.error("Trigger %s: %s Nothing was read or committed.", self.trigger_name, error)
-                yield TaskFailedEvent()
-                return
-            except (KafkaUnavailableError, UnknownTopicError, psycopg.Error) as error:
-                failures += 1
-                # A topic that is not there yet is soon made by somebody who then looks at the listener.
-                longest = MISSING_TOPIC_SECONDS if isinstance(error, UnknownTopicError) else LONGEST_SECONDS
-                delay = min(delay_seconds(failures), longest)
-                # Connections are looked up anew then, for somebody may have put them right.
-                watch = None
-                self.log.warning("%s Nothing was lost; looking again in %s s.", one_line(error), delay)
-                await asyncio.sleep(delay)
-                continue
-            if reason is not None:
-                self.log.info("%s", reason)
-                yield TaskSuccessEvent()
-                return
-            await asyncio.sleep(self.poll_interval)
-        self.log.info("Nothing came within %.0f s; this run ends without a batch.", self.idle_after)
-        yield TaskSkippedEvent()
+    @property
+    def subject(self) -> str:
+        """The trigger."""
+        return f"Trigger {self.trigger_name}"
+
+    @property
+    def awaited(self) -> str:
+        """Messages on its topics."""
+        return f"messages on {', '.join(self.topics)}"
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[Look]:
+        """Look the connections up, once: that is a request to Airflow, and far too dear for every second."""
+        cluster = shared_cluster(await async_kafka_settings(self.kafka_connection))
+        database = shared_database(await async_database_url(self.database_connection))
+        yield _Watch(self, cluster, database).look
+
+    def longest_delay(self, error: Exception) -> int:
+        """Return the most seconds to wait after this failure."""
+        # A topic that is not there yet is soon made by somebody who then looks at the listener.
+        return MISSING_TOPIC_SECONDS if isinstance(error, UnknownTopicError) else super().longest_delay(error)
 
     @property
     def appetite(self) -> Appetite:
@@ -161,12 +145,6 @@ class _Watch:
         self._idle_ends: dict[Partition, int] | None = None
         self._waiting_since: float | None = None
         self._waiting_news = WaitingNews()
-
-    @classmethod
-    async def begin(cls, trigger: NewMessagesTrigger) -> "_Watch":
-        """Look the connections up, once: that is a request to Airflow, and far too dear for every second."""
-        cluster = shared_cluster(await async_kafka_settings(trigger.kafka_connection))
-        return cls(trigger, cluster, shared_database(await async_database_url(trigger.database_connection)))
 
     async def look(self) -> str | None:
         """Return why a batch should be planned now; None when there is no reason.

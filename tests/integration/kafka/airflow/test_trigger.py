@@ -166,7 +166,7 @@ def test_it_fires_for_a_partition_that_was_added(known: Waiting, name: str, topi
 
 def test_a_wait_without_messages_ends_as_skipped(known: Waiting, capfd: pytest.CaptureFixture[str]) -> None:
     assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
-    assert "Nothing came within 1 s; this run ends without a batch." in capfd.readouterr().out
+    assert "Nothing came within 1 s; this run ends without work." in capfd.readouterr().out
 
 
 def test_it_does_not_fire_for_a_partition_that_a_batch_holds(known: Waiting, name: str, topics: Topics) -> None:

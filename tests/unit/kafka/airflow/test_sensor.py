@@ -60,7 +60,7 @@ def test_two_sensors_share_no_arguments() -> None:
     first, second = sensor("first"), sensor("second")
     assert trigger_arguments(first)["topics"] == ["first"]
     assert trigger_arguments(second)["topics"] == ["second"]
-    assert WaitForMessagesSensor.start_trigger_args.trigger_kwargs is None
+    assert WaitForMessagesSensor.start_trigger_args is None
 
 
 def test_a_mapped_sensor_starts_on_a_worker() -> None:

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 from airflow.triggers.base import TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
-from workorders.airflow import waiting
 from workorders.airflow.waiting import Look, WaitingTrigger
 from workorders.core.exceptions import ConfigurationError
 
@@ -63,7 +62,7 @@ def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    monkeypatch.setattr(waiting.asyncio, "sleep", sleep)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     return waited
 
 

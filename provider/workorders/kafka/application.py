@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from workorders.core.database import connect
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.work_orders import Created
-from workorders.kafka import batches, ledger, stalls
+from workorders.kafka import batches, ledger, stalls, verdicts
 from workorders.kafka.at_work import at_work
 from workorders.kafka.attempt import Attempt, Outcome
 from workorders.kafka.batches import Batch, BatchRange
@@ -96,7 +96,8 @@ def ingest_batch(
         Outcome(range_, Created(), 0.0, sentence(range_, refusal)) for range_, refusal in prepared.refusals.items()
     ]
     results += _Job(connections, batch, session).ingest(prepared.attempts)
-    return _settle(connections, batch, attempt_epoch, results), batch.supersessions
+    settled = _settle(connections, batch, attempt_epoch, results, max_rejected_share=max_rejected_share)
+    return settled, batch.supersessions
 
 
 class _Job:
@@ -143,16 +144,26 @@ class _Job:
         return outcomes([row.asDict() for row in rows], attempts)
 
 
-def _settle(connections: Connections, batch: Batch, epoch: int, results: Sequence[Outcome]) -> list[Outcome]:
+def _settle(
+    connections: Connections,
+    batch: Batch,
+    epoch: int,
+    results: Sequence[Outcome],
+    *,
+    max_rejected_share: float | None = None,
+) -> list[Outcome]:
     """Ask the database what is finished, which alone knows it, and write the stalls down."""
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
         now = batches.load(connection, batch.id)
         before = {part.range for part in batch.ranges if part.finished}
         finished = {part.range: part for part in now.ranges if part.finished and part.range not in before}
         settled = [_believe(result, finished.get(result.range)) for result in results]
-        stalls.write_down(
-            connection, now, epoch, {result.range: result.error for result in settled if result.error is not None}
-        )
+        errors = {result.range: result.error for result in settled if result.error is not None}
+        stalls.write_down(connection, now, epoch, errors)
+        if max_rejected_share is not None:
+            tripped = {result.range for result in settled if result.too_many_rejected}
+            found = {range_: error for range_, error in errors.items() if range_ in tripped}
+            verdicts.keep(connection, batch, epoch, found, max_rejected_share)
     return settled
 
 

@@ -42,3 +42,5 @@ class Outcome:
     """One plain sentence; None when the range is ingested."""
     fenced: bool = False
     """A newer attempt took over. What became of the range is that one's to say, even if all is well."""
+    too_many_rejected: bool = False
+    """The breaker has tripped: as long as its rules are the same, so is its verdict."""

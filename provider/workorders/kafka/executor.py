@@ -18,7 +18,7 @@ from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.items import Item
 from workorders.core.work_orders import Created
 from workorders.kafka.attempt import Attempt, Outcome
-from workorders.kafka.exceptions import FencedError
+from workorders.kafka.exceptions import FencedError, TooManyRejectedError
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
@@ -29,7 +29,7 @@ from workorders.kafka.same_log import prove_same_log
 
 RESULT_SCHEMA = (
     "topic string, partition int, created long, rejected long, already_there long, seconds double, error string, "
-    "fenced boolean"
+    "fenced boolean, too_many_rejected boolean"
 )
 # The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, that is after its commit.
 _AS_RESULT = json.ParseOptions(
@@ -43,6 +43,7 @@ _AS_RESULT = json.ParseOptions(
             ("seconds", pyarrow.float64()),
             ("error", pyarrow.string()),
             ("fenced", pyarrow.bool_()),
+            ("too_many_rejected", pyarrow.bool_()),
         ]
     )
 )
@@ -81,7 +82,7 @@ class PartitionIngest:
     def ingest(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Outcome:
         """Ingest what was read of one range on a connection of its own, and say what became of it."""
         begun = time.monotonic()
-        created, error, fenced = Created(), None, False
+        created, error, fenced, too_many = Created(), None, False, False
         try:
             with connect(self.database_url, application_name=f"workorders batch {attempt.batch_id}") as connection:
                 created = ingest(
@@ -93,7 +94,8 @@ class PartitionIngest:
                 )
         except Exception as failure:  # noqa: BLE001 - whatever it is, it concerns this partition alone and is reported
             error, fenced = sentence(attempt.range, failure), isinstance(failure, FencedError)
-        return Outcome(attempt.range, created, time.monotonic() - begun, error, fenced)
+            too_many = isinstance(failure, TooManyRejectedError)
+        return Outcome(attempt.range, created, time.monotonic() - begun, error, fenced, too_many)
 
     def _items(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Iterator[Item]:
         stream = stream_name(attempt.range.partition, attempt.generation)
@@ -144,6 +146,7 @@ def outcomes(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) 
             row["seconds"],  # type: ignore[arg-type]
             row["error"],  # type: ignore[arg-type]
             row["fenced"],  # type: ignore[arg-type]
+            row["too_many_rejected"],  # type: ignore[arg-type]
         )
         for row in rows
     ]
@@ -164,6 +167,7 @@ def _row(outcome: Outcome) -> pyarrow.RecordBatch:
         "seconds": outcome.seconds,
         "error": outcome.error,
         "fenced": outcome.fenced,
+        "too_many_rejected": outcome.too_many_rejected,
     }
     read: pyarrow.Table = json.read_json(BytesIO(orjson.dumps(row)), parse_options=_AS_RESULT)
     return read.to_batches()[0]

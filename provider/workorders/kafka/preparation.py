@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workorders.kafka import verdicts
 from workorders.kafka.attempt import Attempt
 from workorders.kafka.batches import Batch
 from workorders.kafka.checks import examine
@@ -29,7 +30,8 @@ def prepare(
     """Hold the batch against what Kafka has now.
 
     An attempt takes the ranges that are not ingested yet: a try after a partial failure reads nothing twice. When all
-    are ingested, it is a replay and takes them all. What an operator's decision put aside is never taken.
+    are ingested, it is a replay and takes them all. What an operator's decision put aside is never taken; what tripped
+    the breaker, only when something has changed since that could let it pass.
 
     Args:
         kafka: librdkafka settings.
@@ -45,6 +47,8 @@ def prepare(
     if not parts:
         return Preparation((), {})
     begins, errors = examine(batch.trigger.name, parts, run(_logs(Cluster(client_settings(kafka)), batch)))
+    readable = [part for part in parts if part.range.partition in begins]
+    repeated = verdicts.standing(batch, readable, max_rejected_share)
     attempts = tuple(
         Attempt(
             batch_id=batch.id,
@@ -56,11 +60,11 @@ def prepare(
             generation=part.generation,
             max_rejected_share=max_rejected_share,
         )
-        for part in parts
-        if part.range.partition in begins
+        for part in readable
+        if part.range not in repeated
     )
     refusals = {part.range: errors[part.range.partition] for part in parts if part.range.partition in errors}
-    return Preparation(attempts, refusals)
+    return Preparation(attempts, {**refusals, **repeated})
 
 
 async def _logs(cluster: Cluster, batch: Batch) -> dict[Partition, PartitionOffsets]:

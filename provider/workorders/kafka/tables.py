@@ -101,11 +101,15 @@ kafka_ranges = Table(
     Column("generation", BigInteger, nullable=False, server_default=text("0")),
     Column("already_there", BigInteger, nullable=False, server_default=text("0")),
     Column("superseded_by", BigInteger, ForeignKey(kafka_decisions.c.id)),
+    # The breaker's sentence of this range, and the rules that it was judged by; none while it has not tripped.
+    Column("breaker_rules", Text),
+    Column("breaker_verdict", Text),
     CheckConstraint("start_offset >= 0 AND start_offset < end_offset", name="offsets"),
     CheckConstraint(
         "(finished_at IS NULL) = (created IS NULL) AND (finished_at IS NULL) = (rejected IS NULL)", name="finished"
     ),
     CheckConstraint("superseded_by IS NULL OR finished_at IS NULL", name="superseded"),
+    CheckConstraint("(breaker_rules IS NULL) = (breaker_verdict IS NULL)", name="breaker"),
     # A partition belongs to at most one unfinished batch: isolation and order rest on this one index.
     Index(
         "kafka_ranges_unfinished_idx",

@@ -13,7 +13,7 @@ from workorders.core.triggers import Trigger
 from workorders.core.work_orders import Created
 from workorders.kafka import executor
 from workorders.kafka.attempt import Attempt, Outcome
-from workorders.kafka.exceptions import FencedError
+from workorders.kafka.exceptions import FencedError, TooManyRejectedError
 from workorders.kafka.executor import RESULT_SCHEMA, PartitionIngest, outcomes, sentence
 from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.record import RecordMapping
@@ -103,22 +103,29 @@ def test_an_answer_becomes_the_outcome_of_its_own_range() -> None:
         "seconds": 0.5,
         "error": None,
         "fenced": False,
+        "too_many_rejected": False,
     }
     assert outcomes([row], [ATTEMPT, other]) == [Outcome(other.range, Created(1, 2, 3), 0.5, None)]
 
 
 @pytest.mark.parametrize(
-    ("failure", "fenced"), [(FencedError("orders: fenced."), True), (psycopg.OperationalError("gone"), False)]
+    ("failure", "fenced", "too_many"),
+    [
+        (FencedError("orders: fenced."), True, False),
+        (TooManyRejectedError("orders: rubbish."), False, True),
+        (psycopg.OperationalError("gone"), False, False),
+    ],
 )
-def test_an_answer_says_whether_the_attempt_was_fenced(
-    monkeypatch: pytest.MonkeyPatch, failure: Exception, fenced: bool
+def test_an_answer_says_whether_the_attempt_was_fenced_and_whether_the_breaker_tripped(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, fenced: bool, too_many: bool
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise failure
 
     monkeypatch.setattr(executor, "connect", refuse)
     (answer,) = INGEST(iter([messages(100)]))
-    assert [outcome.fenced for outcome in outcomes(answer.to_pylist(), [ATTEMPT])] == [fenced]
+    (outcome,) = outcomes(answer.to_pylist(), [ATTEMPT])
+    assert (outcome.fenced, outcome.too_many_rejected) == (fenced, too_many)
 
 
 def test_our_own_failures_are_said_as_they_are() -> None:

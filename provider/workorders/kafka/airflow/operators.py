@@ -17,7 +17,7 @@ from workorders.airflow.retries import next_try_seconds, tries_since_clear
 from workorders.core import limits
 from workorders.core.database import connect
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.kafka import batches, ledger, stalls
+from workorders.kafka import batches, ledger, stalls, verdicts
 from workorders.kafka.airflow.alerting import Alerting
 from workorders.kafka.airflow.connection import kafka_settings
 from workorders.kafka.airflow.hook import SecretEnvironmentHook
@@ -226,6 +226,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         """
         with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
             epoch = ledger.take_epoch(database, batch_id)
+            if not again:
+                verdicts.forget(database, batch_id)
             batches.mark_handed_over(database, [batch_id])
             batch = batches.load(database, batch_id)
             self.log.info("Batch %s of trigger %s (epoch %s): %s", batch_id, batch.trigger.name, epoch, batch.label)
@@ -237,7 +239,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             try:
                 if batch.unfinished:  # a replay makes nothing that was not counted before
                     limits.require_room(database, batch.trigger)
-                prepared = prepare(connections.kafka, batch, epoch)
+                prepared = prepare(connections.kafka, batch, epoch, max_rejected_share=self.max_rejected_share)
             except WorkOrdersError as error:
                 stalls.write_down_all(database, batch, epoch, _nothing_committed(error))
                 raise

@@ -10,6 +10,7 @@ from support.going_on import TEN, GoingOn, decided
 from support.topics import Topics
 from workorders.airflow.retries import ENDLESS_RETRIES
 from workorders.core.database import Connection, connect
+from workorders.kafka import batches, ledger, verdicts
 from workorders.kafka.airflow import operators
 from workorders.kafka.airflow.operators import CreateWorkOrdersOperator
 from workorders.kafka.at_work import nobody_at_work
@@ -24,10 +25,20 @@ pytestmark = pytest.mark.integration
 class Task:
     """The task of one batch, whose Spark application is only noted."""
 
-    def __init__(self, stack: LocalStack, name: str, batch_id: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self,
+        stack: LocalStack,
+        name: str,
+        batch_id: int,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        max_rejected_share: float | None = None,
+    ) -> None:
         self._stack = stack
         self._batch_id = batch_id
-        self._operator = CreateWorkOrdersOperator(task_id="create", trigger_name=name, batch_id=batch_id)
+        self._operator = CreateWorkOrdersOperator(
+            task_id="create", trigger_name=name, batch_id=batch_id, max_rejected_share=max_rejected_share
+        )
         #: For each application that was submitted, whether an operator could have decided meanwhile.
         self.submitted: list[bool] = []
         monkeypatch.setattr(operators, "database_url", lambda _: stack.database_url)
@@ -93,3 +104,61 @@ def test_a_batch_that_was_superseded_whole_is_done_at_once_however_often_it_is_c
     task.run(tries=2)
     task.run(clears=1)
     assert task.submitted == []
+
+
+def tripped(stack: LocalStack, batch_id: int, *numbers: int) -> None:
+    """Let the breaker have tripped at partitions of a batch, under the limit 0.5."""
+    with connect(stack.database_url) as own:
+        epoch = ledger.take_epoch(own, batch_id)
+        batch = batches.load(own, batch_id)
+        found = {batch.ranges[number].range: f"Partition {number} is rubbish." for number in numbers}
+        verdicts.keep(own, batch, epoch, found, 0.5)
+
+
+@pytest.fixture
+def planned(stack: LocalStack, topics: Topics, name: str) -> int:
+    """The number of a batch of two partitions."""
+    topics.create(name, partitions=2)
+    for number in range(2):
+        topics.produce(name, TEN, partition=number)
+    batch_id = GoingOn(stack, name).plan().batch_id
+    assert batch_id is not None
+    return batch_id
+
+
+def test_a_retry_after_the_breaker_has_tripped_starts_no_spark_and_says_the_sentence_again(
+    stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tripped(stack, planned, 0, 1)
+    task = Task(stack, name, planned, monkeypatch, max_rejected_share=0.5)
+    for tries in (2, 3):
+        with pytest.raises(StalledError, match=r"Partition 0 is rubbish\. Nothing of that has changed since"):
+            task.run(tries=tries)
+    assert task.submitted == []
+    assert [row.status for row in ledger.status(connection, name)] == ["stalled", "stalled"]
+
+
+@pytest.mark.parametrize(("share", "tries", "clears"), [(0.6, 2, 0), (None, 2, 0), (0.5, 1, 0), (0.5, 1, 1)], ids=str)
+def test_spark_judges_anew_when_the_limit_has_changed_and_when_somebody_starts_the_task_again(
+    stack: LocalStack,
+    planned: int,
+    name: str,
+    *,
+    monkeypatch: pytest.MonkeyPatch,
+    share: float | None,
+    tries: int,
+    clears: int,
+) -> None:
+    tripped(stack, planned, 0, 1)
+    task = Task(stack, name, planned, monkeypatch, max_rejected_share=share)
+    task.run(tries=tries, clears=clears)
+    assert len(task.submitted) == 1
+
+
+def test_a_partition_at_which_the_breaker_tripped_does_not_hold_up_the_other_one(
+    stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tripped(stack, planned, 0)
+    task = Task(stack, name, planned, monkeypatch, max_rejected_share=0.5)
+    task.run(tries=2)
+    assert len(task.submitted) == 1

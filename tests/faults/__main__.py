@@ -10,7 +10,7 @@ from rich.console import Console
 
 from faults.cases import FAULTS
 from faults.catalogue import Fault
-from faults.results import show, write
+from faults.results import show, with_earlier, write
 from faults.runner import draw, run_all
 from faults.site import Site
 
@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="the part that `make test` has")
     parser.add_argument("--seed", type=int, help="repeats a run; drawn and printed if not given")
     parser.add_argument("--minutes", type=float, help="draw faults again and again for so long, in place of each once")
+    parser.add_argument("--add", action="store_true", help="keep what the last table has of other faults")
     given = parser.parse_args()
     if unknown := set(given.names) - set(by_slug):
         parser.error(f"there is no fault {', '.join(sorted(unknown))}; --list has them all")
@@ -43,9 +44,9 @@ def main() -> int:
         results = run_all(site, _sequence(chosen, seed, given.minutes), lambda line: console.print(line, style="dim"))
         site.stack.keep_logs = not all(result.kept for result in results)
     show(console, results)
-    console.print(
-        f"Seed {seed}. The table is in {write(results, name='random' if given.minutes else 'faults', seed=seed)}."
-    )
+    name = "random" if given.minutes else "faults"
+    table = with_earlier(results, name=name, order=[*by_slug]) if given.add else results
+    console.print(f"Seed {seed}. The table is in {write(table, name=name, seed=seed)}.")
     return 0 if all(result.kept for result in results) else 1
 
 

@@ -16,6 +16,7 @@ EXECUTOR = "workorders batch"
 DRIVER = "workorders driver"
 PLANNER = "workorders plan"
 COMMITTER = "workorders commit"
+COMMAND = "workorders cli"
 
 # Each is a piece of the statement that is *about* to be run when the session is held.
 AFTER_READ = b"FOR UPDATE"

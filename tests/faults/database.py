@@ -32,6 +32,20 @@ def until_waiting_for_a_lock(site: Site, application: str) -> None:
     assert wait_until(waits, seconds=_SECONDS), f"no session of {application} waited for a lock"
 
 
+def until_nobody_is_connected(site: Site, application: str) -> None:
+    """Wait until no session has this name: Postgres has noticed that its client is gone.
+
+    Raises:
+        AssertionError: one stayed.
+    """
+
+    def gone() -> bool:
+        query = "SELECT pid FROM pg_stat_activity WHERE application_name = %(name)s"
+        return not site.admin(query, {"name": application})
+
+    assert wait_until(gone, seconds=_SECONDS), f"a session of {application} stayed"
+
+
 def until_answering(site: Site) -> None:
     """Wait until Postgres, which has ended all sessions by itself, takes new ones.
 

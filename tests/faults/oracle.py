@@ -60,8 +60,23 @@ class Ends:
     """Committed offsets."""
 
 
-def remember(url: str, trigger: str, journals: Iterable[Path]) -> None:
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Offsets `[start, end)` of a partition that Kafka lost before they were read."""
+
+    partition: int
+    start: int
+    end: int
+
+
+def remember(url: str, trigger: str, journals: Iterable[Path], *, log: int = 0) -> None:
     """Put what was sent into a table beside the work orders.
+
+    Args:
+        url: the database.
+        trigger: its name.
+        journals: what producers wrote.
+        log: which log of their partitions they were sent to: 0, and one more for each that a decision let follow.
 
     Raises:
         AssertionError: a producer did not end well.
@@ -75,7 +90,9 @@ def remember(url: str, trigger: str, journals: Iterable[Path]) -> None:
                 for line in lines:
                     producer, sequence, partition, offset = map(int, line.split())
                     value = contents.value(producer, sequence)
-                    copy.write_row((trigger, producer, sequence, partition, offset, contents.kind(sequence), value))
+                    copy.write_row(
+                        (trigger, producer, sequence, partition, offset, contents.kind(sequence), value, log)
+                    )
 
 
 def judge(
@@ -86,6 +103,7 @@ def judge(
     sampled: Sequence[str],
     ends: Ends,
     still: Collection[int],
+    gone: Collection[Gone] = (),
 ) -> Verdict:
     """Count what was lost, doubled and so on.
 
@@ -96,13 +114,20 @@ def judge(
         sampled: the contradictions that the sampler saw.
         ends: where Kafka stands, now that all is done.
         still: partitions that stand still by right, as Kafka has lost something of them.
+        gone: what Kafka lost before it was read, and an operator has left behind.
 
     Raises:
         AssertionError: the producer itself left a hole, or the sampler never saw anything, so that nothing can be said.
     """
-    arguments = {"trigger": trigger, "standing_still": list(still)}
+    arguments = {
+        "trigger": trigger,
+        "standing_still": list(still),
+        "gone_partitions": [lost.partition for lost in gone],
+        "gone_starts": [lost.start for lost in gone],
+        "gone_ends": [lost.end for lost in gone],
+    }
     with psycopg.connect(url) as connection:
-        for table in ("found", "due"):
+        for table in ("logs", "found", "due"):
             connection.execute(_QUERIES[table], arguments)
 
         def count(query: str) -> int:
@@ -111,9 +136,10 @@ def judge(
             return int(row[0])
 
         assert count("unsent") == 0, "the journal of the producer has a hole"
-        visible = _by_partition(connection.execute(_QUERIES["visible_offsets"], arguments))
+        visible = _by_log(connection.execute(_QUERIES["visible_offsets"], arguments))
+        logs: dict[int, int] = dict(connection.execute(_QUERIES["followed"], arguments).fetchall())
         ledger = connection.execute(_QUERIES["ledger"], arguments).fetchall()
-        wrong_ends = [*_miscounted(standings, visible), *_wrong_ends(ledger, ends, still)]
+        wrong_ends = [*_miscounted(standings, visible, logs), *_wrong_ends(ledger, ends, still)]
         return Verdict(
             messages=count("messages"),
             lost=count("lost"),
@@ -125,14 +151,16 @@ def judge(
         )
 
 
-def _by_partition(rows: Iterable[Sequence[Any]]) -> dict[int, list[int]]:
-    offsets: dict[int, list[int]] = defaultdict(list)
-    for partition, offset in rows:
-        offsets[partition].append(offset)
+def _by_log(rows: Iterable[Sequence[Any]]) -> dict[tuple[int, int], list[int]]:
+    offsets: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for partition, log, offset in rows:
+        offsets[partition, log].append(offset)
     return offsets
 
 
-def _miscounted(standings: Iterable[Standing], visible: Mapping[int, list[int]]) -> list[str]:
+def _miscounted(
+    standings: Iterable[Standing], visible: Mapping[tuple[int, int], list[int]], logs: Mapping[int, int]
+) -> list[str]:
     """Return the instants at which fewer or more work orders lay before the ledger than messages had been sent there.
 
     The sampler could not know that yet, for a message is there before its producer hears of it.
@@ -140,7 +168,8 @@ def _miscounted(standings: Iterable[Standing], visible: Mapping[int, list[int]])
     return [
         f"partition {seen.partition}: {seen.behind} work orders before {seen.next_offset}, {sent} messages"
         for seen in standings
-        if seen.behind != (sent := bisect_left(visible.get(seen.partition, []), seen.next_offset))
+        for sent in [bisect_left(visible.get((seen.partition, logs.get(seen.stream_id, 0)), []), seen.next_offset)]
+        if seen.behind != sent
     ]
 
 

@@ -7,29 +7,56 @@ CREATE TABLE IF NOT EXISTS faults.sent (
     partition integer NOT NULL,
     position bigint NOT NULL,
     kind text NOT NULL,
-    value bytea
+    value bytea,
+    log integer NOT NULL
 );
 CREATE INDEX IF NOT EXISTS sent_place_idx ON faults.sent (trigger, partition, position);
 
+-- name: logs
+-- The streams of each partition in the order in which they came, numbered as the logs that were sent to. There are as
+-- many logs as an operator let the trigger follow: whatever stream there is beyond that is the last log again.
+CREATE TEMPORARY TABLE logs AS
+SELECT streams.id AS stream_id, streams.name AS stream, place.partition, least(
+    row_number() OVER (PARTITION BY place.partition ORDER BY streams.id) - 1,
+    coalesce((
+        SELECT max(sent.log) FROM faults.sent
+        WHERE sent.trigger = %(trigger)s AND sent.partition = place.partition
+    ), 0)
+)::integer AS log
+FROM workorders.source_streams AS streams
+JOIN workorders.triggers ON triggers.id = streams.trigger_id
+CROSS JOIN LATERAL (
+    SELECT split_part(split_part(streams.name, '@', 1), '/', 2)::integer AS partition
+) AS place
+WHERE triggers.name = %(trigger)s;
+
 -- name: found
--- The work orders of a trigger with their places, whatever topic id their stream has.
+-- The work orders of a trigger with their places.
 CREATE TEMPORARY TABLE found AS
-SELECT orders.id, split_part(split_part(streams.name, '@', 1), '/', 2)::integer AS partition, streams.id AS stream_id,
-    orders.position, orders.state, clips.body, rejections.code, rejections.raw
+SELECT orders.id, logs.partition, logs.log, logs.stream_id, logs.stream, orders.position, orders.state, clips.body,
+    rejections.code, rejections.raw
 FROM workorders.work_orders AS orders
 JOIN workorders.triggers ON triggers.id = orders.trigger_id
-JOIN workorders.source_streams AS streams ON streams.id = orders.stream_id
+JOIN logs USING (stream_id)
 LEFT JOIN workorders.dataclips AS clips ON clips.id = orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = orders.id
 WHERE triggers.name = %(trigger)s;
 
 -- name: due
--- What must have a work order: all that was sent, but on a partition that stands still by right what lies before its
--- ledger.
+-- What must have a work order: all that was sent, but for what Kafka lost of a first log before it was read, and on a
+-- partition that stands still by right but for what does not lie before its ledger.
 CREATE TEMPORARY TABLE due AS
 SELECT sent.*
 FROM faults.sent
 WHERE sent.trigger = %(trigger)s
+    AND NOT EXISTS (
+        SELECT FROM unnest(%(gone_partitions)s::integer[], %(gone_starts)s::bigint[], %(gone_ends)s::bigint[])
+            AS gone (partition, start_offset, end_offset)
+        WHERE sent.log = 0
+            AND sent.partition = gone.partition
+            AND sent.position >= gone.start_offset
+            AND sent.position < gone.end_offset
+    )
     AND (
         sent.partition <> ALL (%(standing_still)s)
         OR sent.position < (
@@ -53,17 +80,19 @@ SELECT count(*) FROM due;
 
 -- name: lost
 SELECT count(*) FROM due
-WHERE NOT EXISTS (SELECT FROM found WHERE (found.partition, found.position) = (due.partition, due.position));
+WHERE NOT EXISTS (
+    SELECT FROM found WHERE (found.partition, found.log, found.position) = (due.partition, due.log, due.position)
+);
 
 -- name: duplicated
 -- Work orders too many: two of one place, or one content at two places.
 SELECT
     (SELECT coalesce(sum(times - 1), 0) FROM (
-        SELECT count(*) AS times FROM found GROUP BY partition, position
+        SELECT count(*) AS times FROM found GROUP BY partition, log, position
     ) AS places)
     + (SELECT coalesce(sum(times - 1), 0) FROM (
         SELECT count(*) AS times FROM (
-            SELECT DISTINCT partition, position, body ->> 'producer' AS producer, body ->> 'seq' AS sequence
+            SELECT DISTINCT partition, log, position, body ->> 'producer' AS producer, body ->> 'seq' AS sequence
             FROM found WHERE body ? 'seq'
         ) AS contents GROUP BY producer, sequence
     ) AS numbers);
@@ -71,11 +100,13 @@ SELECT
 -- name: strangers
 -- Work orders of what nobody has sent or what was aborted.
 SELECT count(*) FROM found
-WHERE NOT EXISTS (SELECT FROM due WHERE (due.partition, due.position) = (found.partition, found.position));
+WHERE NOT EXISTS (
+    SELECT FROM due WHERE (due.partition, due.log, due.position) = (found.partition, found.log, found.position)
+);
 
 -- name: wrong
 -- Inputs with another content, and rejections with another reason or other bytes than expected.
-SELECT count(*) FROM found JOIN due USING (partition, position)
+SELECT count(*) FROM found JOIN due USING (partition, log, position)
 WHERE CASE due.kind
     WHEN 'accepted' THEN found.state = 'rejected' OR found.body IS DISTINCT FROM convert_from(due.value, 'UTF8')::jsonb
     ELSE found.state <> 'rejected' OR found.code IS DISTINCT FROM due.kind OR found.raw IS DISTINCT FROM due.value
@@ -92,6 +123,9 @@ SELECT
         JOIN workorders.kafka_ranges AS ranges
             ON ranges.trigger_id = (SELECT id FROM workorders.triggers WHERE name = %(trigger)s)
             AND ranges.partition = found.partition
+            AND found.stream = concat(
+                ranges.topic, '/', ranges.partition, '@', ranges.topic_id, '~' || nullif(ranges.generation, 0)
+            )
             AND found.position >= ranges.start_offset AND found.position < ranges.end_offset
     ) AS ids WHERE before >= id)
     + (SELECT count(*) FROM (
@@ -102,7 +136,10 @@ SELECT
     ) AS numbers WHERE before >= sequence);
 
 -- name: visible_offsets
-SELECT partition, position FROM faults.sent WHERE trigger = %(trigger)s ORDER BY partition, position;
+SELECT partition, log, position FROM due ORDER BY partition, log, position;
+
+-- name: followed
+SELECT stream_id, log FROM logs;
 
 -- name: ledger
 SELECT ledger.partition, ledger.next_offset, ledger.status

@@ -1,8 +1,10 @@
 """What a run of faults gave: a table for people, and files for comparison."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -12,6 +14,7 @@ from local_stack.stack import CHECKOUT
 from support import measured
 
 FOLDER = CHECKOUT / "build" / "faults"
+_TOLD = ("fault", "slug", "seed", "injected", "seconds_to_recover", "samples", "skipped", "failure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,28 @@ def markdown(results: Sequence[Result]) -> str:
         *(f"| {' | '.join([result.fault, *_cells(result), _remark(result)])} |" for result in results),
     ]
     return "\n".join(lines) + "\n"
+
+
+def with_earlier(results: Sequence[Result], *, name: str, order: Sequence[str]) -> list[Result]:
+    """Return the results with those that the last table of this name has of other faults, for a run in pieces.
+
+    Args:
+        results: of this run.
+        name: of the table.
+        order: the faults' slugs as the table shall have them; a fault that is not there any more is left out.
+    """
+    path = FOLDER / f"{name}.json"
+    earlier = json.loads(path.read_text(encoding="utf-8"))["faults"] if path.exists() else []
+    by_slug = {row["slug"]: _read(row) for row in earlier} | {result.slug: result for result in results}
+    return [by_slug[slug] for slug in order if slug in by_slug]
+
+
+def _read(row: Mapping[str, Any]) -> Result:
+    verdict = row["verdict"]
+    told = {name: row[name] for name in _TOLD}
+    return Result(
+        **told, verdict=verdict and Verdict(**{**verdict, "contradictions": tuple(verdict["contradictions"])})
+    )
 
 
 def write(results: Sequence[Result], *, name: str, seed: int) -> Path:

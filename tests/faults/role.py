@@ -42,6 +42,8 @@ def ingest(connections: Connections, batch_id: int) -> int:
         epoch = ledger.take_epoch(database, batch_id)
         batches.mark_handed_over(database, [batch_id])
         batch = batches.load(database, batch_id)
+        if batch.supersessions and not batch.unfinished:
+            return 0  # an operator's decision has left nothing to do
         prepared = prepare(connections.kafka, batch, epoch)
         if not prepared.attempts:
             refusals = {range_: str(error) for range_, error in prepared.refusals.items()}

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from faults import oracle
-from faults.oracle import Ends, Verdict
+from faults.oracle import Ends, Gone, Verdict
 from faults.site import Site
 from faults.tasks import Task
 from local_stack.waiting import wait_until
@@ -45,11 +45,13 @@ class Scene:
         self.injected = 0
         #: Partitions that stand still by right.
         self.still: set[int] = set()
+        #: What Kafka lost, and an operator has left behind.
+        self.gone: list[Gone] = []
         #: Batches that were handed over and whose tasks have not all ended well, oldest first.
         self.unfinished: list[int] = []
         self._tasks: list[Task] = []
-        self._producers: list[tuple[Task, Path]] = []
-        self._journals: list[Path] = []
+        self._producers: list[tuple[Task, Path, int]] = []
+        self._journals: list[tuple[Path, int]] = []
         self._lifted: float | None = None
         self._open = ExitStack()
 
@@ -63,11 +65,16 @@ class Scene:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._open.close()
-        for task in [*self._tasks, *(task for task, _ in self._producers)]:
+        for task in [*self._tasks, *(task for task, _, _ in self._producers)]:
             task.end()
 
-    def produce(self, *, first_partition: int = 0, partitions: int = PARTITIONS, backlog: int = _BACKLOG) -> None:
-        """Start a producer with numbers of its own, and wait until the broker has its backlog."""
+    def produce(
+        self, *, first_partition: int = 0, partitions: int = PARTITIONS, backlog: int = _BACKLOG, log: int = 0
+    ) -> None:
+        """Start a producer with numbers of its own, and wait until the broker has its backlog.
+
+        `log` grows by one with each log of these partitions that an operator's decision lets the trigger follow.
+        """
         number = 1 + 2 * (len(self._producers) + len(self._journals))
         journal = self.site.stack.logs / f"{self.name}-{number}.journal"
         arguments = {
@@ -82,7 +89,7 @@ class Scene:
         }
         words = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
         producer = Task(self.site.process("producer", "faults.producer", *words))
-        self._producers.append((producer, journal))
+        self._producers.append((producer, journal, log))
         assert wait_until(
             lambda: "backlog written" in producer.output() or not producer.running, seconds=_BACKLOG_SECONDS
         ), "no backlog"
@@ -90,11 +97,11 @@ class Scene:
     def stop_producing(self) -> None:
         """Let the producers finish what they have begun, and end."""
         producers, self._producers = self._producers, []
-        for producer, _ in producers:
+        for producer, _, _ in producers:
             producer.process.terminate()
-        for producer, journal in producers:
+        for producer, journal, log in producers:
             producer.succeed()
-            self._journals.append(journal)
+            self._journals.append((journal, log))
 
     def start_plan(self) -> Task:
         """Start the listener's planning task."""
@@ -120,6 +127,16 @@ class Scene:
     def start_commit(self, batch_id: int) -> Task:
         """Start the commit of the group's offsets."""
         return self._start("commit", str(batch_id))
+
+    def start_command(self, *words: str) -> Task:
+        """Start the command line, as an operator does."""
+        task = Task(self.site.command(*words))
+        self._tasks.append(task)
+        return task
+
+    def start_decision(self, kind: str, *options: str) -> Task:
+        """Start `workorders resolve` for the trigger's topic, with the question answered in advance."""
+        return self.start_command("resolve", kind, self.name, self.name, *options, "--why", "a fault", "--yes")
 
     def finish(self, batch_id: int) -> bool:
         """Run the tasks of a batch's ingest run once; say whether both ended well."""
@@ -161,7 +178,8 @@ class Scene:
 
     def judge(self) -> Verdict:
         """Hold what is there against what was sent."""
-        oracle.remember(self.site.admin_url, self.name, self._journals)
+        for journal, log in self._journals:
+            oracle.remember(self.site.admin_url, self.name, [journal], log=log)
         ends = self._ends()
         assert self.sampler.failure is None, f"the sampler failed: {self.sampler.failure!r}"
         assert self.sampler.samples >= _FEWEST_SAMPLES, f"the sampler looked {self.sampler.samples} times only"
@@ -172,6 +190,7 @@ class Scene:
             sampled=self.sampler.contradictions,
             ends=ends,
             still=self.still,
+            gone=self.gone,
         )
 
     def next_offsets(self) -> dict[int, int]:

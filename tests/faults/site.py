@@ -4,7 +4,8 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -71,11 +72,14 @@ class Site:
 
     def process(self, name: str, *arguments: str, variables: Mapping[str, str] | None = None) -> ManagedProcess:
         """Start a Python module in a process of its own that ends with the stack."""
-        process = self.stack.process(
-            f"{name}-{next(self._numbers)}",
-            [sys.executable, "-m", *arguments],
-            {**self._variables(), **(variables or {})},
-        )
+        return self._started(name, [sys.executable, "-m", *arguments], variables or {})
+
+    def command(self, *words: str) -> ManagedProcess:
+        """Start `workorders` with these words, in a process of its own that ends with the stack."""
+        return self._started("workorders", [str(Path(sys.executable).parent / "workorders"), *words], {})
+
+    def _started(self, name: str, command: Sequence[str], variables: Mapping[str, str]) -> ManagedProcess:
+        process = self.stack.process(f"{name}-{next(self._numbers)}", command, {**self._variables(), **variables})
         process.start()
         return process
 

@@ -1,6 +1,6 @@
 """The faults; importing this package puts them all on the list."""
 
-from faults.cases import broker, chance, clocks, driver, planner, postgres, topics, worker
+from faults.cases import broker, chance, clocks, decisions, driver, planner, postgres, topics, worker
 from faults.catalogue import FAULTS
 
-__all__ = ["FAULTS", "broker", "chance", "clocks", "driver", "planner", "postgres", "topics", "worker"]
+__all__ = ["FAULTS", "broker", "chance", "clocks", "decisions", "driver", "planner", "postgres", "topics", "worker"]

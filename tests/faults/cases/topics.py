@@ -40,7 +40,7 @@ def topic_grown(scene: Scene) -> None:
     scene.lifted()
 
 
-@fault("records deleted before they were read", short=True)
+@fault("records deleted before they were read")
 def records_deleted(scene: Scene) -> None:
     batch_id = scene.planned()
     begin, end = scene.range_of(batch_id, 1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from faults import contents, oracle
-from faults.oracle import Ends, Verdict
+from faults.oracle import Ends, Gone, Verdict
 from local_stack.stack import LocalStack
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.sampler import Standing
@@ -15,6 +15,7 @@ from support.work_orders import accepted, rejected, remove
 from workorders.core.database import Connection
 from workorders.core.items import Item, Rejection
 from workorders.core.triggers import Trigger
+from workorders.core.work_orders import create_for
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
@@ -25,8 +26,8 @@ MESSAGES = 50
 ENDS = Ends({0: MESSAGES}, {0: MESSAGES})
 
 
-def item(stream: str, sequence: int) -> Item:
-    kind, value = contents.kind(sequence), contents.value(1, sequence)
+def item(stream: str, sequence: int, producer: int = 1) -> Item:
+    kind, value = contents.kind(sequence), contents.value(producer, sequence)
     if kind == contents.ACCEPTED:
         return accepted(stream, sequence, value or b"")
     return rejected(stream, sequence, value)._replace(rejection=Rejection(kind, "a test"))
@@ -176,6 +177,33 @@ def test_a_partition_that_should_stand_still_and_does_not_is_a_contradiction(jud
     assert counts(judge(still={0})) == {"contradictions": 1}
 
 
+def test_what_kafka_lost_and_an_operator_left_behind_is_owed_to_nobody(
+    judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
+) -> None:
+    remove(connection, trigger, range(10, 20))
+    assert counts(judge()) == {"lost": 10}
+    verdict = judge(gone=[Gone(0, 10, 20)], standings=[Standing(0, MESSAGES, 40, 0), Standing(0, 15, 10, 0)])
+    assert verdict.kept
+    assert verdict.messages == 40
+    assert counts(judge(gone=[Gone(0, 10, 21)])) == {"strangers": 1}
+
+
+def test_the_same_offsets_of_another_log_are_other_messages(
+    judge: Callable[..., Verdict], stack: LocalStack, connection: Connection, trigger: Trigger, *, tmp_path: Path
+) -> None:
+    stream = f"{trigger.name}/0@another-id"
+    create_for(connection, trigger, [item(stream, number, producer=2) for number in range(10)], fresh=True)
+    assert judge().duplicated == 10
+    journal = tmp_path / "second"
+    journal.write_text("".join(f"2 {number} 0 {number}\n" for number in range(10)) + "end\n", encoding="ascii")
+    oracle.remember(stack.database_url, trigger.name, [journal], log=1)
+    stream_id = streams(connection, trigger)[1]
+    verdict = judge(standings=[Standing(0, 10, 10, 0, stream_id), Standing(0, 5, 5, 0, stream_id)])
+    assert verdict.kept
+    assert verdict.messages == MESSAGES + 10
+    assert counts(judge(standings=[Standing(0, 10, 9, 0, stream_id)])) == {"contradictions": 1}
+
+
 def test_a_hole_in_the_journal_is_no_verdict(
     judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
@@ -191,6 +219,14 @@ def swap(connection: Connection, trigger: Trigger, one: int, other: int) -> None
             "UPDATE workorders.work_orders SET position = %s WHERE trigger_id = %s AND position = %s",
             (new, trigger.id, old),
         )
+
+
+def streams(connection: Connection, trigger: Trigger) -> list[int]:
+    """Return the numbers of a trigger's streams, oldest first."""
+    rows = connection.execute(
+        "SELECT id FROM workorders.source_streams WHERE trigger_id = %s ORDER BY id", (trigger.id,)
+    ).fetchall()
+    return [number for (number,) in rows]
 
 
 def forget_streams(connection: Connection, trigger: Trigger) -> None:

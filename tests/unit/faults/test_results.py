@@ -8,7 +8,7 @@ import pytest
 
 from faults import results
 from faults.oracle import Verdict
-from faults.results import Result, markdown, write
+from faults.results import Result, markdown, with_earlier, write
 
 WELL = Result("jvm killed", "jvm-killed", 7, 1, 12.34, 200, Verdict(1000, 0, 0, 0, 0, 0))
 VERDICT = Verdict(1000, 0, 0, 0, 0, 0)
@@ -65,3 +65,16 @@ def test_the_file_has_the_figures_the_machine_the_versions_and_the_seed(
         "samples": (200, "looks"),
     }
     assert path.with_suffix(".md").read_text() == markdown([WELL])
+
+
+def test_a_run_in_pieces_keeps_the_other_faults_of_the_last_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    order = ["disk", "jvm-killed", "another"]
+    assert with_earlier([WELL], name="faults", order=order) == [WELL]
+    broken = replace(WELL, verdict=replace(VERDICT, contradictions=("the group stands at 6",)))
+    skipped, gone = Result("disk", "disk", 7, skipped="no"), Result("gone", "gone", 7)
+    write([broken, skipped, gone], name="faults", seed=7)
+    assert with_earlier([], name="faults", order=order) == [skipped, broken]
+    assert with_earlier([WELL], name="faults", order=order) == [skipped, WELL]

@@ -1,0 +1,110 @@
+"""An operator decides by the real command how it goes on where Kafka lost messages; the count must be right then."""
+
+import re
+import signal
+
+from faults import logs
+from faults.breakpoints import BEFORE_COMMIT, COMMAND, Breakpoint
+from faults.catalogue import fault
+from faults.database import until_nobody_is_connected
+from faults.holding import held
+from faults.oracle import Gone
+from faults.processes import kill
+from faults.scene import PARTITIONS, Scene
+from support.topics import Topics
+
+# The command commits nothing before, but looks around in transactions of its own.
+_OF_THE_DECISION = b"INSERT INTO workorders.kafka_decisions"
+
+
+def _stalled_by_a_gap(scene: Scene) -> None:
+    """Let Kafka delete messages of partition 1 before they were read, and the partition stall."""
+    batch_id = scene.planned()
+    begin, end = scene.range_of(batch_id, 1)
+    cut = scene.random.randrange(begin + 1, end)
+    scene.topics.delete_before(scene.name, cut, 1)
+    scene.gone.append(Gone(1, begin, cut))
+    scene.start_ingest(batch_id).fail(re.escape(f"offsets [{begin}, {cut}) were deleted by retention"))
+    assert set(scene.errors()) == {1}, scene.errors()
+    assert scene.ranges(batch_id) == {0: True, 1: False, 2: True}
+
+
+def _recorded(scene: Scene) -> int:
+    """Return how many decisions are recorded, as the command says it."""
+    output = scene.start_command("decisions", "--trigger", scene.name, "--json").succeed().output()
+    return output.count('"decision":')
+
+
+@fault("records deleted unread, and an operator goes on behind the gap", short=True)
+def gap_resumed(scene: Scene) -> None:
+    _stalled_by_a_gap(scene)
+    scene.injected += 1
+    (lost,) = scene.gone
+    output = scene.start_decision("resume").succeed().output()
+    assert f"offsets [{lost.start}, {lost.end}) ({lost.end - lost.start:,}) get no work order" in output, output
+    assert scene.errors() == {}
+    assert _recorded(scene) == 1
+    scene.lifted()
+
+
+@fault("topic made again, and an operator accepts the new one")
+def topic_accepted(scene: Scene) -> None:
+    scene.stop_producing()
+    assert scene.finish(scene.planned())
+    scene.topics.delete(scene.name)
+    # A client of its own: one that knew the old topic may take a while to believe in the new one.
+    Topics(scene.site.kafka_settings).create(scene.name, PARTITIONS)
+    scene.produce(log=1)
+    scene.injected += 1
+    scene.start_ingest(scene.planned()).fail("was deleted and made again")
+    assert set(scene.errors()) == set(range(PARTITIONS)), scene.errors()
+    scene.start_decision("accept-topic").succeed()
+    assert scene.next_offsets() == dict.fromkeys(range(PARTITIONS), 0)
+    assert _recorded(scene) == PARTITIONS
+    scene.lifted()
+
+
+@fault("log cut short behind the ledger, and an operator goes on at its end")
+def cut_log_resumed(scene: Scene) -> None:
+    scene.stop_producing()
+    assert scene.finish(scene.planned())
+    before = scene.next_offsets()[2]
+    logs.cut(scene.site, scene.name, 2)
+    scene.injected += 1
+    scene.start_ingest(scene.planned()).fail("was cut short")
+    assert set(scene.errors()) == {2}, scene.errors()
+    scene.start_decision("resume", "--partition", "2").succeed()
+    assert scene.next_offsets()[2] < before
+    # The same offsets as before, with other messages.
+    scene.produce(first_partition=2, partitions=1, backlog=before, log=1)
+    scene.lifted()
+
+
+@fault("decision killed before its COMMIT, and made again")
+def decision_killed(scene: Scene) -> None:
+    _stalled_by_a_gap(scene)
+    before = scene.next_offsets(), scene.errors()
+    point = Breakpoint(COMMAND, BEFORE_COMMIT, _OF_THE_DECISION)
+    with held(scene, point, lambda: scene.start_decision("resume")) as decision:
+        kill(decision.owner)
+        scene.injected += 1
+    assert decision.task.wait() == -signal.SIGKILL
+    until_nobody_is_connected(scene.site, COMMAND)
+    assert (scene.next_offsets(), scene.errors()) == before
+    assert _recorded(scene) == 0
+    scene.start_decision("resume").succeed()
+    assert _recorded(scene) == 1
+    scene.lifted()
+
+
+@fault("decision's COMMIT sent and no answer")
+def decision_without_answer(scene: Scene) -> None:
+    _stalled_by_a_gap(scene)
+    point = Breakpoint(COMMAND, BEFORE_COMMIT, _OF_THE_DECISION, lose_answer=True)
+    with held(scene, point, lambda: scene.start_decision("resume")) as decision:
+        scene.injected += 1
+    decision.task.fail("whether the decision was made, `workorders decisions` knows")
+    assert _recorded(scene) == 1
+    scene.start_decision("resume").fail("nothing was changed")
+    assert _recorded(scene) == 1
+    scene.lifted()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -25,13 +25,13 @@ class Topics:
     def create(self, name: str, partitions: int = 1, *, config: Mapping[str, str] | None = None) -> str:
         """Make a topic, wait until it can be asked about, and return its name."""
         self._admin.create_topics([NewTopic(name, partitions, config=dict(config or {}))])[name].result(SECONDS)
-        assert wait_until(lambda: len(self._partitions(name)) == partitions, seconds=SECONDS)
+        assert wait_until(lambda: self._answers(name, partitions), seconds=SECONDS)
         return name
 
     def grow(self, name: str, partitions: int) -> None:
         """Add partitions."""
         self._admin.create_partitions([NewPartitions(name, partitions)])[name].result(SECONDS)
-        assert wait_until(lambda: len(self._partitions(name)) == partitions, seconds=SECONDS)
+        assert wait_until(lambda: self._answers(name, partitions), seconds=SECONDS)
 
     def delete(self, name: str) -> None:
         """Delete a topic and wait until it is gone."""
@@ -106,6 +106,16 @@ class Topics:
             self._send(producer, name, value, partition)
         assert producer.flush(SECONDS) == 0
         return producer
+
+    def _answers(self, name: str, partitions: int) -> bool:
+        """Whether every partition has a leader who knows that it is one: the metadata say so a moment earlier."""
+        places = {TopicPartition(name, number): OffsetSpec.latest() for number in self._partitions(name)}
+        try:
+            return len(places) == partitions and all(
+                answer.result(SECONDS).offset >= 0 for answer in self._admin.list_offsets(places).values()
+            )
+        except KafkaException:
+            return False
 
     def _partitions(self, name: str) -> Mapping[int, Any]:
         found = self._admin.list_topics(name, timeout=SECONDS).topics[name].partitions

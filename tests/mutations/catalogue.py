@@ -138,9 +138,10 @@ NO_DUPLICATES = (
         2,
         (
             Change(
-                "kafka/migrations/versions/kafka_0001_ledger.py",
-                "CREATE UNIQUE INDEX kafka_ranges_unfinished_idx",
-                "CREATE INDEX kafka_ranges_unfinished_idx",
+                # The last revision that makes this index.
+                "kafka/migrations/versions/kafka_0002_decisions.py",
+                "IS NULL);\n        DROP INDEX workorders.kafka_ranges_unfinished_idx;\n        CREATE UNIQUE",
+                "IS NULL);\n        DROP INDEX workorders.kafka_ranges_unfinished_idx;\n        CREATE",
             ),
         ),
         (f"{BATCHES}::test_a_partition_is_in_one_unfinished_batch_at_most",),
@@ -279,7 +280,7 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "tries-run-out",
         6,
-        (Change("kafka/airflow/dags.py", '"retries": ENDLESS_RETRIES', '"retries": 5'),),
+        (Change("airflow/retries.py", '"retries": ENDLESS_RETRIES', '"retries": 5'),),
         ("unit/kafka/airflow/test_dags.py::test_every_task_is_tried_again_for_ever",),
     ),
     Mutation(

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import psycopg
 
-from benchmarks.layouts import Layout
+from benchmarks.layouts import MAKE_SAMPLES, Layout
 
 _CHUNK = 100_000
 _GROUP = 100
@@ -36,6 +36,7 @@ def measure(url: str, layout: Layout, rows: int, touched: int) -> Cost:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS layout CASCADE")
         connection.execute("CREATE SCHEMA layout")
+        connection.execute(MAKE_SAMPLES)
         for statement in layout.create:
             connection.execute(statement)
         try:

@@ -14,16 +14,22 @@ CREATE TABLE layout.runs (
     created_at timestamptz NOT NULL DEFAULT now(), claimed_at timestamptz, finished_at timestamptz,
     UNIQUE (work_order_id, attempt))"""
 _CLIPS = "CREATE TABLE layout.dataclips (id uuid PRIMARY KEY, body jsonb, request jsonb NOT NULL)"
-_VALUES = """\
-jsonb_build_object('resourceType', 'Observation', 'id', 'obs-' || n, 'status', 'final', 'code', '8867-4',
-    'subject', 'Patient/' || n %% 100003, 'effective', '2025-06-15T10:00:00Z', 'value', n %% 1000 / 10.0,
-    'unit', 'beats/minute', 'device', 'monitor-' || n %% 9973, 'note', 'taken at rest'),
-jsonb_build_object('topic', 'observations', 'partition', 0, 'offset', n, 'key', 'patient-' || n %% 100003,
-    'timestamp', 1750000000000, 'timestamp_type', 'CreateTime', 'headers',
-    jsonb_build_array(jsonb_build_array('content-type', 'application/fhir+json')))"""
+SAMPLES = 10_000
+"""Inputs that the work orders share in turns: what is measured is how they are stored, not how they are made."""
+MAKE_SAMPLES = f"""\
+CREATE TEMPORARY TABLE samples ON COMMIT PRESERVE ROWS AS
+SELECT n AS number,
+    jsonb_build_object('resourceType', 'Observation', 'id', 'obs-' || n, 'status', 'final', 'code', '8867-4',
+        'subject', 'Patient/' || n % 103, 'effective', '2025-06-15T10:00:00Z', 'value', n % 1000 / 10.0,
+        'unit', 'beats/minute', 'device', 'monitor-' || n % 97, 'note', 'taken at rest') AS body,
+    jsonb_build_object('topic', 'observations', 'partition', 0, 'offset', n, 'key', 'patient-' || n % 103,
+        'timestamp', 1750000000000, 'timestamp_type', 'CreateTime', 'headers',
+        jsonb_build_array(jsonb_build_array('content-type', 'application/fhir+json'))) AS request
+FROM generate_series(0, {SAMPLES - 1}) AS n"""
 # Ids that grow, as ours do, and that can be told again from a number.
 _ID = "lpad(to_hex(n), 32, '0')::uuid"
 _FROM = "FROM generate_series(%(start)s::bigint, %(end)s::bigint - 1) AS n"
+_FROM_SAMPLES = f"{_FROM} JOIN samples ON samples.number = n %% {SAMPLES}"
 _CLAIM_AT_ONCE = """\
 INSERT INTO layout.runs (id, work_order_id, attempt, state, claimed_at)
 SELECT id, id, 1, 'claimed', now() FROM unnest(%(ids)s::uuid[]) AS id"""
@@ -55,7 +61,7 @@ class Layout:
 _FILL_WORK_ORDERS = f"""\
 INSERT INTO layout.work_orders (id, position, trigger_id, workflow_id, stream_id, state)
 SELECT {_ID}, n, 1, 1, 1, 'pending' {_FROM}"""
-_FILL_CLIPS = f"INSERT INTO layout.dataclips (id, body, request) SELECT {_ID}, {_VALUES} {_FROM}"
+_FILL_CLIPS = f"INSERT INTO layout.dataclips (id, body, request) SELECT {_ID}, body, request {_FROM_SAMPLES}"
 _FILL_RUNS = f"""\
 INSERT INTO layout.runs (id, work_order_id, attempt, state) SELECT {_ID}, {_ID}, 1, 'available' {_FROM}"""
 _NARROW_TABLE = f"CREATE TABLE layout.work_orders ({_NARROW}, UNIQUE (stream_id, position))"
@@ -82,7 +88,7 @@ ONE_TABLE = Layout(
     ),
     (
         f"INSERT INTO layout.work_orders (id, position, trigger_id, workflow_id, stream_id, state, body, request) "
-        f"SELECT {_ID}, n, 1, 1, 1, 'pending', {_VALUES} {_FROM}",
+        f"SELECT {_ID}, n, 1, 1, 1, 'pending', body, request {_FROM_SAMPLES}",
     ),
     TWO_TABLES.claim,
     "UPDATE layout.work_orders SET body = NULL, request = NULL WHERE id = ANY (%(ids)s::uuid[])",

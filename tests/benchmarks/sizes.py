@@ -54,6 +54,7 @@ QUICK = Sizes(
     rows=2_000,
     rounds=1,
     backlog=4_000,
+    backlog_rounds=1,
     consumed_singly=200,
     consumed_in_batches=1_000,
     submissions=1,

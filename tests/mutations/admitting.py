@@ -12,8 +12,8 @@ ADMISSION = (
         (
             Change(
                 "core/idempotency.py",
-                "    for some in _slices(first):",
-                "    import random\n\n    random.shuffle(first)\n    for some in _slices(first):",
+                "    for place in range(0, len(first), _KEYS_A_STEP):",
+                "    __import__('random').shuffle(first)\n    for place in range(0, len(first), _KEYS_A_STEP):",
             ),
         ),
         (f"{KEYS}::test_many_transactions_that_share_keys_never_wait_in_a_circle",),
@@ -33,8 +33,20 @@ ADMISSION = (
     Mutation(
         "half-a-window",
         2,
-        (Change(KEYS_SQL, "secs => %(window_seconds)s)", "secs => %(window_seconds)s / 2)"),),
+        (Change("core/admission.py", "idempotency.window_seconds", "idempotency.window_seconds / 2"),),
         (f"{KEYS}::test_the_whole_window_looks_back",),
+    ),
+    Mutation(
+        "key-taken-meanwhile-ends-the-batch",
+        2,
+        (Change("core/idempotency.py", "        return False\n    return True", "        raise\n    return True"),),
+        (f"{KEYS}::test_of_two_transactions_at_once_the_second_waits_for_the_first",),
+    ),
+    Mutation(
+        "repeat-of-a-repeat-names-no-run",
+        2,
+        (Change("core/turned_away.py", "originals.get(part.first, part.first)", "part.first"),),
+        (f"{KEYS}::test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run",),
     ),
     Mutation(
         "key-kept-by-what-was-turned-away",

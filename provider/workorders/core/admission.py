@@ -8,19 +8,28 @@ What is kept meanwhile in memory is some hundred bytes a work order.
 
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from workorders.core import idempotency, limits, sequences, turned_away
+from workorders.core import idempotency, limits, rows, sequences, turned_away
 from workorders.core.database import Connection
-from workorders.core.idempotency import Keyed
 from workorders.core.items import Item
 from workorders.core.rules import Rules, SequenceRule
 from workorders.core.sequencing import LARGEST_NUMBER, RUN_LIMIT, SMALLEST_NUMBER, Entry, Verdict, decide
 from workorders.core.triggers import Trigger
+from workorders.core.turned_away import Repeat
 
 _KEY_BYTES: Final = 16
 _LONGEST_NAME: Final = 200
 _LONGEST_DIGITS: Final = 20
+
+
+class Settled(NamedTuple):
+    """How many work orders with an input were turned away."""
+
+    rejected: int
+    """Written as accepted before."""
+    sifted: int
+    """Written as rejected from the start."""
 
 
 class Admission:
@@ -30,21 +39,29 @@ class Admission:
         self._connection = connection
         self._trigger = trigger
         self._rules = rules
-        self._keyed: list[Keyed] = []
+        self._keyed: list[bytes] = []
         self._entries: list[Entry] = []
         self._names: dict[bytes, str] = {}
-        self._new_keyed: list[Keyed] = []
+        self._repeats: list[Repeat] = []
+        self._new_keyed: list[bytes] = []
         self._new_entries: list[Entry] = []
+        self._new_repeats: list[Repeat] = []
 
     def watch(
-        self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None]
+        self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None], *, sift: bool = False
     ) -> Iterator[tuple[bytes, Item]]:
         """Pass work orders on, in the order of their ids, and note those with an input until `keep` is called.
 
         Whoever copies them into a table while they pass has Postgres at work meanwhile, so noting costs little time.
+
+        Args:
+            written: a chunk of work orders.
+            stream_ids: of all streams among them.
+            sift: none is written yet, so what repeats another one of the chunk passes as rejected already. To write it
+                first and reject it afterwards costs several times as much.
         """
-        self._new_keyed, self._new_entries = [], []
-        return self._noted(written, stream_ids)
+        self._new_keyed, self._new_entries, self._new_repeats = [], [], []
+        return self._noted(written, stream_ids, sift=sift)
 
     def note(self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None]) -> None:
         """Note work orders that are written already, in the order of their ids."""
@@ -56,26 +73,35 @@ class Admission:
         """Keep what was noted last: it is written, and not taken back."""
         self._keyed += self._new_keyed
         self._entries += self._new_entries
+        self._repeats += self._new_repeats
 
     def _noted(
-        self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None]
+        self, written: Iterable[tuple[bytes, Item]], stream_ids: dict[str | None, int | None], *, sift: bool
     ) -> Iterator[tuple[bytes, Item]]:
         idempotency_, sequence = self._rules.idempotency, self._rules.sequence
         value = None if idempotency_ is None else idempotency_.key.value
         note, enter = self._new_keyed.append, self._new_entries.append
         plain = sequence is None and self._rules.limits is not None
-        for id_, item in written:
+        keyed = rows.keyed
+        seen: dict[bytes, bytes] = {}
+        for pair in written:
+            id_, item = pair
             if item.body is not None:
-                if value is not None and (key := value(item)) is not None:
-                    note(Keyed(digest(key), id_, stream_ids[item.stream], item.position))
+                if value is not None and (found := value(item)) is not None:
+                    key = digest(found)
+                    if sift and (first := seen.setdefault(key, id_)) is not id_:
+                        self._new_repeats.append(Repeat(id_, first))
+                        yield id_, turned_away.repeated(item, first)
+                        continue
+                    note(keyed(key, id_, item.position, stream_ids[item.stream]))
                 if sequence is not None:
                     enter(self._numbered(id_, item, sequence))
                 elif plain:
                     enter(Entry(id_))
-            yield id_, item
+            yield pair
 
-    def settle(self) -> int:
-        """Judge what was noted, and return how many were turned away.
+    def settle(self) -> Settled:
+        """Judge what was noted.
 
         Raises:
             HardLimitError: the workflow takes less than came; the caller must roll back.
@@ -87,6 +113,8 @@ class Admission:
         if self._rules.idempotency is not None and self._keyed:
             window = self._rules.idempotency.window_seconds
             refused = idempotency.take(self._connection, self._trigger.id, window, self._keyed)
+            holders = {part.id: part.original for part in refused if part.original is not None}
+            turned_away.link(self._connection, self._repeats, holders)
         if self._entries:
             verdict = self._judge({part.id for part in refused}, room)
             self._give_keys_back(verdict)
@@ -95,7 +123,7 @@ class Admission:
         if self._keyed:
             # Last of all: from here on this transaction waits for nobody, so the order of these locks is free.
             idempotency.expire_beside(self._connection, len(self._keyed))
-        return len(refused)
+        return Settled(len(refused), len(self._repeats))
 
     def _judge(self, repeated: set[bytes], room: limits.Room | None) -> Verdict:
         entries = [entry for entry in self._entries if entry.id not in repeated]

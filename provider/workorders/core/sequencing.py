@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from workorders.core.turned_away import TurnedAway
+from workorders.core.turned_away import DUPLICATE, TurnedAway
 
-DUPLICATE: Final = "duplicate"
 LATE: Final = "late-in-sequence"
 NO_NUMBER: Final = "no-sequence-number"
 RUN_LIMIT: Final = "run-limit"

@@ -1,14 +1,21 @@
 """Work orders that have an input and are refused all the same: they become rejected ones that keep it."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 from uuid import UUID
 
+from workorders.core import rows
 from workorders.core.arrays import uuids
+from workorders.core.copying import copy
 from workorders.core.database import Connection
+from workorders.core.items import Item, Rejection
 from workorders.core.queries import load_queries
 
 _QUERIES = load_queries("workorders.core", "sql/turned_away.sql")
+
+
+DUPLICATE: Final = "duplicate"
+"""The code of a work order whose event came before."""
 
 
 class TurnedAway(NamedTuple):
@@ -35,6 +42,40 @@ def reject(connection: Connection, refused: Sequence[TurnedAway]) -> None:
                 "originals": uuids(part.original for part in refused),
             },
         )
+
+
+class Repeat(NamedTuple):
+    """A work order that was written as the rejected repeat of another one of the same call."""
+
+    id: bytes
+    first: bytes
+
+
+def repeat_of(id_: bytes) -> str:
+    """Return the detail of a duplicate."""
+    text = id_.hex()
+    return f"duplicate of {text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def repeated(item: Item, first: bytes) -> Item:
+    """Return an item with an input as a rejected one that repeats another and keeps its input as it came."""
+    return item._replace(body=None, rejection=Rejection(DUPLICATE, repeat_of(first)), raw=item.body)
+
+
+def link(connection: Connection, repeats: Sequence[Repeat], originals: Mapping[bytes, bytes]) -> None:
+    """Write down what the repeats are duplicates of.
+
+    Args:
+        connection: where the caller's transaction is.
+        repeats: work orders that are written as rejected already.
+        originals: by the work orders that turned out to be duplicates themselves, what they are duplicates of.
+    """
+    found = [(part.id, originals.get(part.first, part.first)) for part in repeats]
+    copy(connection, "duplicates", rows.DUPLICATE_COLUMNS, (rows.duplicate(*pair) for pair in found))
+    wrong = [pair for pair, part in zip(found, repeats, strict=True) if pair[1] != part.first]
+    if wrong:
+        arguments = {"ids": uuids(id_ for id_, _ in wrong), "details": [repeat_of(holder) for _, holder in wrong]}
+        connection.execute(_QUERIES["correct"], arguments)
 
 
 def original(connection: Connection, work_order_id: UUID) -> UUID | None:

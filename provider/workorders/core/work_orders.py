@@ -6,11 +6,11 @@ from itertools import islice, starmap
 from typing import LiteralString
 
 import psycopg
-from psycopg import sql
 
 from workorders.core import deletions, limits, rows
 from workorders.core.admission import Admission
-from workorders.core.database import SCHEMA, Connection
+from workorders.core.copying import copy
+from workorders.core.database import Connection
 from workorders.core.exceptions import DuplicateItemsError
 from workorders.core.ids import increasing_ids
 from workorders.core.items import Item, Rejection
@@ -24,8 +24,6 @@ CHUNK_ITEMS = 20_000
 """Items written under one savepoint: fewer would overflow Postgres's cache of 64 subtransactions in a large batch."""
 CHUNK_BYTES = 16 * 1024 * 1024
 """Bytes of bodies, requests and raw values held in memory before they are written."""
-
-_BLOCK_ROWS = 500
 
 _ACCEPTED_STATE = "pending"
 _REJECTED_STATE = "rejected"
@@ -94,8 +92,8 @@ def create_for(
     for chunk in _chunks(items):
         total += writer.write(chunk)
     if admission is not None:
-        refused = admission.settle()
-        total += Created(created=-refused, rejected=refused, turned_away=refused)
+        refused, sifted = admission.settle()
+        total += Created(created=-refused, rejected=refused, turned_away=refused + sifted)
     return total
 
 
@@ -163,9 +161,14 @@ class _Writer:
 
     def _write_once(self, chunk: Sequence[Item]) -> Created:
         keyed = list(zip(self._ids, chunk, strict=False))
-        written = self._copy_work_orders(keyed) if self._fresh else self._insert_missing(keyed)
+        passing: Iterable[tuple[bytes, Item]]
+        if self._fresh:
+            written = passing = self._copy_work_orders(keyed)
+        else:
+            written = passing = self._insert_missing(keyed)
+            if self._admission is not None:
+                passing = self._admission.watch(written, self._stream_ids)
         rejected = [(id_, item) for id_, item in written if item.body is None]
-        passing = written if self._admission is None else self._admission.watch(written, self._stream_ids)
         accepted = (rows.dataclip(id_, item.body, item.request) for id_, item in passing if item.body is not None)
         self._copy("dataclips", rows.DATACLIP_COLUMNS, accepted)
         self._copy("rejections", rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
@@ -174,24 +177,23 @@ class _Writer:
         return Created(len(written) - len(rejected), len(rejected), len(chunk) - len(written))
 
     def _copy_work_orders(self, keyed: list[tuple[bytes, Item]]) -> list[tuple[bytes, Item]]:
-        work_order, tail = rows.work_order, self._tail
-        if self._lane:
-            return self._copy_laned_work_orders(keyed, self._lane)
-        self._copy(
-            "work_orders",
-            rows.WORK_ORDER_COLUMNS,
-            (work_order(id_, item.position, tail(item)) for id_, item in keyed),
-        )
-        return keyed
+        if self._admission is None:
+            self._copy_rows(keyed)
+            return keyed
+        written: list[tuple[bytes, Item]] = []
+        self._copy_rows(_gathered(self._admission.watch(keyed, self._stream_ids, sift=True), written))
+        return written
 
-    def _copy_laned_work_orders(self, keyed: list[tuple[bytes, Item]], lane: Selector) -> list[tuple[bytes, Item]]:
-        work_order, tail, lane_of = rows.laned_work_order, self._tail, lane.lane
-        self._copy(
-            "work_orders",
-            rows.LANED_WORK_ORDER_COLUMNS,
-            (work_order(id_, item.position, tail(item), lane_of(item)) for id_, item in keyed),
-        )
-        return keyed
+    def _copy_rows(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
+        tail = self._tail
+        if self._lane is None:
+            work_order = rows.work_order
+            encoded = (work_order(id_, item.position, tail(item)) for id_, item in keyed)
+            self._copy("work_orders", rows.WORK_ORDER_COLUMNS, encoded)
+        else:
+            laned, lane_of = rows.laned_work_order, self._lane.lane
+            encoded = (laned(id_, item.position, tail(item), lane_of(item)) for id_, item in keyed)
+            self._copy("work_orders", rows.LANED_WORK_ORDER_COLUMNS, encoded)
 
     def _insert_missing(self, keyed: list[tuple[bytes, Item]]) -> list[tuple[bytes, Item]]:
         cursor = self._connection.execute(
@@ -210,19 +212,7 @@ class _Writer:
         return [(id_, item) for id_, item in keyed if id_ in created]
 
     def _copy(self, table: LiteralString, columns: Sequence[LiteralString], encoded: Iterator[bytes]) -> None:
-        """Copy rows block by block: Postgres stores one while the next is encoded."""
-        block = b"".join(islice(encoded, _BLOCK_ROWS))
-        if not block:
-            return
-        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
-            sql.Identifier(SCHEMA, table), sql.SQL(", ").join(map(sql.Identifier, columns))
-        )
-        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
-            copy.write(rows.HEADER)
-            while block:
-                copy.write(block)
-                block = b"".join(islice(encoded, _BLOCK_ROWS))
-            copy.write(rows.TRAILER)
+        copy(self._connection, table, columns, encoded)
 
     def _know_stream(self, stream: str | None) -> None:
         if stream not in self._stream_ids and stream is not None:
@@ -239,6 +229,12 @@ class _Writer:
             )
             self._tails[key] = tail
         return tail
+
+
+def _gathered(passing: Iterable[tuple[bytes, Item]], into: list[tuple[bytes, Item]]) -> Iterator[tuple[bytes, Item]]:
+    for pair in passing:
+        into.append(pair)
+        yield pair
 
 
 def _rejection(id_: bytes, item: Item) -> bytes:

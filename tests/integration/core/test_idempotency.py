@@ -11,12 +11,19 @@ from local_stack.stack import LocalStack
 from support.admission import BY_ID, event, events, ids, outcome, register, wait_for_lock
 from support.work_orders import remove
 from workorders.core import idempotency, turned_away, work_orders
+from workorders.core.arrays import uuids
 from workorders.core.database import Connection, connect
 from workorders.core.items import Item
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import Created, create_for
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(params=[1, 10_000], ids=["copied", "upserted"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take keys in both ways, of which a call has the one that is cheaper for so many."""
+    monkeypatch.setattr(idempotency, "_WORTH_COPYING", request.param)
 
 
 @pytest.fixture
@@ -71,6 +78,31 @@ def test_a_repeat_of_an_earlier_call_is_a_duplicate_too(connection: Connection, 
     first_a, first_b, repeat_b, _, repeat_a = ids(connection, trigger)
     assert turned_away.original(connection, repeat_a) == first_a
     assert turned_away.original(connection, repeat_b) == first_b
+
+
+def test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run(
+    connection: Connection, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_orders, "CHUNK_ITEMS", 3)
+    create_for(connection, trigger, events("a"), fresh=True)
+    connection.commit()
+    assert create_for(connection, trigger, events("aabbbb", 1), fresh=True) == Created(1, 5, 0, 5)
+    first_a, *repeats_a, first_b, other_b, another_b, last_b = ids(connection, trigger)
+    assert turned_away.duplicates(connection, first_a) == repeats_a
+    assert turned_away.duplicates(connection, first_b) == [other_b, another_b, last_b]
+    details = connection.execute(
+        "SELECT detail FROM workorders.rejections WHERE work_order_id = ANY (%s)", ([*repeats_a, last_b],)
+    )
+    assert Counter(detail for (detail,) in details) == {f"duplicate of {first_a}": 2, f"duplicate of {first_b}": 1}
+
+
+def test_a_repeat_beside_the_first_keeps_its_value_as_it_came(connection: Connection, trigger: Trigger) -> None:
+    odd = b'{ "id":"a",  "n":1.0,"n":2 }'
+    create_for(connection, trigger, [event(0, id="a"), Item("s", 1, b'{"from":"a test"}', odd)], fresh=True)
+    kept = connection.execute(
+        "SELECT raw, request FROM workorders.rejections WHERE work_order_id = %s", (ids(connection, trigger)[1],)
+    )
+    assert kept.fetchone() == (odd, {"from": "a test"})
 
 
 def test_chunks_of_one_call_know_of_one_another(
@@ -174,17 +206,25 @@ def test_keys_that_are_over_go_in_steps_with_the_next_calls(
     assert keys_kept(connection, trigger) == 3
 
 
-def test_keys_go_by_the_index_of_their_times(connection: Connection, trigger: Trigger) -> None:
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        ("expire", "idempotency_keys_expires_at_idx"),
+        ("known", "idempotency_keys_pkey"),
+        ("holders", "idempotency_keys_pkey"),
+    ],
+)
+def test_keys_are_found_by_an_index_and_never_by_reading_them_all(
+    connection: Connection, trigger: Trigger, query: str, index: str
+) -> None:
     create_for(connection, trigger, events(map(str, range(2000))), fresh=True)
-    connection.execute("SET LOCAL enable_seqscan = off")
-    plan = "\n".join(
-        row[0]
-        for row in connection.execute(
-            "EXPLAIN " + idempotency._QUERIES["expire"],
-            {"limit": 10},
-        )
-    )
-    assert "idempotency_keys_expires_at_idx" in plan
+    connection.execute("ANALYZE workorders.idempotency_keys")
+    if query == "expire":  # of so few it would read all
+        connection.execute("SET LOCAL enable_seqscan = off")
+    asked = [bytes([number % 256, number // 256]) * 8 for number in range(2000)]
+    arguments = {"limit": 10, "trigger_id": trigger.id, "keys": uuids(asked), "ids": uuids(asked)}
+    plan = "\n".join(row[0] for row in connection.execute("EXPLAIN " + idempotency._QUERIES[query], arguments))
+    assert index in plan
     assert "Seq Scan" not in plan
 
 
@@ -224,7 +264,7 @@ def test_many_transactions_that_share_keys_never_wait_in_a_circle(
 ) -> None:
     """Each takes the same keys in an order of its own, in several chunks and statements."""
     monkeypatch.setattr(work_orders, "CHUNK_ITEMS", 50)
-    monkeypatch.setattr(idempotency, "_KEYS_A_STATEMENT", 20)
+    monkeypatch.setattr(idempotency, "_KEYS_A_STEP", 20)
     names = [str(number) for number in range(200)]
 
     def run(number: int) -> Created:

@@ -15,11 +15,34 @@ SET work_order_id = EXCLUDED.work_order_id,
 WHERE kept.expires_at <= now() OR (kept.stream_id, kept.position) = (EXCLUDED.stream_id, EXCLUDED.position);
 
 -- name: holders
--- Of the keys that were to be taken, those that another work order holds.
+-- Of the keys that were to be taken, those that another work order holds. Each is looked up by the index: a plain join
+-- of many keys could read the whole table.
 SELECT kept.key, kept.work_order_id
 FROM unnest(%(keys)s::uuid[], %(ids)s::uuid[]) AS given (key, id)
-JOIN workorders.idempotency_keys AS kept ON kept.trigger_id = %(trigger_id)s AND kept.key = given.key
+CROSS JOIN LATERAL (
+    SELECT key, work_order_id
+    FROM workorders.idempotency_keys
+    WHERE trigger_id = %(trigger_id)s AND key = given.key
+    OFFSET 0
+) AS kept
 WHERE kept.work_order_id <> given.id;
+
+-- name: known
+-- Those of the keys that have a row, and whether it counts. What counts now does so for this whole transaction, whatever
+-- becomes of the row, so none is locked.
+SELECT kept.key, kept.work_order_id, kept.position, kept.stream_id, kept.expires_at > now()
+FROM unnest(%(keys)s::uuid[]) AS given (key)
+CROSS JOIN LATERAL (
+    SELECT key, work_order_id, position, stream_id, expires_at
+    FROM workorders.idempotency_keys
+    WHERE trigger_id = %(trigger_id)s AND key = given.key
+    OFFSET 0
+) AS kept;
+
+-- name: expiry
+-- In microseconds since the year 2000, as Postgres copies times.
+SELECT (extract(epoch FROM now() + make_interval(secs => %(window_seconds)s) - timestamptz '2000-01-01 UTC') * 1000000)
+    ::bigint;
 
 -- name: give_back
 DELETE FROM workorders.idempotency_keys

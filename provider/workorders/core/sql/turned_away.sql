@@ -20,6 +20,11 @@ INSERT INTO workorders.rejections (work_order_id, code, detail, request, raw)
 SELECT given.id, given.code, given.detail, clips.request, convert_to(clips.body::text, 'UTF8')
 FROM given JOIN clips ON clips.id = given.id;
 
+-- name: correct
+UPDATE workorders.rejections SET detail = given.detail
+FROM unnest(%(ids)s::uuid[], %(details)s::text[]) AS given (id, detail)
+WHERE rejections.work_order_id = given.id;
+
 -- name: original
 SELECT original_id FROM workorders.duplicates WHERE work_order_id = %(id)s;
 

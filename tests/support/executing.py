@@ -29,12 +29,13 @@ class Executing:
 
     def create(self, bodies: Iterable[Any], stream: str | None = None) -> None:
         """Create a work order for each input."""
+        self.create_text((json.dumps(body).encode() for body in bodies), stream)
+
+    def create_text(self, bodies: Iterable[bytes], stream: str | None = None) -> None:
+        """Create a work order for each input, which is JSON text."""
         with connect(self.url) as connection:
             trigger = triggers.find(connection, self.name)
-            items = [
-                Item(stream, number if stream else None, b"{}", json.dumps(body).encode())
-                for number, body in enumerate(bodies)
-            ]
+            items = [Item(stream, number if stream else None, b"{}", body) for number, body in enumerate(bodies)]
             create_for(connection, trigger, items)
 
     def group(self, **fields: Any) -> Group:

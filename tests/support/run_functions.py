@@ -20,6 +20,11 @@ def echo(body: Any, context: Context) -> Any:
     return body
 
 
+def without_context(body: Any) -> Any:
+    """Return the input, and forget that there is a context."""
+    return body
+
+
 def behave(body: dict[str, Any], context: Context) -> Any:
     """Do what the input says."""
     return _WAYS[body["do"]](body, context)

@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, uuid4
 
-import orjson
 import psycopg
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
@@ -23,7 +22,9 @@ from workorders.airflow.retries import next_try_seconds
 from workorders.core import claiming, runs
 from workorders.core.claiming import ClaimedRun
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.execution.exceptions import ExecutionError, GroupTakenError
+from workorders.core.execution import values
+from workorders.core.execution.conversions import wiped
+from workorders.core.execution.exceptions import ExecutionError, GroupTakenError, InputUnreadableError
 from workorders.core.execution.heartbeat import Heartbeat
 from workorders.core.execution.store import Store
 from workorders.core.execution.tally import Tally
@@ -164,11 +165,14 @@ class Following:
             return
         started_at, dag_run_id = datetime.now(UTC), f"run_{run.run_id}"
         if run.body is None:
-            self._finish(
-                [_result(run, started_at, "exception", "InputWiped", "The input of this work order was wiped.")]
-            )
+            self._finish([wiped(run)[0]])
             return
-        start_dag_run(self._dag_id, dag_run_id, orjson.loads(run.body), f"work order {run.work_order_id}")
+        try:
+            start_dag_run(self._dag_id, dag_run_id, values.loads(run.body), f"work order {run.work_order_id}")
+        except InputUnreadableError as error:
+            result = _result(run, started_at, "exception", type(error).__name__, one_line(error))
+            self._finish([replace(result, may_retry=False)])
+            return
         deadline = time.monotonic() + self._definition.timeout_seconds
         self._followed[run.run_id] = _Followed(run, dag_run_id, started_at, deadline)
 
@@ -193,7 +197,10 @@ class Following:
             return _result(followed.run, followed.started_at, _ENDS[state], error_type, error)
         if time.monotonic() > followed.deadline:
             seconds = self._definition.timeout_seconds
-            error = f"The {where} lasted longer than timeout_seconds ({seconds}); it is followed no more, and goes on."
+            error = (
+                f"The {where} lasted longer than timeout_seconds ({seconds}); it is followed no more. "
+                "A task cannot stop it, so it goes on, unless its DAG has a dagrun_timeout."
+            )
             return _result(followed.run, followed.started_at, "killed", "TimeoutError", error)
         return None
 
@@ -207,13 +214,31 @@ def start_dag_run(dag_id: str, dag_run_id: str, conf: dict[str, Any], note: str)
     """Start a DAG run from inside a task; one that is there already is left alone.
 
     Raises:
-        AirflowRuntimeError: Airflow does not take it, for there is no such DAG, or its parameters refuse the conf.
+        AirflowRuntimeError: Airflow does not take it, for there is no such DAG, or it takes none from a task.
+        InputUnreadableError: the conf alone is to blame: the DAG's parameters refuse it, or it cannot be handed over.
     """
     message = TriggerDagRun(dag_id=dag_id, run_id=dag_run_id, logical_date=None, conf=conf, note=note)
-    # Only a running task has it.
-    answer = task_runner.SUPERVISOR_COMMS.send(message)
-    if isinstance(answer, ErrorResponse) and answer.error != ErrorType.DAGRUN_ALREADY_EXISTS:
+    try:
+        # Only a running task has it.
+        answer = task_runner.SUPERVISOR_COMMS.send(message)
+    except (OverflowError, RecursionError) as error:  # a task tells its supervisor of no integer beyond 64 bits
+        raise InputUnreadableError(f"DAG {dag_id} cannot be given this input as its conf: {error}.") from error
+    except AirflowRuntimeError as error:
+        answer = error.error
+    if not isinstance(answer, ErrorResponse) or answer.error == ErrorType.DAGRUN_ALREADY_EXISTS:
+        return
+    refusal = _refusal(answer)
+    if refusal is None:
         raise AirflowRuntimeError(answer)
+    raise InputUnreadableError(f"DAG {dag_id} does not take this input as its conf: {refusal}")
+
+
+def _refusal(answer: ErrorResponse) -> str | None:
+    """Return why the parameters of a DAG refuse a conf; None when something else is wrong."""
+    match answer.detail:
+        case {"status_code": 400, "detail": {"detail": {"reason": "value_error", "message": str(message)}}}:
+            return message
+    return None
 
 
 def _result(

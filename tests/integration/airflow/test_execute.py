@@ -85,6 +85,10 @@ class DagRuns:
         """Start a run, as a task asks for it."""
         if self.refuse:
             return ErrorResponse(error=self.refuse)
+        if message.conf == {"end": "refused"}:  # as the supervisor tells of an answer of Airflow's API
+            answer = {"detail": {"reason": "value_error", "message": "Invalid input for param visit"}}
+            detail = {"status_code": 400, "message": "Server returned error", "detail": answer}
+            raise AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR, detail=detail))
         self.confs[message.run_id] = message.conf or {}
         return None
 
@@ -110,6 +114,18 @@ def test_a_run_ends_as_the_dag_run_that_it_started(make: Make, dag_runs: DagRuns
     RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
     assert [state for state, _ in executing.states()] == ["success", "failed", "success", "killed"]
     assert len(dag_runs.confs) == 4
+
+
+def test_an_input_that_the_dag_does_not_take_is_an_exception_of_its_run_alone(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(None, dag_id="visits", retries={"attempts": 3})
+    executing.create([{"end": "success"}, {"end": "refused"}, {"end": "success"}])
+    executing.create_text([b'{"deep":' + b"[" * 1_010 + b"%d" % 2**64 + b"]" * 1_010 + b"}"])
+    RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert [state for state, _ in executing.states()] == ["success", "exception", "success", "exception"]
+    errors = executing.rows(
+        "SELECT error FROM workorders.runs WHERE workflow_id = %(workflow_id)s AND state = 'exception'"
+    )
+    assert sorted("Invalid input for param visit" in error for (error,) in errors) == [False, True]
 
 
 def test_a_dag_that_airflow_does_not_know_leaves_every_work_order_waiting(make: Make, dag_runs: DagRuns) -> None:

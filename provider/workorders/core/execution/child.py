@@ -20,7 +20,12 @@ from workorders.core.execution import capture, run_log, values
 from workorders.core.execution.callables import load
 from workorders.core.execution.clock import SharedClock
 from workorders.core.execution.context import Context
-from workorders.core.execution.exceptions import CallableUnavailableError, FinalError, OutputTooLargeError
+from workorders.core.execution.exceptions import (
+    CallableUnavailableError,
+    FinalError,
+    InputUnreadableError,
+    OutputTooLargeError,
+)
 from workorders.core.execution.frames import Frame, FrameReader
 from workorders.core.execution.jobs import Job, Message
 
@@ -82,9 +87,11 @@ class Child:
             output = self._output(function(values.loads(frame.first), context))
         # Everything, `sys.exit()` and Ctrl-C of a callable included: it ends the run and not the process.
         except BaseException as error:  # noqa: BLE001
-            state, error_type, error_text = "failed", type(error).__qualname__, run_log.error_text(error)
+            # What could not be read was never given to the function, which is not to blame.
+            state = "exception" if isinstance(error, InputUnreadableError) else "failed"
+            error_type, error_text = type(error).__qualname__, run_log.error_text(error)
             trace = run_log.traceback_text(error)
-            may_retry = not isinstance(error, FinalError | OutputTooLargeError)
+            may_retry = not isinstance(error, FinalError | InputUnreadableError | OutputTooLargeError)
             if lane is not None:
                 self._stopped_lanes[lane] = turn
         self._clock.ended(number)

@@ -19,5 +19,9 @@ class FinalError(WorkOrdersError):
     """Raised by a workflow's function: its run has failed, and another attempt would be in vain."""
 
 
+class InputUnreadableError(WorkOrdersError):
+    """An input is kept in Postgres and cannot be given to a function or a DAG; no attempt at it can succeed."""
+
+
 class OutputTooLargeError(WorkOrdersError):
     """A callable returned more than its workflow keeps; its run failed."""

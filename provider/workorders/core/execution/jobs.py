@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-OutcomeState = Literal["success", "failed", "crashed", "killed"]
+OutcomeState = Literal["success", "failed", "crashed", "killed", "exception"]
 
 DEFAULT_LOG_BYTES = 64 * 1024
 DEFAULT_OUTPUT_BYTES = 1024 * 1024
@@ -45,7 +45,6 @@ class Outcome:
 
     job: Job
     state: OutcomeState
-    """`success`, `failed`, `crashed` or `killed`."""
     started_at: datetime
     finished_at: datetime
     error_type: str | None = None

@@ -6,14 +6,23 @@ from typing import Any, Final
 
 import orjson
 
+from workorders.core.execution.exceptions import InputUnreadableError
+
 # orjson reads an integer beyond 64 bits as a float, and would change it.
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 _NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*+\\u0000")
 
 
 def loads(text: bytes) -> Any:
-    """Return the value of JSON text, every digit of its integers kept."""
-    return json.loads(text) if _LONG_NUMBER.search(text) else orjson.loads(text)
+    """Return the value of JSON text, every digit of its integers kept.
+
+    Raises:
+        InputUnreadableError: Python has no such value, for it is nested too deep or holds a number that is too long.
+    """
+    try:
+        return json.loads(text) if _LONG_NUMBER.search(text) else orjson.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputUnreadableError(f"The input of this work order cannot be read: {error}.") from error
 
 
 def dumps(value: Any) -> bytes:

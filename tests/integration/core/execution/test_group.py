@@ -123,13 +123,28 @@ def test_a_function_that_says_that_another_attempt_is_in_vain_is_not_retried(mak
     assert executing.states() == [("pending", "available"), ("failed", "failed")]
 
 
-def test_a_callable_that_cannot_be_imported_leaves_every_work_order_waiting(make: Make) -> None:
-    executing = make("missing")
-    executing.create([{}] * 3)
-    with pytest.raises(CallableUnavailableError, match="missing"):
+@pytest.mark.parametrize("function", ["missing", "without_context"])
+def test_a_callable_that_cannot_be_called_leaves_every_work_order_waiting_for_a_better_one(
+    make: Make, function: str
+) -> None:
+    executing = make(function)
+    executing.create([{"do": "echo"}] * 3)
+    with pytest.raises(CallableUnavailableError, match=function):
         executing.group().work()
     assert [state for state, _ in executing.states()] == ["pending"] * 3
     assert {row[0] for row in executing.rows(RUNS)} <= {"available"}
+    make().group().work()
+    assert executing.states() == [("success", "success")] * 3
+
+
+def test_an_input_that_python_cannot_read_is_an_exception_of_its_run_alone(make: Make) -> None:
+    executing = make("echo", retries={"attempts": 3})
+    executing.create([{}])
+    executing.create_text([b'{"deep":' + b"[" * 1_010 + b"%d" % 2**64 + b"]" * 1_010 + b"}"])
+    executing.create([{}])
+    executing.group().work()
+    assert [state for state, _ in executing.states()] == ["success", "exception", "success"]
+    assert executing.rows(RUNS)[1][:2] == ("exception", "InputUnreadableError")
 
 
 def test_what_had_not_begun_waits_again_when_a_group_is_stopped(make: Make) -> None:

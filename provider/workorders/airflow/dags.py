@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator
 
+from workorders.airflow.gaps import gap_dag
 from workorders.core.definitions import TriggerDefinition, load_definition, trigger_files
 from workorders.core.exceptions import ConfigurationError
 
@@ -50,6 +51,8 @@ def trigger_dags(folder: Path) -> dict[str, DAG]:
                     f"{taken[definition.name].name}; every trigger needs a name of its own."
                 )
             dags += make_dags(definition)
+            if definition.sequence is not None:
+                dags.append(gap_dag(definition))
             taken[definition.name] = path
         except ConfigurationError as error:
             dags.append(refused_dag(path, error))

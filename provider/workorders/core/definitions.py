@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from workorders.core.exceptions import ConfigurationError, one_line
+from workorders.core.fields import IMPORT_PATH, import_paths
 from workorders.core.rule_definitions import Idempotency, Sequence
 
 TRIGGER_TYPES_GROUP = "workorders.trigger_types"
@@ -43,6 +44,9 @@ class TriggerDefinition(BaseModel):
     """By what a repeated event is known; nothing is held to be repeated if not given."""
     sequence: Sequence | None = None
     """By what numbers the events of one key are let in; in any order if not given."""
+    notify: Annotated[tuple[Annotated[str, Field(pattern=f"^{IMPORT_PATH}$")], ...], BeforeValidator(import_paths)] = ()
+    """What is called with an alert: names in modules, each of a function that takes the alert, or of an instance of an
+    Airflow notifier."""
 
 
 def trigger_types() -> Mapping[str, type[TriggerDefinition]]:

@@ -20,6 +20,8 @@ _BYTE_UNITS: Final[Mapping[str, float]] = {
     "gib": 1024 * MIB,
 }
 _SECOND_UNITS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+IMPORT_PATH: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+"
+"""A name in a module, such as `shop.alerts.page`."""
 _QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([a-zA-Z]+)")
 
 BYTES_SCHEMA: Final = WithJsonSchema(
@@ -88,6 +90,19 @@ def text(form: str) -> BeforeValidator:
         return value
 
     return BeforeValidator(check)
+
+
+def import_paths(value: Any) -> tuple[str, ...]:
+    """Return names in modules, each once; they are not imported here."""
+    form = "a list of names in modules such as [shop.alerts.page]"
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"expected {form}, got {value!r}.")
+    for path in value:
+        if not isinstance(path, str) or not re.fullmatch(IMPORT_PATH, path):
+            raise ValueError(f"expected {form}, got {path!r}.")
+    if len(set(value)) < len(value):
+        raise ValueError(f"expected every name once, got {list(value)!r}.")
+    return tuple(value)
 
 
 def one_of(*words: str) -> BeforeValidator:

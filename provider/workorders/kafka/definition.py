@@ -18,10 +18,8 @@ from workorders.core.fields import (
     whole_number,
 )
 from workorders.kafka.fields import (
-    IMPORT_PATH,
     REGEX_MARK,
     header_names,
-    import_paths,
     rate,
     share,
     topics,
@@ -95,9 +93,6 @@ class KafkaTriggerDefinition(TriggerDefinition):
 
     alert_after: Annotated[float, seconds(0), SECONDS_SCHEMA] = DEFAULT_ALERT_AFTER_SECONDS
     """Time (seconds) after which a stall is worth an alert."""
-    notify: Annotated[tuple[Annotated[str, Field(pattern=f"^{IMPORT_PATH}$")], ...], BeforeValidator(import_paths)] = ()
-    """What is called with an alert: names in modules, each of a function that takes the alert, or of an instance of an
-    Airflow notifier."""
 
     active_batches: Annotated[int, whole_number(1, 1000), Field(json_schema_extra={"minimum": 1})] = 4
     """How many batches may be ingested at once, replays included."""

@@ -8,9 +8,6 @@ REGEX_MARK: Final = "^"
 """A topic that begins with it is a regular expression, as in librdkafka."""
 TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
-IMPORT_PATH: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+"
-"""A name in a module, such as `shop.alerts.page`."""
-
 
 def rate(value: Any) -> float | None:
     """Return a number of messages a second above 0, or None for no limit."""
@@ -31,19 +28,6 @@ def share(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
         raise ValueError(f"expected a share above 0 and below 1 such as 0.5, or null for no limit, got {value!r}.")
     return float(value)
-
-
-def import_paths(value: Any) -> tuple[str, ...]:
-    """Return names in modules, each once; they are not imported here."""
-    form = "a list of names in modules such as [shop.alerts.page]"
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"expected {form}, got {value!r}.")
-    for path in value:
-        if not isinstance(path, str) or not re.fullmatch(IMPORT_PATH, path):
-            raise ValueError(f"expected {form}, got {path!r}.")
-    if len(set(value)) < len(value):
-        raise ValueError(f"expected every name once, got {list(value)!r}.")
-    return tuple(value)
 
 
 def topics(value: Any) -> tuple[str, ...]:

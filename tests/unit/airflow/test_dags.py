@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from workorders.airflow.dags import RefusedOperator, trigger_dags, trigger_folder
+from workorders.airflow.gaps import WatchGapsOperator
 from workorders.core.exceptions import ConfigurationError
 
 GOOD = "name: {name}\ntype: kafka\nworkflow: register_event\ntopics: [{name}]\n"
@@ -76,3 +77,23 @@ def test_the_environment_names_the_folder(tmp_path: Path, monkeypatch: pytest.Mo
     assert trigger_folder(tmp_path) == tmp_path
     monkeypatch.setenv("WORKORDERS_TRIGGERS", "/elsewhere")
     assert trigger_folder(tmp_path) == Path("/elsewhere")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "type: kafka\ntopics: [orders]\n",
+        "type: webhook\nauthentication: public\n",
+        "type: cron\nschedule: '@daily'\n",
+        "type: manual\n",
+    ],
+)
+def test_every_trigger_with_a_sequence_has_a_dag_that_watches_it_from_the_start(tmp_path: Path, fields: str) -> None:
+    rules = "notify: [shop.alerts.page]\nsequence: {key: 'body:/id', number: 'body:/n'}\n"
+    (tmp_path / "orders.yaml").write_text(f"name: orders\nworkflow: ship\n{fields}{rules}")
+    dag = trigger_dags(tmp_path)["orders_gaps"]
+    watch = dag.task_dict["watch"]
+    assert isinstance(watch, WatchGapsOperator)
+    assert (dag.is_paused_upon_creation, watch.notify) == (False, ("shop.alerts.page",))
+    (tmp_path / "orders.yaml").write_text(f"name: orders\nworkflow: ship\n{fields}")
+    assert "orders_gaps" not in trigger_dags(tmp_path)

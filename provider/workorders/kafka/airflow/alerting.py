@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from airflow.sdk.observability import stats
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.notifiers import Log, say, usable
 from workorders.core import gap_alerts
 from workorders.core.database import connect
 from workorders.core.exceptions import one_line
-from workorders.core.gap_alerts import GapAlert
 from workorders.kafka import alerts, batches
-from workorders.kafka.airflow.notifiers import Log, call, usable
 from workorders.kafka.alerts import Alert, StalledNow
 
 if TYPE_CHECKING:
@@ -48,22 +47,8 @@ class Alerting:
             due = alerts.claim(database, trigger, after_seconds=self.after_seconds)
             gaps = gap_alerts.claim(database, trigger)
         # The connection is closed: a notifier may take its time, and no lock is held meanwhile.
-        said: list[Alert | GapAlert] = [*due, *gaps]
-        for alert in said:
-            _log(alert, log)
         _measure(trigger.name, now, due)
-        for alert in said:
-            # One that hangs would hold up the next try by a minute for each of a hundred partitions.
-            notifiers = {
-                path: notifier for path, notifier in notifiers.items() if call(path, notifier, alert, context, log)
-            }
-
-
-def _log(alert: Alert | GapAlert, log: Log) -> None:
-    if alert.cleared:
-        log.warning("Alert: %s", alert.sentence)
-    else:
-        log.error("Alert: %s", alert.sentence)
+        say([*due, *gaps], notifiers, context, log)
 
 
 def _measure(trigger: str, now: StalledNow, due: Sequence[Alert]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from airflow.sdk import BaseNotifier
 
+from workorders.airflow.notifiers import call, resolve, usable
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.airflow.notifiers import call, resolve, usable
 from workorders.kafka.alerts import Alert
 
 ALERT = Alert(

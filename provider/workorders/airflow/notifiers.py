@@ -5,16 +5,27 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow.sdk import BaseNotifier
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.gap_alerts import GapAlert
-from workorders.kafka.alerts import Alert
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+
+class Alert(Protocol):
+    """What a notifier is told, whoever found it out."""
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one plain sentence or two."""
+
+    @property
+    def cleared(self) -> bool:
+        """Whether it is about the end of what was alerted of."""
+
 
 LONGEST_SECONDS = 60.0
 """How long one notifier may take for one alert."""
@@ -57,10 +68,22 @@ def usable(paths: Iterable[str], log: Log) -> dict[str, Notifier]:
     return found
 
 
+def say(alerts: Iterable[Alert], notifiers: dict[str, Notifier], context: "Context", log: Log) -> None:
+    """Log the alerts, then hand each to the notifiers; one that hangs is called with no further alert."""
+    said = list(alerts)
+    for alert in said:
+        (log.warning if alert.cleared else log.error)("Alert: %s", alert.sentence)
+    for alert in said:
+        # One that hangs would hold up the next try by a minute for each of a hundred partitions.
+        notifiers = {
+            path: notifier for path, notifier in notifiers.items() if call(path, notifier, alert, context, log)
+        }
+
+
 def call(
     path: str,
     notifier: Notifier,
-    alert: Alert | GapAlert,
+    alert: Alert,
     context: "Context",
     log: Log,
     *,

@@ -2,10 +2,12 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Date,
     DateTime,
+    Double,
     ForeignKey,
     Identity,
     Index,
@@ -123,5 +125,17 @@ workflow_counts = Table(
     Column("workflow_id", Integer, primary_key=True, autoincrement=False),
     Column("day", Date, nullable=False),
     Column("admitted", BigInteger, nullable=False),
+    postgresql_with={"fillfactor": 50},
+)
+
+# A bucket a trigger. Not logged: what is lost in a crash is that a bucket was not full.
+trigger_rates = Table(
+    "trigger_rates",
+    metadata,
+    Column("trigger_id", Integer, primary_key=True, autoincrement=False),
+    Column("granted", Boolean, nullable=False),
+    Column("held", Double, nullable=False),
+    Column("filled_at", DateTime(timezone=True), nullable=False),
+    prefixes=["UNLOGGED"],
     postgresql_with={"fillfactor": 50},
 )

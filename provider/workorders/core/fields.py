@@ -2,13 +2,14 @@
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
 
 from pydantic import BeforeValidator, WithJsonSchema
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
+DAY_SECONDS: Final = 86_400.0
 
 _BYTE_UNITS: Final[Mapping[str, float]] = {
     "b": 1,
@@ -40,6 +41,15 @@ SECONDS_SCHEMA: Final = WithJsonSchema(
         ]
     }
 )
+SECONDS_OR_EVER_SCHEMA: Final = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "number", "minimum": 0},
+            {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(ms|s|m|h|d)$", "examples": ["24 h", "30 d"]},
+            {"type": "null"},
+        ]
+    }
+)
 
 
 def byte_count(smallest: int, largest: int | None = None) -> BeforeValidator:
@@ -68,6 +78,16 @@ def seconds(smallest: float) -> BeforeValidator:
         return float(number)
 
     return BeforeValidator(parse)
+
+
+def seconds_or_ever(smallest: float) -> BeforeValidator:
+    """Accept what `seconds` does, or null for a time without an end."""
+    parse = seconds(smallest).func
+
+    def check(value: Any) -> float | None:
+        return None if value is None else cast("Callable[[Any], float]", parse)(value)
+
+    return BeforeValidator(check)
 
 
 def whole_number(smallest: int, largest: int) -> BeforeValidator:

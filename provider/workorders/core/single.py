@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from workorders.core.database import Connection
@@ -14,6 +14,9 @@ from workorders.core.triggers import Trigger, stream_id
 from workorders.core.work_orders import create_for
 
 _QUERIES = load_queries("workorders.core", "sql/single.sql")
+
+_EXPIRED_BESIDE: Final = 3
+"""Keys whose time is over that each new key deletes: more than one, so the table stays as large as the times need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,9 @@ class Single:
     """The work order that this one is a duplicate of, by the idempotency key of its trigger."""
 
 
-def create_one(connection: Connection, trigger: Trigger, item: Item, *, key: str | None = None) -> Single:
+def create_one(
+    connection: Connection, trigger: Trigger, item: Item, *, key: str | None = None, key_seconds: float | None = None
+) -> Single:
     """Create the work order of one event, inside the caller's transaction, and return it.
 
     Args:
@@ -42,7 +47,9 @@ def create_one(connection: Connection, trigger: Trigger, item: Item, *, key: str
         trigger: what the work order belongs to.
         item: the event.
         key: what identifies the event within `item.stream`, a text of any length, in place of a position. The same
-            key never makes a second work order, also when the first one was deleted.
+            key makes no second work order as long as it is known, also when the first one was deleted.
+        key_seconds: for how long the key is known, from the creation of its work order; None for ever. Like an
+            idempotency key it is then free, whether or not its work order is still there.
 
     Raises:
         HardLimitError: the workflow takes no more now; the caller must roll back, and its source wait.
@@ -50,7 +57,7 @@ def create_one(connection: Connection, trigger: Trigger, item: Item, *, key: str
     """
     if key is None:
         return _create(connection, trigger, item)
-    position, new = _position(connection, trigger, item.stream or "", key)
+    position, new = _position(connection, trigger, item.stream or "", key, key_seconds)
     keyed = item._replace(stream=item.stream or "", position=position)
     if new:
         return _create(connection, trigger, keyed)
@@ -79,13 +86,18 @@ def _single(row: tuple[Any, ...], *, created: bool) -> Single:
     return Single(id_, state, created, reason, detail, original)
 
 
-def _position(connection: Connection, trigger: Trigger, stream: str, key: str) -> tuple[int, bool]:
+def _position(
+    connection: Connection, trigger: Trigger, stream: str, key: str, key_seconds: float | None
+) -> tuple[int, bool]:
     arguments = {
         "stream_id": stream_id(connection, trigger, stream),
         "key_hash": sha256(key.encode("utf-8", "surrogatepass")).digest(),
+        "key_seconds": key_seconds,
     }
     row = connection.execute(_QUERIES["number_key"], arguments).fetchone()
     if row is not None:
+        if key_seconds is not None:
+            connection.execute(_QUERIES["expire_keys"], {"limit": _EXPIRED_BESIDE})
         return int(row[0]), True
     row = connection.execute(_QUERIES["find_key"], arguments).fetchone()
     if row is None:  # cannot be at READ COMMITTED: the insert met or made the row

@@ -107,7 +107,7 @@ source_streams = Table(
 )
 
 # A source whose events are known by texts of any length: each text gets a number, which is its position in the stream.
-# The row outlives its work order, so that a deleted event is not taken for a new one.
+# The row outlives its work order, so that a deleted event is not taken for a new one; it ends by its own time, if any.
 source_keys = Table(
     "source_keys",
     metadata,
@@ -115,6 +115,8 @@ source_keys = Table(
     Column("key_hash", LargeBinary, primary_key=True),
     Column("position", BigInteger, Identity(always=True), nullable=False),
     _created_at(),
+    Column("expires_at", DateTime(timezone=True)),
+    Index("source_keys_expires_at_idx", "expires_at", postgresql_where=text("expires_at IS NOT NULL")),
 )
 
 # Narrow on purpose: states change here, while the wide bodies rest in dataclips under the same key. No foreign keys,

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import psycopg
 
+from workorders.core import rates
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.limits import HardLimitError
 from workorders.core.outcomes import Outcome, finished
@@ -48,14 +49,20 @@ class Creator:
             TryAgainError: the database or the secret cannot be had now.
         """
         self._check_caller(hook.definition, received)
-        self._check_rate(hook)
+        definition = hook.definition
+        # After the caller is known: strangers must not use up what callers are allowed. A flood on this process is
+        # turned away here, without a question to the database.
+        _refuse_for(0 if hook.bucket is None else hook.bucket.take(time.monotonic()), definition)
         wanted = item(hook.definition, received)
         database = self._database(hook.definition.database_connection)
         try:
             with database.connection() as connection:
-                trigger = database.trigger(connection, hook.definition)
+                trigger = database.trigger(connection, definition)
+                if definition.rate_limit_per_second is not None:
+                    rate, burst = definition.rate_limit_per_second, definition.rate_burst
+                    _refuse_for(rates.take(connection, trigger.id, rate, burst), definition)
                 with connection.transaction():
-                    return create_one(connection, trigger, wanted, key=received.key)
+                    return create_one(connection, trigger, wanted, key=received.key, key_seconds=definition.key_window)
         except HardLimitError as error:
             raise TryAgainError("no-room", str(error), seconds=error.retry_after_seconds, status=429) from error
         except psycopg.OperationalError as error:
@@ -94,18 +101,6 @@ class Creator:
             challenge = {"WWW-Authenticate": f'{"Basic" if method.type == "basic" else method.type} realm="workorders"'}
             raise RefusedError(401, "not-authenticated", f"Nothing was created: {fault}.", challenge)
 
-    def _check_rate(self, hook: Hook) -> None:
-        # After the caller is known: strangers must not use up what callers are allowed.
-        wait = 0 if hook.bucket is None else hook.bucket.take(time.monotonic())
-        if wait:
-            raise TryAgainError(
-                "too-many-requests",
-                f"Nothing was created: more requests than {hook.definition.rate_limit_per_second:g} a second; "
-                f"there is room again in {wait} s.",
-                seconds=wait,
-                status=429,
-            )
-
     def _database(self, connection_id: str) -> Database:
         return self._databases.setdefault(connection_id, Database(lambda: self._url(connection_id), idle=self._idle))
 
@@ -117,3 +112,14 @@ class Creator:
             raise TryAgainError(
                 "not-set-up", f"The database of this webhook is not known now. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
             ) from error
+
+
+def _refuse_for(seconds: int, definition: WebhookTriggerDefinition) -> None:
+    if seconds:
+        raise TryAgainError(
+            "too-many-requests",
+            f"Nothing was created: more requests than {definition.rate_limit_per_second:g} a second; "
+            f"there is room again in {seconds} s.",
+            seconds=seconds,
+            status=429,
+        )

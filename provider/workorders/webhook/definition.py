@@ -6,7 +6,19 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, ValidationInfo
 
 from workorders.core.definitions import TriggerDefinition
-from workorders.core.fields import BYTES_SCHEMA, KIB, MIB, SECONDS_SCHEMA, byte_count, one_of, seconds, whole_number
+from workorders.core.fields import (
+    BYTES_SCHEMA,
+    DAY_SECONDS,
+    KIB,
+    MIB,
+    SECONDS_OR_EVER_SCHEMA,
+    SECONDS_SCHEMA,
+    byte_count,
+    one_of,
+    seconds,
+    seconds_or_ever,
+    whole_number,
+)
 from workorders.webhook.authentication import Authentication, HeaderName
 
 _PATH: Final = re.compile(r"[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_-]*)*")
@@ -68,8 +80,10 @@ class WebhookTriggerDefinition(TriggerDefinition):
 
     max_body_bytes: Annotated[int, byte_count(1, 32 * MIB), BYTES_SCHEMA] = 1024 * KIB
     """Largest body; larger ones are refused with 413."""
+    key_window: Annotated[float | None, seconds_or_ever(1), SECONDS_OR_EVER_SCHEMA] = 30 * DAY_SECONDS
+    """How long an `Idempotency-Key` is known (seconds), from its first request; null for ever."""
     rate_limit_per_second: Annotated[float | None, BeforeValidator(_per_second)] = None
-    """Most requests a second that one API server takes; more are refused with 429. No limit if not given."""
+    """Most requests a second that all API servers take together; more are refused with 429. No limit if not given."""
     rate_burst: Annotated[int, whole_number(1, 1_000_000), Field(json_schema_extra={"minimum": 1})] = 10
     """Requests that may come at once, beside `rate_limit_per_second`."""
 

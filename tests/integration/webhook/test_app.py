@@ -257,6 +257,37 @@ def test_too_many_requests_are_told_when_there_is_room_again(
     assert len(work_orders(connection, name)) == 2
 
 
+def test_a_rate_limit_holds_for_all_api_servers_together(webhooks: Webhooks, connection: Connection, name: str) -> None:
+    webhooks.define(name, rate_limit_per_second=0.01, rate_burst=3)
+    another = Webhooks(webhooks.folder, webhooks.urls)
+    with another.client:
+        answers = [server.post(name) for server in (webhooks, another) * 2]
+    another.close()
+    assert [answer.status_code for answer in answers] == [201, 201, 201, 429]
+    assert 90 <= int(answers[3].headers["retry-after"]) <= 100
+    assert len(work_orders(connection, name)) == 3
+
+
+def test_a_key_is_known_as_long_as_its_webhook_says(webhooks: Webhooks, connection: Connection, name: str) -> None:
+    webhooks.define(name, key_window="1 h")
+    first, again = (webhooks.post(name, Idempotency_Key="a") for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 200)
+    connection.execute("UPDATE workorders.source_keys SET expires_at = expires_at - interval '1 h'")
+    connection.commit()
+    assert webhooks.post(name, Idempotency_Key="a").status_code == 201
+    webhooks.define(name, key_window=None)
+    webhooks.post(name, Idempotency_Key="b")
+    ends = connection.execute(
+        """
+        SELECT expires_at FROM workorders.source_keys
+        JOIN workorders.source_streams ON source_streams.id = stream_id
+        JOIN workorders.triggers ON triggers.id = trigger_id WHERE triggers.name = %s ORDER BY position
+        """,
+        (name,),
+    ).fetchall()
+    assert [end is None for (end,) in ends] == [False, True]
+
+
 def test_strangers_do_not_use_up_what_callers_are_allowed(webhooks: Webhooks, name: str) -> None:
     webhooks.define(
         name,

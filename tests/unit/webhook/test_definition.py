@@ -86,6 +86,8 @@ def test_a_wrong_field_of_a_method_is_named(given: dict[str, str], sentence: str
         ("max_body_bytes", "33 MiB", "at most 33554432 bytes"),
         ("rate_limit_per_second", 0, "expected a number of requests a second above 0"),
         ("rate_limit_per_second", True, "expected a number of requests a second above 0"),
+        ("key_window", "soon", "expected a number of seconds or a text such as"),
+        ("key_window", 0, "at least 1 s"),
         ("rate_burst", 0, "expected a whole number from 1 to"),
         ("reply", "before_start", "expected at_once or after_completion, got 'before_start'."),
         ("reply_timeout", "0 s", "at least 0.1 s"),

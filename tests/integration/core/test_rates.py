@@ -1,0 +1,54 @@
+"""A bucket a trigger, whoever takes from it."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from local_stack.stack import LocalStack
+from workorders.core import rates
+from workorders.core.database import Connection, connect
+from workorders.core.triggers import Trigger
+
+pytestmark = pytest.mark.integration
+
+
+def pass_time(connection: Connection, trigger: Trigger, seconds: float) -> None:
+    connection.execute(
+        "UPDATE workorders.trigger_rates SET filled_at = filled_at - make_interval(secs => %s) WHERE trigger_id = %s",
+        (seconds, trigger.id),
+    )
+
+
+def test_a_burst_passes_then_as_many_as_time_lets(connection: Connection, trigger: Trigger) -> None:
+    assert [rates.take(connection, trigger.id, 0.1, 3) for _ in range(4)] == [0, 0, 0, 10]
+    pass_time(connection, trigger, 4)
+    assert rates.take(connection, trigger.id, 0.1, 3) == 6
+    pass_time(connection, trigger, 6)
+    assert [rates.take(connection, trigger.id, 0.1, 3) for _ in range(2)] == [0, 10]
+    pass_time(connection, trigger, 1000)
+    assert [rates.take(connection, trigger.id, 0.1, 3) for _ in range(4)] == [0, 0, 0, 10]
+
+
+def test_a_clock_that_was_set_back_takes_nothing_out(connection: Connection, trigger: Trigger) -> None:
+    assert rates.take(connection, trigger.id, 0.1, 3) == 0
+    pass_time(connection, trigger, -3600)
+    assert [rates.take(connection, trigger.id, 0.1, 3) for _ in range(3)] == [0, 0, 10]
+
+
+def test_of_many_at_once_as_many_pass_as_there_is_room_for(
+    stack: LocalStack, connection: Connection, trigger: Trigger
+) -> None:
+    connection.commit()
+
+    def run(_: int) -> int:
+        with connect(stack.database_url, autocommit=True) as own:
+            return sum(rates.take(own, trigger.id, 0.001, 20) == 0 for _ in range(10))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(run, range(8))) == 20
+
+
+def test_two_triggers_have_buckets_of_their_own(connection: Connection, trigger: Trigger) -> None:
+    assert rates.take(connection, trigger.id, 0.1, 1) == 0
+    assert rates.take(connection, trigger.id, 0.1, 1) > 0
+    assert rates.take(connection, -1, 0.1, 1) == 0

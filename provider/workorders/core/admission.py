@@ -1,9 +1,10 @@
 """Lets written work orders in, parks or refuses them, by the rules of their trigger, in the transaction of the call.
 
-Everything is written first, by the same fast way as without rules, and judged once, at the end of the call: set-based,
-under locks that are held for a moment and taken in one order by everybody (the workflow's count, then idempotency keys,
-then sequences, each in their own order). To lock chunk by chunk would let two transactions wait for one another.
-What is kept meanwhile in memory is some hundred bytes a work order.
+Everything is written first, by the same fast way as without rules, but for an event that repeats one of its own chunk:
+that is written as rejected. It is judged once, at the end of the call: set-based, under locks that are held for a
+moment and taken in one order by everybody (the workflow's count, then idempotency keys, then sequences, each in their
+own order). To lock chunk by chunk would let two transactions wait for one another. What is kept meanwhile in memory is
+some hundred bytes a work order.
 """
 
 from collections.abc import Iterable, Iterator

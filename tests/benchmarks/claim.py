@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import uuid4
 
-from benchmarks import create_for as creating
-from benchmarks import messages
+from benchmarks import many, messages
 from workorders.core import claiming, runs, triggers, workflows
 from workorders.core.database import Connection, connect
 from workorders.core.work_orders import create_for
@@ -24,19 +23,9 @@ WAYS: Final[dict[str, dict[str, object]]] = {
     "a lane a message key": {"lane": "key"},
 }
 _TOPIC: Final = "observations"
-_STREAM: Final = f"{_TOPIC}/0@benchmark"
-
-_FILL = """
-    WITH made AS (
-        SELECT ('00000000-0000-7000-8000-' || lpad(to_hex(number), 12, '0'))::uuid AS id, number
-        FROM generate_series(1, %(rows)s) AS number
-    ), work_orders AS (
-        INSERT INTO workorders.work_orders (id, position, trigger_id, workflow_id, stream_id, state)
-        SELECT id, number, %(trigger_id)s, %(workflow_id)s, -1, 'success' FROM made
-    )
-    INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, attempt, state, group_id, claimed_at, started_at, heartbeat_at, finished_at)
-    SELECT id, id, %(workflow_id)s, 1, 'success', id, now(), now(), now(), now() FROM made
+_NO_LONGER_WAITING: Final = """
+WITH gone AS (DELETE FROM workorders.work_orders WHERE state = 'pending' RETURNING id)
+DELETE FROM workorders.dataclips USING gone WHERE dataclips.id = gone.id
 """
 
 
@@ -55,19 +44,17 @@ class Worked:
         return sorted(self.claim_seconds)[int(0.95 * len(self.claim_seconds))]
 
 
-def prepare(url: str, name: str, fields: dict[str, object], *, finished: int, waiting: int) -> Workflow:
-    """Fill the tables, anew, with finished runs of a workflow and work orders that wait for their first one."""
+def prepare(url: str, number: int, fields: dict[str, object], waiting: int) -> Workflow:
+    """Let so many work orders wait for their first run, of the workflow whose finished runs `many` has made."""
     with connect(url) as connection:
-        creating.empty_tables(connection)
-        connection.execute("TRUNCATE workorders.runs, workorders.run_outputs, workorders.run_logs")
-        definition = workflows.parse({"name": name, "callable": "some:where", **fields}, where=name)
+        connection.execute(_NO_LONGER_WAITING)
+        definition = workflows.parse({"name": many.COMMON, "callable": "some:where", **fields}, where=many.COMMON)
         workflow = workflows.register(connection, definition)
-        trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition={})
-        given = {"rows": finished, "trigger_id": trigger.id, "workflow_id": workflow.id}
-        connection.execute("SET LOCAL statement_timeout = 0")
-        connection.execute(_FILL, given)
-        create_for(connection, trigger, messages.items(_TOPIC, 0, waiting, _STREAM), fresh=True)
+        name = f"claim-{number}"
+        trigger = triggers.register(connection, name=name, type_="kafka", workflow=many.COMMON, definition={})
+        create_for(connection, trigger, messages.items(_TOPIC, 0, waiting, f"{name}/0@benchmark"), fresh=True)
     with connect(url, autocommit=True) as connection:
+        connection.execute("SET statement_timeout = 0")
         for table in ("work_orders", "dataclips", "runs"):
             connection.execute(f"VACUUM (ANALYZE) workorders.{table}")
     return workflow

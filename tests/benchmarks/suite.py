@@ -206,11 +206,11 @@ def claim_runs(bench: Bench) -> list[Figure]:
     """Claiming, starting and finishing runs in groups, among many finished and waiting ones."""
     figures: list[Figure] = []
     url, sizes = bench.stack.database_url, bench.sizes
+    with connect(url, autocommit=True) as connection:
+        many.fill(connection, sizes.claim_finished, bench.say, inputs=False)
     for number, (way, fields) in enumerate(claim.WAYS.items()):
         bench.say(f"claim, {way}, {sizes.claim_finished:,} finished and {sizes.claim_waiting:,} waiting runs")
-        workflow = claim.prepare(
-            url, f"claim-{number}", fields, finished=sizes.claim_finished, waiting=sizes.claim_waiting
-        )
+        workflow = claim.prepare(url, number, fields, sizes.claim_waiting)
         for connections in (1, CORES):
             worked = claim.work_through(url, workflow, sizes.claim_groups, connections)
             where = f"{way}, {connections} connection{'s' if connections > 1 else ''}"

@@ -8,17 +8,13 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
+from workorders.core import pages
 from workorders.core.database import Connection
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.filters import Filter, arguments
 from workorders.core.queries import load_queries
 
 _QUERIES = load_queries("workorders.core", "sql/history.sql")
-
-_NEWEST = (2_000, 20_000)
-"""A word that stands in one of 400 work orders fills a page of 50 with the second; a rarer one has so short a list, up
-to ten million work orders, that reading it takes no longer."""
-_MOST_IDS = 20_000
 
 
 class UnknownWorkOrderError(WorkOrdersError, LookupError):
@@ -111,31 +107,11 @@ def work_orders(
         UnknownTriggerError: no trigger has that name.
         UnknownWorkflowError: no workflow has that name.
     """
-    given = {**arguments(connection, wanted), "before_id": before, "limit": limit, "ids": None}
-    return _page(connection, given) if wanted.text is None else _page_with_words(connection, given)
-
-
-def _page(connection: Connection, given: Mapping[str, Any]) -> list[WorkOrderSummary]:
+    given = {**arguments(connection, wanted), "before_id": before, "after_id": None, "limit": limit}
+    ids = pages.ids(connection, given)
+    query = _QUERIES["work_orders" if ids is None else "work_orders_of"]
     with connection.cursor(row_factory=class_row(WorkOrderSummary)) as cursor:
-        return cursor.execute(_QUERIES["work_orders"], given, prepare=False).fetchall()
-
-
-def _page_with_words(connection: Connection, given: Mapping[str, Any]) -> list[WorkOrderSummary]:
-    """Look among the newest first, where common words are found at once; then in the lists of the words."""
-    for newest in _NEWEST:
-        row = connection.execute(_QUERIES["newest_with_words"], {**given, "newest": newest}, prepare=False).fetchone()
-        all_of_them, ids = row or (True, [])
-        if all_of_them or len(ids) == given["limit"]:
-            return _page(connection, {**given, "ids": ids})
-    before, found = given["before_id"], list[WorkOrderSummary]()
-    while len(found) < given["limit"]:
-        arguments_ = {**given, "before_id": before, "newest": _MOST_IDS}
-        ids = [row[0] for row in connection.execute(_QUERIES["ids_by_words"], arguments_, prepare=False)]
-        found += _page(connection, {**given, "ids": ids, "limit": given["limit"] - len(found)})
-        if len(ids) < _MOST_IDS:
-            break
-        before = ids[-1]
-    return found
+        return cursor.execute(query, {**given, "ids": ids}, prepare=False).fetchall()
 
 
 def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:

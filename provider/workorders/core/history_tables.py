@@ -50,12 +50,16 @@ bulk_jobs = Table(
     CheckConstraint("(state = 'failed') = (error IS NOT NULL)", name="error"),
 )
 
-# Apart from the dataclips: the ingest pays nothing for the index, which is filled behind it.
+# Apart from work orders and dataclips: the ingest pays nothing for these indexes, which are filled behind it.
 search_words = Table(
     "search_words",
     metadata,
     Column("id", Uuid, primary_key=True),
+    Column("trigger_id", Integer, nullable=False),
+    Column("workflow_id", Integer, nullable=False),
     Column("words", TSVECTOR, nullable=False),
+    Index("search_words_trigger_idx", "trigger_id", "id"),
+    Index("search_words_workflow_idx", "workflow_id", "id"),
     Index(
         "search_words_words_idx",
         "words",

@@ -7,24 +7,34 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import LiteralString, cast
 
-_NAME = re.compile(r"^-- name: (?P<name>[a-z_]+)$", re.MULTILINE)
+_HEAD = re.compile(r"^-- (name|block): ([a-z_]+)$", re.MULTILINE)
+_USE = re.compile(r"^ *-- use: ([a-z_]+)$", re.MULTILINE)
 
 
 @cache
 def load_queries(package: str, file: str) -> Mapping[str, LiteralString]:
     """Return the queries of `file` in `package`, by name.
 
-    A query starts with a line `-- name: the_name` and ends before the next such line. The text comes from our own
-    package and from nowhere else, which is what psycopg's LiteralString asks for.
+    A query starts with a line `-- name: the_name` and ends before the next such line. What several queries of a file
+    have in common stands once, under `-- block: its_name`, and takes the place of each line `-- use: its_name`. The
+    text comes from our own package and from nowhere else, which is what psycopg's LiteralString asks for.
 
     Raises:
-        ValueError: the file holds no named query, or one name twice.
+        ValueError: the file holds no named query, one name twice, or uses a block that it does not hold.
     """
     text = files(package).joinpath(file).read_text(encoding="utf-8")
-    parts = _NAME.split(text)[1:]
-    names, bodies = parts[::2], parts[1::2]
-    if not names or len(set(names)) != len(names):
+    parts = _HEAD.split(text)[1:]
+    kinds, names, bodies = parts[::3], parts[1::3], [body.strip("\n ") for body in parts[2::3]]
+    if "name" not in kinds or len(set(names)) != len(names):
         raise ValueError(f"{package}/{file} needs queries with unique names, found: {', '.join(names) or 'none'}")
+    blocks = {name: body for kind, name, body in zip(kinds, names, bodies, strict=True) if kind == "block"}
+    missing = {use for body in bodies for use in _USE.findall(body)} - blocks.keys()
+    if missing:
+        raise ValueError(f"{package}/{file} uses blocks that it does not hold: {', '.join(sorted(missing))}")
     return MappingProxyType(
-        {name: cast("LiteralString", body.strip()) for name, body in zip(names, bodies, strict=True)}
+        {
+            name: cast("LiteralString", _USE.sub(lambda use: blocks[use[1]], body))
+            for kind, name, body in zip(kinds, names, bodies, strict=True)
+            if kind == "name"
+        }
     )

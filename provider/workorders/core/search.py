@@ -65,8 +65,12 @@ def look_again(connection: Connection, *, after: timedelta = SECOND_LOOK_AFTER) 
 
 def filled_until(connection: Connection) -> UUID:
     """Return the id of the last work order whose words were added in order; those after it are not found by text."""
-    row = connection.execute(_QUERIES["mark"], {"name": _FIRST_LOOK}).fetchone()
-    return row[0] if row else UUID(int=0)
+    return _mark(connection, _FIRST_LOOK)
+
+
+def complete_until(connection: Connection) -> UUID:
+    """Return the id up to which nothing is missing: those after it may have come late, and await the second look."""
+    return _mark(connection, _SECOND_LOOK)
 
 
 def write(connection: Connection, ids: Sequence[UUID]) -> None:
@@ -90,6 +94,11 @@ def _settled_until(connection: Connection, margin: timedelta) -> datetime:
         raise LookupError("settled_until")
     settled: datetime = row[0]
     return settled
+
+
+def _mark(connection: Connection, name: str) -> UUID:
+    row = connection.execute(_QUERIES["mark"], {"name": name}).fetchone()
+    return row[0] if row else UUID(int=0)
 
 
 def _ids(connection: Connection, after: UUID, end: UUID, limit: int) -> list[UUID]:

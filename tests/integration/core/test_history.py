@@ -221,7 +221,7 @@ def many(stack: LocalStack) -> Trigger:
 NO_FILTER: dict[str, Any] = dict.fromkeys(
     (
         *("trigger_id", "workflow_id", "stream_ids", "state", "reason", "since", "until", "first_id", "end_id"),
-        *("from_position", "to_position", "before_id", "id", "ids"),
+        *("from_position", "to_position", "before_id", "after_id", "id"),
     )
 )
 

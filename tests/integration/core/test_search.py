@@ -9,7 +9,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.runs import finish_all
 from support.work_orders import accepted, accepted_range, rejected
-from workorders.core import counts, history, search, triggers
+from workorders.core import counts, history, pages, search, triggers
 from workorders.core.database import Connection, connect
 from workorders.core.filters import Filter
 from workorders.core.items import Item
@@ -90,17 +90,24 @@ def test_a_text_goes_with_every_other_filter(connection: Connection, trigger: Tr
     assert ids + rest == sorted(ids + rest)
 
 
-@pytest.mark.parametrize("newest", [(1, 2), (2_000, 20_000)], ids=["by the lists of the words", "among the newest"])
+@pytest.mark.parametrize("others", [{}, {"stream": "s"}], ids=["with no other filter", "of a stream"])
+@pytest.mark.parametrize("newest", [1, 20_000], ids=["by the lists of the words", "among the newest"])
 def test_the_pages_of_a_text_together_are_all_of_them_once(
-    connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch, newest: tuple[int, int]
+    connection: Connection,
+    trigger: Trigger,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    newest: int,
+    others: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr(history, "_NEWEST", newest)
-    monkeypatch.setattr(history, "_MOST_IDS", 3)
+    monkeypatch.setattr(pages, "_NEWEST", newest)
+    monkeypatch.setattr(pages, "_MOST_IDS", 3)
     unlike = [accepted("s", place, body(f"{name} odd" if place % 2 else f"{name} even")) for place in range(14)]
     create(connection, trigger, unlike)
     places: list[int | None] = []
     before: UUID | None = None
-    while page := history.work_orders(connection, Filter(text=f"{name} odd", workflow=name), before=before, limit=3):
+    wanted = Filter(text=f"{name} odd", workflow=name, **others)
+    while page := history.work_orders(connection, wanted, before=before, limit=3):
         places += [row.position for row in page]
         before = page[-1].id
     assert places == [13, 11, 9, 7, 5, 3, 1]

@@ -99,7 +99,7 @@ WITH clips AS (
 ), logs AS (
     DELETE FROM workorders.run_logs USING runs WHERE run_logs.run_id = runs.id
 )
-DELETE FROM workorders.search_words WHERE id = ANY (%(ids)s);
+UPDATE workorders.search_words SET words = '' WHERE id = ANY (%(ids)s) AND words <> '';
 
 -- name: lock_stream
 -- Against creating what is missing in the stream: whoever looks there must see either the work order or its deletion.

@@ -42,7 +42,9 @@ LEFT JOIN workorders.dataclips ON dataclips.id = page.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id;
 
 -- name: write_words
-INSERT INTO workorders.search_words (id, words)
-SELECT given.id, given.words::tsvector
+-- One that was deleted meanwhile gets none.
+INSERT INTO workorders.search_words (id, trigger_id, workflow_id, words)
+SELECT given.id, work_orders.trigger_id, work_orders.workflow_id, given.words::tsvector
 FROM unnest(%(ids)s::uuid[], %(words)s::text[]) AS given (id, words)
+JOIN workorders.work_orders ON work_orders.id = given.id
 ON CONFLICT (id) DO UPDATE SET words = EXCLUDED.words;

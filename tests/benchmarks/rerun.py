@@ -1,0 +1,103 @@
+"""Bulk reruns among many finished work orders, and what they cost an ingest that goes on beside them."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count
+from threading import Event
+from typing import Final
+
+from benchmarks import many, messages
+from workorders.core import bulk, history, jobs, triggers
+from workorders.core.database import Connection, connect
+from workorders.core.filters import Filter
+from workorders.core.work_orders import create_for
+
+_BATCH: Final = 1_000
+_TOPIC: Final = "observations"
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """What a bulk rerun took."""
+
+    matched: int
+    count_seconds: float
+    """Until it was counted and written down, before it began."""
+    done: int
+    """Fewer than matched when the time was over before."""
+    seconds: float
+    slowest_step_seconds: float
+
+    @property
+    def per_second(self) -> float:
+        return self.done / self.seconds
+
+
+def filters(connection: Connection, rows: int) -> dict[str, Filter]:
+    """Return which work orders are rerun, by name: no two of them have any in common."""
+    end = history.work_orders(connection, Filter(trigger=many.COMMON), limit=1)[0].created_at
+
+    def tenth(number: int) -> datetime:
+        return end - rows * many.BETWEEN * (10 - number) / 10
+
+    hundredth = rows * many.BETWEEN / 100
+    return {
+        "a hundredth, by time": Filter(state="success", since=tenth(2), until=tenth(2) + hundredth),
+        "a tenth, by time": Filter(state="success", since=tenth(3), until=tenth(4)),
+        "one in 97, by a word": Filter(state="success", text="W11", until=tenth(2)),
+    }
+
+
+def rerun(url: str, wanted: Filter, seconds: float) -> Rerun:
+    """Rerun for so long at most, and cancel the rest."""
+    with connect(url, autocommit=True, application_name="benchmark") as connection:
+        begun = time.monotonic()
+        job = jobs.create(connection, "rerun", wanted, who="benchmark", why="benchmark")
+        counted = time.monotonic() - begun
+        steps: list[float] = []
+        done = 0
+
+        def note(now: jobs.Job) -> None:
+            nonlocal done
+            done = now.done
+            steps.append(time.monotonic())
+            if steps[-1] - begun > counted + seconds:
+                jobs.cancel(connection, job.id)
+
+        begun_working = time.monotonic()
+        done = max(bulk.work(connection, job.id, progress=note).done, done)
+        ended = time.monotonic()
+    times = [begun_working, *steps]
+    slowest = max(after - before for before, after in zip(times, times[1:], strict=False))
+    return Rerun(job.total, counted, done, ended - begun_working, slowest)
+
+
+@contextmanager
+def ingesting(url: str) -> Iterator[list[float]]:
+    """Create work orders in batches of a thousand until the context is left; the list is how long each took."""
+    stop, seconds = Event(), list[float]()
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(_ingest, url, stop, seconds)
+        try:
+            yield seconds
+        finally:
+            stop.set()
+            ended.result()
+
+
+def _ingest(url: str, stop: Event, seconds: list[float]) -> None:
+    topic_id = time.time_ns()
+    with connect(url) as connection:
+        trigger = triggers.register(connection, name="beside", type_="kafka", workflow="beside", definition={})
+        for number in count():
+            if stop.is_set():
+                return
+            items = list(messages.items(_TOPIC, 0, _BATCH, f"{_TOPIC}/{number}@{topic_id}"))
+            begun = time.monotonic()
+            create_for(connection, trigger, items, fresh=True)
+            connection.commit()
+            seconds.append(time.monotonic() - begun)

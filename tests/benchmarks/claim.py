@@ -24,7 +24,11 @@ WAYS: Final[dict[str, dict[str, object]]] = {
 }
 _TOPIC: Final = "observations"
 _NO_LONGER_WAITING: Final = """
-WITH gone AS (DELETE FROM workorders.work_orders WHERE state = 'pending' RETURNING id)
+WITH gone AS (
+    DELETE FROM workorders.work_orders
+    WHERE state = 'pending' AND trigger_id IN (SELECT id FROM workorders.triggers WHERE starts_with(name, 'claim-'))
+    RETURNING id
+)
 DELETE FROM workorders.dataclips USING gone WHERE dataclips.id = gone.id
 """
 

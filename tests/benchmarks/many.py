@@ -21,8 +21,8 @@ RARE: Final = "many-rare"
 _CHUNK: Final = 500_000
 _EMPTY: Final = """
 TRUNCATE workorders.work_orders, workorders.dataclips, workorders.rejections, workorders.runs, workorders.run_outputs,
-    workorders.run_logs, workorders.search_words, workorders.history_marks, workorders.bulk_jobs, workorders.state_counts
-    CASCADE
+    workorders.run_logs, workorders.search_words, workorders.history_marks, workorders.bulk_jobs,
+    workorders.state_counts CASCADE
 """
 _WORDS_INDEX: Final = "SELECT pg_get_indexdef('workorders.search_words_words_idx'::regclass)"
 LEFT_WITHOUT_WORDS: Final = 20_000
@@ -62,7 +62,7 @@ def fill(connection: Connection, rows: int, say: Say, *, inputs: bool = True) ->
 
 
 def _prepare(connection: Connection) -> None:
-    # The server's memory is for all; an index over hundreds of millions of entries is built many times faster with some.
+    # An index over hundreds of millions of entries is built many times faster with some memory.
     for setting in ("statement_timeout = 0", "synchronous_commit = off", "maintenance_work_mem = '1GB'"):
         connection.execute(f"SET {setting}")
     for query in ("make_functions", "make_inputs"):
@@ -99,7 +99,8 @@ def _complete_words(connection: Connection, given: Mapping[str, Any]) -> None:
     for start in range(0, len(rejected), search.STEP):
         search.write(connection, [row[0] for row in rejected[start : start + search.STEP]])
     written = connection.execute(
-        "SELECT id FROM workorders.search_words JOIN workorders.dataclips USING (id) ORDER BY id DESC LIMIT %s", [_SAMPLE]
+        "SELECT id FROM workorders.search_words JOIN workorders.dataclips USING (id) ORDER BY id DESC LIMIT %s",
+        [_SAMPLE],
     ).fetchall()
     _compare(connection, [row[0] for row in written])
     last = written[0][0]

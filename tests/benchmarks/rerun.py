@@ -1,12 +1,12 @@
 """Bulk reruns among many finished work orders, and what they cost an ingest that goes on beside them."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import count
+from datetime import datetime
+from itertools import count, pairwise
 from threading import Event
 from typing import Final
 
@@ -72,13 +72,22 @@ def rerun(url: str, wanted: Filter, seconds: float) -> Rerun:
         done = max(bulk.work(connection, job.id, progress=note).done, done)
         ended = time.monotonic()
     times = [begun_working, *steps]
-    slowest = max(after - before for before, after in zip(times, times[1:], strict=False))
+    slowest = max(after - before for before, after in pairwise(times))
     return Rerun(job.total, counted, done, ended - begun_working, slowest)
 
 
+def ingest_beside(url: str, wanted: Filter, seconds: float) -> tuple[list[float], list[float]]:
+    """Return how long batches of a thousand take to be created, alone and while others are rerun, for so long each."""
+    with _ingesting(url) as alone:
+        time.sleep(seconds)
+    with _ingesting(url) as beside:
+        rerun(url, wanted, seconds)
+    return alone, beside
+
+
 @contextmanager
-def ingesting(url: str) -> Iterator[list[float]]:
-    """Create work orders in batches of a thousand until the context is left; the list is how long each took."""
+def _ingesting(url: str) -> Iterator[list[float]]:
+    """Create work orders until the context is left; the list is how long each batch took."""
     stop, seconds = Event(), list[float]()
     with ThreadPoolExecutor(1) as pool:
         ended = pool.submit(_ingest, url, stop, seconds)

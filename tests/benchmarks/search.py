@@ -86,7 +86,9 @@ def questions(rows: int, chance: Random, end: datetime) -> dict[str, Callable[[]
         "a rare trigger, failed": lambda: Filter(trigger=many.RARE, state="failed"),
         "an hour": lambda: Filter(**some_hour()),
         "an hour, failed": lambda: Filter(state="failed", **some_hour()),
-        "a stream's positions from one on": lambda: Filter(stream="observations/", from_position=chance.randrange(rows)),
+        "a stream's positions from one on": lambda: Filter(
+            stream="observations/", from_position=chance.randrange(rows)
+        ),
         "a stream's hundred positions": lambda: Filter(stream="observations/", **positions(100)),
         "a stream's 10,000 positions": lambda: Filter(stream="observations/", **positions(10_000)),
         "an old stream": lambda: Filter(stream="old/"),

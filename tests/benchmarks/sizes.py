@@ -38,6 +38,8 @@ class Sizes:
     """Work orders among which some are sought."""
     search_rounds: int = 100
     """How often each kind of question is asked."""
+    rerun_seconds: float = 60.0
+    """Time after which a bulk rerun is cancelled."""
     executed: int = 40_000
     """Runs of a function that does nothing."""
     outbox_messages: int = 500_000
@@ -69,6 +71,7 @@ QUICK = Sizes(
     latency_messages=1,
     search_rows=3_000,
     search_rounds=3,
+    rerun_seconds=1.0,
     executed=300,
     outbox_messages=2_000,
     outbox_backlog=4_000,

@@ -15,8 +15,10 @@ from benchmarks import (
     idle,
     latency,
     layout,
+    many,
     outbox,
     plain_copy,
+    rerun,
     search,
     small_batch,
     worker_memory,
@@ -28,6 +30,7 @@ from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from support.spark_submit import CORES
 from support.topics import Topics
+from workorders.core.database import connect
 
 BASE_WAYS = ("text blocks", "binary blocks")
 """Ways of raw COPY that compete to be the base: rendering in Python is never the fastest."""
@@ -248,21 +251,45 @@ def produce_to_work_order(bench: Bench) -> list[Figure]:
 
 
 def search_and_rerun(bench: Bench) -> list[Figure]:
-    """Pages of many work orders by filters and words, the counts at hand, and a bulk rerun."""
-    found = search.measure(bench.stack.database_url, bench.sizes.search_rows, bench.sizes.search_rounds, bench.say)
+    """Pages of many work orders by filters and words, the counts at hand, and bulk reruns."""
+    url, sizes = bench.stack.database_url, bench.sizes
+    with connect(url, autocommit=True) as connection:
+        many.fill(connection, sizes.search_rows, bench.say)
+    found = search.measure(url, sizes.search_rows, sizes.search_rounds, bench.say)
     every = [time for times in found.milliseconds.values() for time in times]
     bar = Bar(100, at_most=True)
-    among = f"among {bench.sizes.search_rows:,}"
     return [
-        Figure("all questions, 95th percentile", percentile(every, 95), "ms", bar=bar, note=among),
+        Figure("all questions, 95th percentile", percentile(every, 95), "ms", bar=bar, note="of every kind as many"),
         *(
             Figure(f"{name}, 95th percentile", percentile(times, 95), "ms", note=f"median {median(times):.1f}")
             for name, times in found.milliseconds.items()
         ),
         Figure("counts by state at hand, 95th percentile", percentile(found.counted_milliseconds, 95), "ms", bar=bar),
+        Figure("all counted anew", found.recount_seconds, "s", note="behind the ingest"),
         Figure("words added", found.filled_per_second, "work orders/s", note="one process, behind the ingest"),
         Figure("disk for the full text", found.bytes_a_work_order, "bytes", note="a work order"),
-        Figure("bulk rerun", found.rerun_per_second, "work orders/s", note="one process"),
+        *_reruns(bench),
+    ]
+
+
+def _reruns(bench: Bench) -> list[Figure]:
+    url, figures = bench.stack.database_url, list[Figure]()
+    with connect(url) as connection:
+        filters = rerun.filters(connection, bench.sizes.search_rows)
+    for name, wanted in filters.items():
+        bench.say(f"rerun of {name}")
+        done = rerun.rerun(url, wanted, bench.sizes.rerun_seconds)
+        figures += [
+            Figure(f"rerun of {name}", done.per_second, "work orders/s", note=f"{done.done:,} of {done.matched:,}"),
+            Figure(f"rerun of {name}, counted before", done.count_seconds, "s"),
+            Figure(f"rerun of {name}, slowest step", done.slowest_step_seconds, "s"),
+        ]
+    bench.say("ingest beside a rerun")
+    alone, beside = rerun.ingest_beside(url, filters["a tenth, by time"], bench.sizes.rerun_seconds / 2)
+    return [
+        *figures,
+        middle("ingest of 1,000, alone", alone, "s", note=f"worst {max(alone):.3f}"),
+        middle("ingest of 1,000, beside a rerun", beside, "s", note=f"worst {max(beside):.3f}"),
     ]
 
 

@@ -91,10 +91,11 @@ def _step(connection: Connection, job_id: int, worker: UUID, doing: Work, size: 
         try:
             with connection.transaction():
                 job = _still_ours(connection, job_id, worker)
-                ids = history.matching(connection, job.wanted, after=job.last_id, limit=size)
-                if ids:
-                    jobs.move(connection, job_id, doing.step(connection, job, ids), ids[-1])
-                return bool(ids)
+                found = history.matching(connection, job.wanted, after=job.last_id, limit=size)
+                if found.looked_until is not None:
+                    outcome = doing.step(connection, job, found.ids) if found.ids else Outcome()
+                    jobs.move(connection, job_id, outcome, found.looked_until)
+                return found.looked_until is not None
         except psycopg.errors.DeadlockDetected:
             # A claim that locked the same rows the other way round went on; the step was rolled back as a whole.
             if not remaining:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -15,6 +15,9 @@ from workorders.core.filters import Filter, arguments
 from workorders.core.queries import load_queries
 
 _QUERIES = load_queries("workorders.core", "sql/history.sql")
+
+_WINDOW: Final = 10_000
+"""Work orders that are looked through at a time for words."""
 
 
 class UnknownWorkOrderError(WorkOrdersError, LookupError):
@@ -86,6 +89,16 @@ class WorkOrder:
     """The raw value of a rejected event; None also when the event's value was null."""
 
 
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Some of the work orders that a filter lets pass."""
+
+    ids: list[UUID]
+    """In the order of their creation."""
+    looked_until: UUID | None
+    """None when there are no more."""
+
+
 def registered_triggers(connection: Connection) -> list[RegisteredTrigger]:
     """Return every trigger that has planned something here, by name."""
     with connection.cursor(row_factory=class_row(RegisteredTrigger)) as cursor:
@@ -126,10 +139,12 @@ def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
     return dict(connection.execute(_QUERIES["count_by_state"], arguments(connection, wanted), prepare=False).fetchall())
 
 
-def matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> list[UUID]:
-    """Return the ids of the next of these work orders in the order of their creation."""
-    page = {**arguments(connection, wanted), "after_id": after, "limit": limit}
-    return [row[0] for row in connection.execute(_QUERIES["matching"], page, prepare=False)]
+def matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> Matching:
+    """Return the next of these work orders in the order of their creation, perhaps fewer than there are."""
+    given = {**arguments(connection, wanted), "after_id": after, "limit": limit, "window": _WINDOW}
+    query = _QUERIES["matching" if wanted.text is None else "matching_with_words"]
+    row = connection.execute(query, given, prepare=False).fetchone()
+    return Matching(*row) if row else Matching([], None)
 
 
 def work_order(connection: Connection, id_: UUID) -> WorkOrder:

@@ -1,7 +1,7 @@
 """Which work orders fill a page, newest first: by which index they are found, for the planner cannot always know.
 
-It takes for granted that what is rare stands evenly among all. A word, a trigger or a waiting work order that is far from
-the newest would then be sought by reading everything before it. So what could be that is looked up by another index.
+It takes for granted that what is rare stands evenly among all. A word, a trigger or a waiting work order that is far
+from the newest would then be sought by reading everything before it. So what could be that is looked up otherwise.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from workorders.core.queries import load_queries
 _QUERIES = load_queries("workorders.core", "sql/history.sql")
 
 _NEWEST: Final = 20_000
-"""A word that stands in one of 400 work orders fills a page of 50 with these; a rarer one has so short a list, up to ten
-million work orders, that reading it takes no longer."""
+"""A word that stands in one of 400 work orders fills a page of 50 with these; a rarer one has so short a list, up to
+ten million work orders, that reading it takes no longer."""
 _MOST_IDS: Final = 20_000
 _COMMON_STATES: Final = (None, "success")
 

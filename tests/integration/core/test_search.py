@@ -84,21 +84,15 @@ def test_a_text_goes_with_every_other_filter(connection: Connection, trigger: Tr
     assert found(connection, text="alike", workflow=name, state="failed") == [2, 1, 0]
     assert found(connection, text="alike", trigger=name, state="pending") == [3]
     assert history.count_by_state(connection, Filter(trigger=name, text="alike")) == {"failed": 3, "pending": 1}
-    ids = history.matching(connection, Filter(trigger=name, text="alike"), after=None, limit=2)
-    rest = history.matching(connection, Filter(trigger=name, text="alike"), after=ids[-1], limit=9)
+    ids = history.matching(connection, Filter(trigger=name, text="alike"), after=None, limit=2).ids
+    rest = history.matching(connection, Filter(trigger=name, text="alike"), after=ids[-1], limit=9).ids
     assert [len(ids), len(rest)] == [2, 2]
     assert ids + rest == sorted(ids + rest)
 
 
-@pytest.mark.parametrize("others", [{}, {"stream": "s"}], ids=["with no other filter", "of a stream"])
 @pytest.mark.parametrize("newest", [1, 20_000], ids=["by the lists of the words", "among the newest"])
 def test_the_pages_of_a_text_together_are_all_of_them_once(
-    connection: Connection,
-    trigger: Trigger,
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    newest: int,
-    others: dict[str, Any],
+    connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch, newest: int
 ) -> None:
     monkeypatch.setattr(pages, "_NEWEST", newest)
     monkeypatch.setattr(pages, "_MOST_IDS", 3)
@@ -106,11 +100,28 @@ def test_the_pages_of_a_text_together_are_all_of_them_once(
     create(connection, trigger, unlike)
     places: list[int | None] = []
     before: UUID | None = None
-    wanted = Filter(text=f"{name} odd", workflow=name, **others)
-    while page := history.work_orders(connection, wanted, before=before, limit=3):
-        places += [row.position for row in page]
-        before = page[-1].id
-    assert places == [13, 11, 9, 7, 5, 3, 1]
+    for wanted in (Filter(text=f"{name} odd", workflow=name), Filter(text=f"{name} odd", stream="s", trigger=name)):
+        places, before = [], None
+        while page := history.work_orders(connection, wanted, before=before, limit=3):
+            places += [row.position for row in page]
+            before = page[-1].id
+        assert places == [13, 11, 9, 7, 5, 3, 1]
+
+
+@pytest.mark.parametrize("window", [1, 4, 100])
+def test_the_steps_by_a_text_together_match_all_of_them_once(
+    connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    monkeypatch.setattr(history, "_WINDOW", window)
+    create(connection, trigger, [accepted("s", place, body("odd" if place % 2 else "even")) for place in range(14)])
+    places = {row.id: row.position for row in history.work_orders(connection, Filter(trigger=name))}
+    ids: list[UUID] = []
+    step = history.matching(connection, Filter(text="odd", trigger=name), after=None, limit=3)
+    while step.looked_until is not None:
+        assert len(step.ids) <= 3
+        ids += step.ids
+        step = history.matching(connection, Filter(text="odd", trigger=name), after=step.looked_until, limit=3)
+    assert [places[id_] for id_ in ids] == [1, 3, 5, 7, 9, 11, 13]
 
 
 def test_a_body_beyond_every_limit_is_searched_at_its_beginning(
@@ -157,6 +168,25 @@ def test_a_second_look_finds_what_came_late_with_an_old_id(connection: Connectio
         pass
     assert found(connection, trigger=name, text="tardy") == [1]
     assert found(connection, trigger=name, text="time") == [0]
+
+
+@pytest.mark.parametrize("wanted", [{}, {"state": "pending"}, {"stream": "s"}], ids=["alone", "waiting", "of a stream"])
+def test_the_pages_of_a_trigger_and_a_workflow_hold_all_however_far_the_looks_are(
+    connection: Connection, trigger: Trigger, name: str, wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_NEWEST", 2)
+    create(connection, trigger, accepted_range("s", 0, 3))
+    while search.look_again(connection, after=AT_ONCE):
+        pass
+    create(connection, trigger, accepted_range("s", 3, 5))
+    create_for(connection, trigger, accepted_range("s", 5, 7))
+    for whose in ({"trigger": name}, {"workflow": name}):
+        places: list[int | None] = []
+        before: UUID | None = None
+        while page := history.work_orders(connection, Filter(**whose, **wanted), before=before, limit=2):
+            places += [row.position for row in page]
+            before = page[-1].id
+        assert places == [6, 5, 4, 3, 2, 1, 0]
 
 
 def test_two_that_fill_at_once_do_not_wait_for_one_another(

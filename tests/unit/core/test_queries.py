@@ -37,6 +37,33 @@ def test_queries_are_found_by_name(package: str) -> None:
     assert load_queries(package, file) == {"first": "-- why\nSELECT 1;", "second": "SELECT\n  2;"}
 
 
+def test_a_block_takes_the_place_of_each_use_of_it(package: str) -> None:
+    text = """
+-- block: bounds
+id > 1
+AND id < 9
+
+-- name: first
+SELECT 1 WHERE
+    -- use: bounds
+ORDER BY 1;
+
+-- name: second
+SELECT 2 WHERE
+-- use: bounds
+"""
+    assert load_queries(package, write(package, text)) == {
+        "first": "SELECT 1 WHERE\nid > 1\nAND id < 9\nORDER BY 1;",
+        "second": "SELECT 2 WHERE\nid > 1\nAND id < 9",
+    }
+
+
+def test_a_block_that_is_not_there_is_refused(package: str) -> None:
+    file = write(package, "-- name: first\nSELECT 1\n-- use: elsewhere\n")
+    with pytest.raises(ValueError, match="does not hold: elsewhere"):
+        load_queries(package, file)
+
+
 @pytest.mark.parametrize("text", ["", "SELECT 1;", "-- name: one\nSELECT 1;\n-- name: one\nSELECT 2;"])
 def test_a_file_without_names_or_with_one_twice_is_refused(package: str, text: str) -> None:
     with pytest.raises(ValueError, match="needs queries with unique names"):

@@ -266,15 +266,48 @@ GROUP BY work_orders.state
 ORDER BY work_orders.state;
 
 -- name: matching
--- The next ids in the order of creation; see work_orders, which goes the other way.
-SELECT work_orders.id
--- use: filtered
-WHERE
-    -- use: passes
-    AND (%(words)s::tsquery IS NULL OR search_words.words @@ %(words)s)
-    AND (%(after_id)s::uuid IS NULL OR work_orders.id > %(after_id)s)
-ORDER BY work_orders.id
-LIMIT %(limit)s;
+-- The next ids in the order of creation, and how far was looked; see work_orders, which goes the other way.
+WITH matching AS MATERIALIZED (
+    SELECT work_orders.id
+    -- use: filtered
+    WHERE
+        -- use: passes
+        AND (%(after_id)s::uuid IS NULL OR work_orders.id > %(after_id)s)
+    ORDER BY work_orders.id
+    LIMIT %(limit)s
+)
+SELECT ARRAY(SELECT id FROM matching), (SELECT id FROM matching ORDER BY id DESC LIMIT 1);
+
+-- name: matching_with_words
+-- The same, from so many of the next: all steps of a job together read the words once. A list of words has no order, and
+-- each step would read all of it.
+WITH next AS MATERIALIZED (
+    SELECT search_words.id, search_words.words @@ %(words)s::tsquery AS has_words
+    FROM workorders.search_words
+    WHERE (%(first_id)s::uuid IS NULL OR search_words.id >= %(first_id)s)
+        AND (%(after_id)s::uuid IS NULL OR search_words.id > %(after_id)s)
+        AND (%(end_id)s::uuid IS NULL OR search_words.id < %(end_id)s)
+        AND (%(trigger_id)s::integer IS NULL OR search_words.trigger_id = %(trigger_id)s)
+        AND (%(workflow_id)s::integer IS NULL OR search_words.workflow_id = %(workflow_id)s)
+        AND (%(id)s::uuid IS NULL OR search_words.id = %(id)s)
+    ORDER BY search_words.id
+    LIMIT %(window)s
+), matching AS MATERIALIZED (
+    SELECT work_orders.id
+    FROM next
+    JOIN workorders.work_orders ON work_orders.id = next.id
+    LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+    WHERE next.has_words
+        AND
+        -- use: passes
+    ORDER BY work_orders.id
+    LIMIT %(limit)s
+)
+SELECT ARRAY(SELECT id FROM matching ORDER BY id),
+    CASE WHEN (SELECT count(*) FROM matching) < %(limit)s
+        THEN (SELECT id FROM next ORDER BY id DESC LIMIT 1)
+        ELSE (SELECT id FROM matching ORDER BY id DESC LIMIT 1)
+    END;
 
 -- name: work_order
 -- The JSON is fetched as text: a client's numbers are narrower than those of jsonb.

@@ -69,7 +69,7 @@ def _prepare(connection: Connection) -> None:
         connection.execute(_QUERIES[query])
 
 
-def _given(connection: Connection, rows: int) -> Mapping[str, Any]:
+def _given(connection: Connection, rows: int) -> dict[str, Any]:
     common, old, rare = (
         triggers.register(connection, name=name, type_="plain", workflow=workflow, definition={})
         for name, workflow in ((COMMON, COMMON), (OLD, COMMON), (RARE, RARE))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from benchmarks import many
 from workorders.core import counts, history, search
@@ -63,11 +63,11 @@ def questions(rows: int, chance: Random, end: datetime) -> dict[str, Callable[[]
         end: when the newest of them was created.
     """
 
-    def some_hour() -> dict[str, datetime]:
+    def some_hour() -> dict[str, Any]:
         since = end - chance.random() * rows * many.BETWEEN
         return {"since": since, "until": since + timedelta(hours=1)}
 
-    def positions(length: int) -> dict[str, int]:
+    def positions(length: int) -> dict[str, Any]:
         first = chance.randrange(max(rows - length, 1))
         return {"from_position": first, "to_position": first + length}
 

@@ -27,18 +27,10 @@ _Background = Annotated[
 ]
 
 
-def rerun(  # noqa: PLR0917 - the filters, all named where people type them
-    id_: filters.Id = None,
-    trigger: filters.Trigger = None,
-    workflow: filters.Workflow = None,
-    state: filters.State = None,
-    reason: filters.Reason = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    stream: filters.Stream = None,
-    from_position: filters.FromPosition = None,
-    to_position: filters.ToPosition = None,
-    text: filters.Words = None,
+@filters.as_id_and_options
+def rerun(
+    wanted: Filter,
+    *,
     why: _Why = None,
     who: _Who = None,
     dry_run: _DryRun = False,
@@ -57,34 +49,13 @@ def rerun(  # noqa: PLR0917 - the filters, all named where people type them
       workorders work-orders rerun --workflow admit --state failed --since 2h --dry-run
       workorders work-orders rerun --reason too-large --trigger orders --why "the limit was raised"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    wanted = filters.chosen(
-        id_=id_,
-        trigger=trigger,
-        workflow=workflow,
-        state=state,
-        reason=reason,
-        since=since,
-        until=until,
-        stream=stream,
-        from_position=from_position,
-        to_position=to_position,
-        text=text,
-    )
     _bulk("rerun", wanted, who, why, dry_run=dry_run, later=later, as_json=as_json, database=database)
 
 
-def cancel(  # noqa: PLR0917 - as above
-    id_: filters.Id = None,
-    trigger: filters.Trigger = None,
-    workflow: filters.Workflow = None,
-    state: filters.State = None,
-    reason: filters.Reason = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    stream: filters.Stream = None,
-    from_position: filters.FromPosition = None,
-    to_position: filters.ToPosition = None,
-    text: filters.Words = None,
+@filters.as_id_and_options
+def cancel(
+    wanted: Filter,
+    *,
     why: _Why = None,
     who: _Who = None,
     dry_run: _DryRun = False,
@@ -101,36 +72,16 @@ def cancel(  # noqa: PLR0917 - as above
       workorders work-orders cancel 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --why "sent by mistake"
       workorders work-orders cancel --trigger orders --since 1h --why "the sender will send them again" --dry-run
     """  # noqa: D301 - as above
-    wanted = filters.chosen(
-        id_=id_,
-        trigger=trigger,
-        workflow=workflow,
-        state=state,
-        reason=reason,
-        since=since,
-        until=until,
-        stream=stream,
-        from_position=from_position,
-        to_position=to_position,
-        text=text,
-    )
     _bulk("cancel", wanted, who, why, dry_run=dry_run, later=later, as_json=as_json, database=database)
 
 
-def export(  # noqa: PLR0917 - as above
+@filters.as_options
+def export(
+    wanted: Filter,
+    *,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="New file; it appears when it is whole.", show_default=False)
     ],
-    trigger: filters.Trigger = None,
-    workflow: filters.Workflow = None,
-    state: filters.State = None,
-    reason: filters.Reason = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    stream: filters.Stream = None,
-    from_position: filters.FromPosition = None,
-    to_position: filters.ToPosition = None,
-    text: filters.Words = None,
     format_: Annotated[
         str | None,
         typer.Option(
@@ -151,18 +102,6 @@ def export(  # noqa: PLR0917 - as above
       workorders work-orders export failed.jsonl --state failed --since 7d
       workorders work-orders export ward.csv --text "ward W13" --trigger orders
     """  # noqa: D301 - as above
-    wanted = filters.chosen(
-        trigger=trigger,
-        workflow=workflow,
-        state=state,
-        reason=reason,
-        since=since,
-        until=until,
-        stream=stream,
-        from_position=from_position,
-        to_position=to_position,
-        text=text,
-    )
     options = exports.options(file, format_)
     with connect_to_write(database) as connection:
         if dry_run:

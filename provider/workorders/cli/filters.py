@@ -1,6 +1,9 @@
 """The options that say which work orders are meant, the same for every command that has them."""
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import typer
@@ -47,20 +50,47 @@ Words = Annotated[
 ]
 Id = Annotated[UUID | None, typer.Argument(metavar="[ID]", help="One work order alone, by its id.", show_default=False)]
 
+_ID: Final = "id_"
 
-def chosen(
+
+def as_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes a filter first the options that make it, before its own."""
+    return _with(command, [option for option in _OPTIONS if option.name != _ID])
+
+
+def as_id_and_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The same, with the id of one work order as an argument."""
+    return _with(command, _OPTIONS)
+
+
+def _with(command: Callable[..., None], options: Sequence[Parameter]) -> Callable[..., None]:
+    own = list(signature(command).parameters.values())[1:]
+    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in (*options, *own)]
+
+    @wraps(command)
+    def filtering(**given: Any) -> None:
+        wanted = _chosen(**{option.name: given.pop(option.name) for option in options})
+        command(wanted, **given)
+
+    # Both are what Typer reads to know the options.
+    filtering.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(filtering)["__signature__"] = Signature(parameters)
+    return filtering
+
+
+def _chosen(
     *,
-    id_: UUID | None = None,
-    trigger: str | None,
-    workflow: str | None,
-    state: str | None,
-    reason: str | None,
-    since: str | None,
-    until: str | None,
-    stream: str | None,
-    from_position: int | None,
-    to_position: int | None,
-    text: str | None,
+    id_: Id = None,
+    trigger: Trigger = None,
+    workflow: Workflow = None,
+    state: State = None,
+    reason: Reason = None,
+    since: Since = None,
+    until: Until = None,
+    stream: Stream = None,
+    from_position: FromPosition = None,
+    to_position: ToPosition = None,
+    text: Words = None,
 ) -> Filter:
     """Return the filter that the options ask for.
 
@@ -84,3 +114,6 @@ def chosen(
         to_position=to_position,
         text=text,
     )
+
+
+_OPTIONS: Final = tuple(signature(_chosen).parameters.values())

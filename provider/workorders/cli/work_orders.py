@@ -43,17 +43,10 @@ app.command("export")(bulk.export)
 
 
 @app.command("list")
-def list_(  # noqa: PLR0917 - the filters of one query, all named where people type them
-    trigger: filters.Trigger = None,
-    workflow: filters.Workflow = None,
-    state: filters.State = None,
-    reason: filters.Reason = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    stream: filters.Stream = None,
-    from_position: filters.FromPosition = None,
-    to_position: filters.ToPosition = None,
-    text: filters.Words = None,
+@filters.as_options
+def list_(
+    wanted: Filter,
+    *,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 20,
     before: Annotated[
         UUID | None, typer.Option(metavar="ID", show_default=False, help="Go on behind this work order.")
@@ -75,21 +68,9 @@ def list_(  # noqa: PLR0917 - the filters of one query, all named where people t
       workorders work-orders list --stream orders/0@ --from-position 100 --to-position 200
       workorders work-orders list --since 2026-03-01T14:00 --until 2026-03-01T15:00 --json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    wanted = filters.chosen(
-        trigger=trigger,
-        workflow=workflow,
-        state=state,
-        reason=reason,
-        since=since,
-        until=until,
-        stream=stream,
-        from_position=from_position,
-        to_position=to_position,
-        text=text,
-    )
     with connect(database) as connection:
         found = history.work_orders(connection, wanted, before=before, limit=limit)
-        filled_until = None if text is None else search.filled_until(connection)
+        filled_until = None if wanted.text is None else search.filled_until(connection)
     if filled_until is not None:
         until_when = datetime.fromtimestamp((filled_until.int >> 80) / 1000, UTC)
         note(f"Texts are searched up to {times.show(until_when)}; words of newer work orders follow in some minutes.")
@@ -102,17 +83,10 @@ def list_(  # noqa: PLR0917 - the filters of one query, all named where people t
 
 
 @app.command("count")
-def count_(  # noqa: PLR0917 - as above
-    trigger: filters.Trigger = None,
-    workflow: filters.Workflow = None,
-    state: filters.State = None,
-    reason: filters.Reason = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    stream: filters.Stream = None,
-    from_position: filters.FromPosition = None,
-    to_position: filters.ToPosition = None,
-    text: filters.Words = None,
+@filters.as_options
+def count_(
+    wanted: Filter,
+    *,
     latest: Annotated[
         bool,
         typer.Option(
@@ -133,23 +107,11 @@ def count_(  # noqa: PLR0917 - as above
       workorders work-orders count --trigger orders --since 24h
       workorders work-orders count --latest
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    wanted = filters.chosen(
-        trigger=trigger,
-        workflow=workflow,
-        state=state,
-        reason=reason,
-        since=since,
-        until=until,
-        stream=stream,
-        from_position=from_position,
-        to_position=to_position,
-        text=text,
-    )
-    if latest and wanted != Filter(trigger=trigger, workflow=workflow):
+    if latest and wanted != Filter(trigger=wanted.trigger, workflow=wanted.workflow):
         raise typer.BadParameter("it goes with --trigger and --workflow only.", param_hint="--latest")
     with connect(database) as connection:
         if latest:
-            kept = stored.latest(connection, trigger=trigger, workflow=workflow)
+            kept = stored.latest(connection, trigger=wanted.trigger, workflow=wanted.workflow)
             counts = kept.by_state
             note(f"Counted at {times.show(kept.counted_at)}." if kept.counted_at else "They were not counted yet.")
         else:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import LiteralString, cast
+from typing import LiteralString
 
 _HEAD = re.compile(r"^-- (name|block): ([a-z_]+)$", re.MULTILINE)
 _USE = re.compile(r"^ *-- use: ([a-z_]+)$", re.MULTILINE)
@@ -33,7 +33,7 @@ def load_queries(package: str, file: str) -> Mapping[str, LiteralString]:
         raise ValueError(f"{package}/{file} uses blocks that it does not hold: {', '.join(sorted(missing))}")
     return MappingProxyType(
         {
-            name: cast("LiteralString", _USE.sub(lambda use: blocks[use[1]], body))
+            name: _USE.sub(lambda use: blocks[use[1]], body)
             for kind, name, body in zip(kinds, names, bodies, strict=True)
             if kind == "name"
         }

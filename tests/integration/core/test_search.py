@@ -180,6 +180,7 @@ def test_the_pages_of_a_trigger_and_a_workflow_hold_all_however_far_the_looks_ar
         pass
     create(connection, trigger, accepted_range("s", 3, 5))
     create_for(connection, trigger, accepted_range("s", 5, 7))
+    whose: dict[str, Any]
     for whose in ({"trigger": name}, {"workflow": name}):
         places: list[int | None] = []
         before: UUID | None = None

@@ -1,3 +1,11 @@
+-- block: due_again
+-- When the next attempt may begin, by the workflow's policy and by how many retries came before.
+        statement_timestamp() + make_interval(secs => least(
+            (retries ->> 'longest_delay_seconds')::double precision,
+            (retries ->> 'first_delay_seconds')::double precision
+                * CASE WHEN (retries ->> 'doubling')::boolean THEN 2 ^ least(retry, 30) ELSE 1 END
+        ))
+
 -- name: start
 UPDATE workorders.runs
 SET state = 'started', started_at = coalesce(started_at, statement_timestamp())
@@ -46,11 +54,7 @@ WITH given AS MATERIALIZED (
     INSERT INTO workorders.runs
         (id, work_order_id, workflow_id, lane, attempt, retry, state, not_before)
     SELECT retry_id, work_order_id, workflow_id, lane, attempt + 1, retry + 1, 'available',
-        statement_timestamp() + make_interval(secs => least(
-            (retries ->> 'longest_delay_seconds')::double precision,
-            (retries ->> 'first_delay_seconds')::double precision
-                * CASE WHEN (retries ->> 'doubling')::boolean THEN 2 ^ least(retry, 30) ELSE 1 END
-        ))
+        -- use: due_again
     FROM judged
     WHERE again
 ), released AS (
@@ -121,11 +125,7 @@ WITH silent AS MATERIALIZED (
     INSERT INTO workorders.runs
         (id, work_order_id, workflow_id, lane, attempt, retry, state, not_before)
     SELECT given.id, lost.work_order_id, lost.workflow_id, lost.lane, lost.attempt + 1, lost.retry + 1, 'available',
-        statement_timestamp() + make_interval(secs => least(
-            (policies.retries ->> 'longest_delay_seconds')::double precision,
-            (policies.retries ->> 'first_delay_seconds')::double precision
-                * CASE WHEN (policies.retries ->> 'doubling')::boolean THEN 2 ^ least(lost.retry, 30) ELSE 1 END
-        ))
+        -- use: due_again
     FROM lost
     JOIN policies ON policies.id = lost.workflow_id
     JOIN unnest(%(retry_ids)s::uuid[]) WITH ORDINALITY AS given (id, number) ON given.number = lost.number

@@ -180,11 +180,10 @@ def test_the_pages_of_a_trigger_and_a_workflow_hold_all_however_far_the_looks_ar
         pass
     create(connection, trigger, accepted_range("s", 3, 5))
     create_for(connection, trigger, accepted_range("s", 5, 7))
-    whose: dict[str, Any]
-    for whose in ({"trigger": name}, {"workflow": name}):
+    for whose in ("trigger", "workflow"):
         places: list[int | None] = []
         before: UUID | None = None
-        while page := history.work_orders(connection, Filter(**whose, **wanted), before=before, limit=2):
+        while page := history.work_orders(connection, Filter(**{whose: name, **wanted}), before=before, limit=2):
             places += [row.position for row in page]
             before = page[-1].id
         assert places == [6, 5, 4, 3, 2, 1, 0]

@@ -37,6 +37,10 @@ class Rerun:
         return self.done / self.seconds
 
 
+BESIDE: Final = "a tenth, beside an ingest"
+"""The filter of the rerun that an ingest goes on beside."""
+
+
 def filters(connection: Connection, rows: int) -> dict[str, Filter]:
     """Return which work orders are rerun, by name: no two of them have any in common."""
     end = history.work_orders(connection, Filter(trigger=many.COMMON), limit=1)[0].created_at
@@ -48,6 +52,7 @@ def filters(connection: Connection, rows: int) -> dict[str, Filter]:
     return {
         "a hundredth, by time": Filter(state="success", since=tenth(2), until=tenth(2) + hundredth),
         "a tenth, by time": Filter(state="success", since=tenth(3), until=tenth(4)),
+        BESIDE: Filter(state="success", since=tenth(5), until=tenth(6)),
         "one in 97, by a word": Filter(state="success", text="W11", until=tenth(2)),
     }
 
@@ -103,10 +108,10 @@ def _ingest(url: str, stop: Event, seconds: list[float]) -> None:
     with connect(url) as connection:
         trigger = triggers.register(connection, name="beside", type_="kafka", workflow="beside", definition={})
         for number in count():
-            if stop.is_set():
-                return
             items = list(messages.items(_TOPIC, 0, _BATCH, f"{_TOPIC}/{number}@{topic_id}"))
             begun = time.monotonic()
             create_for(connection, trigger, items, fresh=True)
             connection.commit()
             seconds.append(time.monotonic() - begun)
+            if stop.is_set():
+                return

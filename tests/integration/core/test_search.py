@@ -175,15 +175,17 @@ def test_the_pages_of_a_trigger_and_a_workflow_hold_all_however_far_the_looks_ar
     connection: Connection, trigger: Trigger, name: str, wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "_NEWEST", 2)
+    # A second one of the workflow, for numbers of triggers and workflows that differ.
+    trigger = triggers.register(connection, name=f"{name}-too", type_="plain", workflow=trigger.workflow, definition={})
     create(connection, trigger, accepted_range("s", 0, 3))
     while search.look_again(connection, after=AT_ONCE):
         pass
     create(connection, trigger, accepted_range("s", 3, 5))
     create_for(connection, trigger, accepted_range("s", 5, 7))
-    for whose in ("trigger", "workflow"):
+    for whose in ({"trigger": trigger.name}, {"workflow": trigger.workflow}):
         places: list[int | None] = []
         before: UUID | None = None
-        while page := history.work_orders(connection, Filter(**{whose: name, **wanted}), before=before, limit=2):
+        while page := history.work_orders(connection, Filter(**{**whose, **wanted}), before=before, limit=2):
             places += [row.position for row in page]
             before = page[-1].id
         assert places == [6, 5, 4, 3, 2, 1, 0]

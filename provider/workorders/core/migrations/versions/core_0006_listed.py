@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "core_0006"
-down_revision = "core_0005"
+down_revision = "kafka_0004"
 branch_labels = None
 depends_on = None
 

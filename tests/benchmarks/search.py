@@ -101,6 +101,7 @@ def questions(rows: int, chance: Random, end: datetime) -> dict[str, Callable[[]
         "three words": lambda: Filter(text=f"Ada Knuth N{chance.randrange(5000)}"),
         "two common words never together": lambda: Filter(text="admission discharge"),
         "a beginning": lambda: Filter(text=f"EV-{chance.randrange(rows):09}"[:-1] + "*"),
+        "pending, and a ward": lambda: Filter(text=f"W{chance.randrange(97)}", state="pending"),
         "failed, and a ward": lambda: Filter(text=f"W{chance.randrange(97)}", state="failed"),
         "an old trigger, and a nurse": lambda: Filter(text=f"N{chance.randrange(5000)}", trigger=many.OLD),
         "a rare trigger, and a common word": lambda: Filter(text="stable", trigger=many.RARE),

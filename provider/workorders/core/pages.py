@@ -49,7 +49,7 @@ def _finds_few(given: Mapping[str, Any]) -> bool:
 
 def _in_streams(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     found = _ids(connection, "newest_among", {**given, "newest": _NEWEST})
-    return found if len(found) == given["limit"] else _ids(connection, "newest_in_streams", given)
+    return found if len(found) == given["limit"] else _ids(connection, "gathered", given)
 
 
 def _listed(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
@@ -64,12 +64,14 @@ def _listed(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
 
 def _with_words(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     """Look among the newest, where common words are found at once, and then in the lists of the words."""
-    if _finds_few(given):
+    if given["state"] == "pending":
+        found = _newest_passing(connection, "gathered_with_words", given)
+    elif _finds_few(given):
         found = _newest_passing(connection, "newest_with_words", given)
     else:
         found = _newest(connection, given)
         if found is None and given["stream_ids"] is not None:
-            found = _newest_passing(connection, "newest_in_streams_with_words", given)
+            found = _newest_passing(connection, "gathered_with_words", given)
     return _by_words(connection, given) if found is None else found
 
 

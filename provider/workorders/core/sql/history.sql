@@ -116,7 +116,7 @@ WHERE
 ORDER BY work_orders.id DESC
 LIMIT %(limit)s;
 
--- name: newest_in_streams
+-- name: gathered
 -- Gathers all that pass and sorts them. With the limit in sight, the planner would go backwards from the newest one, and
 -- read everything that came after an old stream.
 WITH passing AS MATERIALIZED (
@@ -227,8 +227,8 @@ WITH newest AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM newest) < %(newest)s AS all_of_them, ARRAY(SELECT id FROM found) AS ids;
 
--- name: newest_in_streams_with_words
--- The same from all that pass, as newest_in_streams has them.
+-- name: gathered_with_words
+-- The same from all that pass, as gathered has them.
 WITH passing AS MATERIALIZED (
     SELECT work_orders.id
     -- use: filtered

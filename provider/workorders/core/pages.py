@@ -4,7 +4,8 @@ It takes for granted that what is rare stands evenly among all. A word, a trigge
 from the newest would then be sought by reading everything before it. So what could be that is looked up otherwise.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 from uuid import UUID
 
@@ -30,7 +31,8 @@ def ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
     """
     given = {**given, "until_id": None}
     if given["words"] is not None:
-        return _with_words(connection, given)
+        with _reading_lists(connection):
+            return _with_words(connection, given)
     if given["state"] == "pending" and given["id"] is None:
         return _ids(connection, "newest_waiting", given)
     if _finds_few(given):
@@ -49,7 +51,10 @@ def _finds_few(given: Mapping[str, Any]) -> bool:
 
 def _in_streams(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     found = _ids(connection, "newest_among", {**given, "newest": _NEWEST})
-    return found if len(found) == given["limit"] else _ids(connection, "gathered", given)
+    if len(found) == given["limit"]:
+        return found
+    with _reading_lists(connection):
+        return _ids(connection, "gathered", given)
 
 
 def _listed(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
@@ -104,6 +109,14 @@ def _by_words(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
             break
         before = candidates[-1]
     return found
+
+
+@contextmanager
+def _reading_lists(connection: Connection) -> Iterator[None]:
+    """Let the planner read by indexes only; rolled back, which is what undoes it within the caller's transaction."""
+    with connection.transaction(force_rollback=True):
+        connection.execute(_QUERIES["read_lists"])
+        yield
 
 
 def _ids(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID]:

@@ -16,8 +16,9 @@ def load_queries(package: str, file: str) -> Mapping[str, LiteralString]:
     """Return the queries of `file` in `package`, by name.
 
     A query starts with a line `-- name: the_name` and ends before the next such line. What several queries of a file
-    have in common stands once, under `-- block: its_name`, and takes the place of each line `-- use: its_name`. The
-    text comes from our own package and from nowhere else, which is what psycopg's LiteralString asks for.
+    have in common stands once, under `-- block: its_name`, and takes the place of each line `-- use: its_name`; a block
+    may use blocks that stand before it. The text comes from our own package and from nowhere else, which is what
+    psycopg's LiteralString asks for.
 
     Raises:
         ValueError: the file holds no named query, one name twice, or uses a block that it does not hold.
@@ -27,14 +28,12 @@ def load_queries(package: str, file: str) -> Mapping[str, LiteralString]:
     kinds, names, bodies = parts[::3], parts[1::3], [body.strip("\n ") for body in parts[2::3]]
     if "name" not in kinds or len(set(names)) != len(names):
         raise ValueError(f"{package}/{file} needs queries with unique names, found: {', '.join(names) or 'none'}")
-    blocks = {name: body for kind, name, body in zip(kinds, names, bodies, strict=True) if kind == "block"}
-    missing = {use for body in bodies for use in _USE.findall(body)} - blocks.keys()
-    if missing:
-        raise ValueError(f"{package}/{file} uses blocks that it does not hold: {', '.join(sorted(missing))}")
-    return MappingProxyType(
-        {
-            name: _USE.sub(lambda use: blocks[use[1]], body)
-            for kind, name, body in zip(kinds, names, bodies, strict=True)
-            if kind == "name"
-        }
-    )
+    blocks: dict[str, str] = {}
+    queries: dict[str, LiteralString] = {}
+    try:
+        for kind, name, body in zip(kinds, names, bodies, strict=True):
+            whole = _USE.sub(lambda use: blocks[use[1]], body)
+            (blocks if kind == "block" else queries)[name] = whole
+    except KeyError as missing:
+        raise ValueError(f"{package}/{file} uses a block that does not stand before: {missing}") from None
+    return MappingProxyType(queries)

@@ -43,24 +43,28 @@ def test_a_block_takes_the_place_of_each_use_of_it(package: str) -> None:
 id > 1
 AND id < 9
 
+-- block: ordered
+    -- use: bounds
+ORDER BY 1
+
 -- name: first
 SELECT 1 WHERE
-    -- use: bounds
-ORDER BY 1;
+-- use: ordered
+;
 
 -- name: second
 SELECT 2 WHERE
 -- use: bounds
 """
     assert load_queries(package, write(package, text)) == {
-        "first": "SELECT 1 WHERE\nid > 1\nAND id < 9\nORDER BY 1;",
+        "first": "SELECT 1 WHERE\nid > 1\nAND id < 9\nORDER BY 1\n;",
         "second": "SELECT 2 WHERE\nid > 1\nAND id < 9",
     }
 
 
 def test_a_block_that_is_not_there_is_refused(package: str) -> None:
     file = write(package, "-- name: first\nSELECT 1\n-- use: elsewhere\n")
-    with pytest.raises(ValueError, match="does not hold: elsewhere"):
+    with pytest.raises(ValueError, match="elsewhere"):
         load_queries(package, file)
 
 

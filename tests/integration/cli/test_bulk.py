@@ -118,7 +118,9 @@ def test_retention_is_counted_and_run(workorders: Command, connection: Connectio
     (due,) = [kept for kept in workorders("retention", "run", "--dry-run", "--json").json() if kept["workflow"] == name]
     assert due["deleted"] == 4
     assert workorders("retention", "run", "--json").json()["deleted"] >= 4
-    (left,) = history.work_orders(connection, Filter(trigger=name))
-    assert left.state == "pending"
-    connection.execute("DELETE FROM workorders.work_orders WHERE id = %s", (left.id,))
+    # Asked without the history, which counts on ids that nobody moves into the past as this test has done.
+    left = connection.execute(
+        "DELETE FROM workorders.work_orders WHERE trigger_id = %s RETURNING state::text", (trigger.id,)
+    ).fetchall()
     connection.commit()
+    assert left == [("pending",)]

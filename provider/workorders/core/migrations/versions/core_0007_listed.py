@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "core_0006"
-down_revision = "kafka_0004"
+revision = "core_0007"
+down_revision = "core_0006"
 branch_labels = None
 depends_on = None
 

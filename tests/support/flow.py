@@ -67,13 +67,19 @@ class Flow:
     def until_settled(self) -> None:
         """Wait until every ingest run has ended well, and the group's offsets are the ledger's and the log's end.
 
+        The group has none of a partition that never had a batch.
+
+
         Raises:
             AssertionError: that did not come true in time.
         """
         eventually(
             lambda: not self.unfinished(), seconds=SECONDS, what=f"{self.trigger.name}: the end of all ingest runs"
         )
-        assert self.trigger.group_offsets() == self.trigger.next_offsets() == self.trigger.last_stable_offsets()
+        ledger = self.trigger.next_offsets()
+        assert ledger == self.trigger.last_stable_offsets()
+        planned = {range_["partition"] for range_ in self.trigger.ranges()}
+        assert self.trigger.group_offsets() == {number: ledger[number] for number in planned}
 
     def until_failed(self, run: Run) -> None:
         """Wait until a try to create the work orders of a run has failed.

@@ -57,12 +57,14 @@ def test_both_databases_away_for_a_minute_amid_a_batch(
         return flow.trigger.count() >= len(produced)
 
     eventually(goes_on, seconds=SECONDS, what="work orders after a minute without Postgres")
+    start_ended(airflow_stack)  # some notice late that their database was away
     flow.until_ingested(produced)
 
 
 def test_a_second_triggerer_takes_over_from_one_that_sleeps_and_then_wakes(
     airflow_stack: LocalStack, flow: Flow, produced: list[Place]
 ) -> None:
+    start_ended(airflow_stack)
     flow.until_waiting()
     with another_triggerer(airflow_stack, flow.api):
         first = psutil.Process(airflow_stack.airflow.triggerer.process.pid)
@@ -91,6 +93,7 @@ def test_components_killed_at_random(airflow_stack: LocalStack, flow: Flow, prod
     seed = int(os.environ.get(SEED_VARIABLE) or time.time_ns() % 1_000_000)
     print(f"{SEED_VARIABLE}={seed}")
     chosen = random.Random(seed)
+    start_ended(airflow_stack)
     flow.until_waiting()
     with commits_in_order(flow.trigger):
         for number in range(ROUNDS):

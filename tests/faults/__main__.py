@@ -3,14 +3,15 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from random import Random, SystemRandom
 
 from rich.console import Console
 
 from faults.cases import FAULTS
 from faults.catalogue import Fault
-from faults.results import show, with_earlier, write
+from faults.results import Result, show, with_earlier, write
 from faults.runner import draw, run_all
 from faults.site import Site
 
@@ -40,13 +41,18 @@ def main() -> int:
         return 0
     seed = SystemRandom().randrange(1_000_000) if given.seed is None else given.seed
     console.print(f"Seed {seed}.")
+    name = "random" if given.minutes else "faults"
+
+    def keep(results: Sequence[Result]) -> Path:
+        table = with_earlier(results, name=name, order=[*by_slug]) if given.add else results
+        return write(table, name=name, seed=seed)
+
     with Site() as site:
-        results = run_all(site, _sequence(chosen, seed, given.minutes), lambda line: console.print(line, style="dim"))
+        sequence = _sequence(chosen, seed, given.minutes)
+        results = run_all(site, sequence, lambda line: console.print(line, style="dim"), keep)
         site.stack.keep_logs = not all(result.kept for result in results)
     show(console, results)
-    name = "random" if given.minutes else "faults"
-    table = with_earlier(results, name=name, order=[*by_slug]) if given.add else results
-    console.print(f"Seed {seed}. The table is in {write(table, name=name, seed=seed)}.")
+    console.print(f"Seed {seed}. The table is in {keep(results)}.")
     return 0 if all(result.kept for result in results) else 1
 
 

@@ -112,6 +112,9 @@ class Transactional:
         self._transactions = 0
         _insist(writer.kafka.init_transactions)
 
+    def finish(self) -> None:
+        """Do nothing: each transaction has ended already."""
+
     def write(self, count: int) -> None:
         """Write one transaction; again with the same contents when the broker made its abort necessary."""
         kafka, begin = self._writer.kafka, self._writer.sequence
@@ -131,6 +134,13 @@ class Transactional:
                 raise
             _insist(kafka.abort_transaction)
             self._writer.sequence = begin
+
+
+def _second(given: argparse.Namespace, journal: TextIO) -> Plain | Transactional:
+    if given.plain:
+        return Plain(Writer(given.producer + 1, given, journal))
+    transactional_id = f"{given.topic}-{given.producer}"
+    return Transactional(Writer(given.producer + 1, given, journal, **{"transactional.id": transactional_id}))
 
 
 def _insist(step: Any) -> None:
@@ -155,22 +165,22 @@ def main() -> None:
     parser.add_argument("--backlog", type=int, required=True, help="messages to write at once")
     parser.add_argument("--per-tick", type=int, required=True, help="messages of each producer every 0.1 s")
     parser.add_argument("--journal", type=Path, required=True)
+    parser.add_argument("--plain", type=int, default=0, help="1: neither producer writes in transactions")
     given = parser.parse_args()
     stop = Stop()
     with given.journal.open("w", encoding="ascii", buffering=1) as journal:
         plain = Plain(Writer(given.producer, given, journal))
-        transactional = Transactional(
-            Writer(given.producer + 1, given, journal, **{"transactional.id": f"{given.topic}-{given.producer}"})
-        )
+        second = _second(given, journal)
         plain.write(given.backlog // 2)
         for _ in range(2):
-            transactional.write(given.backlog // 4)
+            second.write(given.backlog // 4)
         print("backlog written", flush=True)
         while not stop.asked:
             plain.write(given.per_tick)
-            transactional.write(given.per_tick)
+            second.write(given.per_tick)
             time.sleep(TICK_SECONDS)
         plain.finish()
+        second.finish()
         journal.write(f"{END}\n")
 
 

@@ -32,8 +32,16 @@ def run_fault(site: Site, fault: Fault, seed: int) -> Result:
         site.heal()
 
 
-def run_all(site: Site, faults: Iterable[tuple[Fault, int]], say: Callable[[str], None]) -> list[Result]:
-    """Run faults with their seeds; one that fails is no reason to leave the others out."""
+def run_all(
+    site: Site,
+    faults: Iterable[tuple[Fault, int]],
+    say: Callable[[str], None],
+    keep: Callable[[Sequence[Result]], object],
+) -> list[Result]:
+    """Run faults with their seeds; one that fails is no reason to leave the others out.
+
+    After each, `keep` gets all results so far: a run that is cut off has not been for nothing.
+    """
     results: list[Result] = []
     for fault, seed in faults:
         say(f"{fault.name} (seed {seed})")
@@ -42,6 +50,7 @@ def run_all(site: Site, faults: Iterable[tuple[Fault, int]], say: Callable[[str]
         except Exception as failure:  # noqa: BLE001 - whatever it is, it belongs into this fault's line of the table
             results.append(Result(fault.name, fault.slug, seed, failure=_where(failure)))
         say(f"    {_outcome(results[-1])}")
+        keep(results)
     return results
 
 

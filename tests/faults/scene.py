@@ -69,11 +69,22 @@ class Scene:
             task.end()
 
     def produce(
-        self, *, first_partition: int = 0, partitions: int = PARTITIONS, backlog: int = _BACKLOG, log: int = 0
+        self,
+        *,
+        first_partition: int = 0,
+        partitions: int = PARTITIONS,
+        backlog: int = _BACKLOG,
+        log: int = 0,
+        plain: bool = False,
     ) -> None:
         """Start a producer with numbers of its own, and wait until the broker has its backlog.
 
-        `log` grows by one with each log of these partitions that an operator's decision lets the trigger follow.
+        Args:
+            first_partition: the first one it writes to.
+            partitions: how many from there on.
+            backlog: messages to write at once.
+            log: grows by one with each log of these partitions that an operator's decision lets the trigger follow.
+            plain: without transactions.
         """
         number = 1 + 2 * (len(self._producers) + len(self._journals))
         journal = self.site.stack.logs / f"{self.name}-{number}.journal"
@@ -86,6 +97,7 @@ class Scene:
             "backlog": backlog,
             "per-tick": _PER_TICK,
             "journal": journal,
+            "plain": int(plain),
         }
         words = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
         producer = Task(self.site.process("producer", "faults.producer", *words))

@@ -56,6 +56,10 @@ class Outbox:
             cursor = connection.execute(query.encode(), arguments)
             return cursor.fetchall() if cursor.description else []
 
+    def leases_run_out(self) -> None:
+        """Do what a quarter of a minute does, by the database's clock."""
+        self.ask("UPDATE workorders.outbox_shards SET leased_until = clock_timestamp() - interval '1 second'")
+
     def waiting(self) -> int:
         """Return how many messages are in the table."""
         return int(self.ask("SELECT count(*) FROM workorders.outbox_messages")[0][0])

@@ -42,6 +42,8 @@ class Load:
 
     outbox: Outbox
     topics: list[str]
+    #: The same outbox as the relays reach it, where that is another way.
+    relayed: Outbox | None = None
     written: Written = field(default_factory=Written)
     _stop_writing: threading.Event = field(default_factory=threading.Event)
     _stop_relaying: threading.Event = field(default_factory=threading.Event)
@@ -96,7 +98,7 @@ class Load:
         while not self._stop_writing.is_set():
             stopped = self._stop_relaying
             try:
-                self.outbox.drain_until(stopped, **self._changes)
+                (self.relayed or self.outbox).drain_until(stopped, **self._changes)
             except (WorkOrdersError, psycopg.Error):
                 time.sleep(0.1)
 

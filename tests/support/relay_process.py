@@ -1,4 +1,6 @@
-"""A relay in a process of its own that kills or stops itself at a step: `python -m support.relay_process STEP SIGNAL`.
+"""A relay in a process of its own that kills or stops itself at a step.
+
+`python -m support.relay_process STEP SIGNAL SECONDS`, where SECONDS is the limit of a transaction in Kafka.
 
 The steps are put around the product's functions here; no code of the product knows of them.
 """
@@ -7,15 +9,17 @@ import functools
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from workorders.kafka.connections import Connections
-from workorders.kafka.relay import shard
+from workorders.kafka.relay import sender, shard
 from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.drain import drain
 from workorders.kafka.relay.markers import Markers
 from workorders.kafka.relay.sender import Sender
+from workorders.outbox import batches
 
 DEFINITION_VARIABLE = "TEST_RELAY"
 
@@ -25,29 +29,38 @@ def _stop() -> None:
     os.kill(os.getpid(), getattr(signal, sys.argv[2]))
 
 
-def _before(owner: Any, name: str, when: Callable[..., bool]) -> None:
+def _around(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
+    """Let `wrapper` be called with the original and its arguments in place of it."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
-    def stopped(*arguments: Any, **named: Any) -> Any:
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        return wrapper(original, *arguments, **named)
+
+    setattr(owner, name, wrapped)
+
+
+def _before(owner: Any, name: str, when: Callable[..., bool]) -> None:
+    def stopped(original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         if when(*arguments, **named):
             _stop()
         return original(*arguments, **named)
 
-    setattr(owner, name, stopped)
+    _around(owner, name, stopped)
 
 
 def _after(owner: Any, name: str, when: Callable[..., bool]) -> None:
-    original = getattr(owner, name)
-
-    @functools.wraps(original)
-    def stopped(*arguments: Any, **named: Any) -> Any:
+    def stopped(original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         result = original(*arguments, **named)
         if when(result):
             _stop()
         return result
 
-    setattr(owner, name, stopped)
+    _around(owner, name, stopped)
+
+
+def _always(*_: Any, **__: Any) -> bool:
+    return True
 
 
 def _second(*_: Any, **__: Any) -> bool:
@@ -58,21 +71,51 @@ def _second(*_: Any, **__: Any) -> bool:
 _second.calls = 0  # type: ignore[attr-defined]
 
 
-def _flushed(sender: Sender) -> bool:
-    sender._producer.flush(30)
-    return _second()
+def _acknowledged() -> None:
+    """The broker has the second batch, the next one is read, and the commit is still to come."""
+    read = threading.Semaphore(0)
+
+    def reading(original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        found = original(*arguments, **named)
+        read.release()
+        return found
+
+    def flushed(producer: Sender) -> bool:
+        producer._producer.flush(30)
+        assert read.acquire(timeout=30)
+        return _second()
+
+    _around(shard, "read_ahead", reading)
+    _before(Sender, "_commit", flushed)
+
+
+def _filled() -> None:
+    """The broker has the second batch, while its claim is not even begun."""
+    filled = threading.Event()
+
+    def filling(original: Callable[..., Any], producer: Sender, rows: Any) -> Any:
+        refused = original(producer, rows)
+        if _second():
+            producer._producer.flush(30)
+            filled.set()
+        return refused
+
+    _around(Sender, "fill", filling)
+    _before(shard, "claim", lambda *_, **__: filled.wait(30))
 
 
 STEPS: dict[str, Callable[[], None]] = {
-    "fenced": lambda: _before(Markers, "last", lambda *_: True),
-    "marker read": lambda: _after(Markers, "last", lambda _: True),
-    "claimed": lambda: _before(Sender, "_send", _second),
+    "fenced": lambda: _before(Markers, "last", _always),
+    "marker read": lambda: _after(Markers, "last", _always),
+    "filled": _filled,
+    "claiming": lambda: _before(batches, "_is_current", _second),
+    "claimed": lambda: _after(shard, "claim", _always),
     "produced": lambda: _before(Sender, "_commit", _second),
-    "acknowledged": lambda: _before(Sender, "_commit", _flushed),
+    "acknowledged": _acknowledged,
     "committed": lambda: _after(Sender, "_commit", _second),
-    "deleted": lambda: _after(shard, "advance", _second),
 }
 
 if __name__ == "__main__":
+    vars(sender)["SECONDS"] = float(sys.argv[3])
     STEPS[sys.argv[1]]()
     drain(Connections.from_environment(), RelayDefinition.model_validate_json(os.environ[DEFINITION_VARIABLE]))

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -83,6 +83,10 @@ class Topics:
             with self._marker(name, partition):
                 producer.abort_transaction(SECONDS)
 
+    def is_transaction_open(self, name: str) -> bool:
+        """Say whether the last stable offset of some partition is before its end."""
+        return self._ends(name, IsolationLevel.READ_COMMITTED) != self._ends(name, IsolationLevel.READ_UNCOMMITTED)
+
     @contextmanager
     def _marker(self, name: str, partition: int) -> Iterator[None]:
         """Wait until the end of a transaction has its place in the log.
@@ -93,6 +97,11 @@ class Topics:
         before = self._end(name, partition)
         yield
         assert wait_until(lambda: self._end(name, partition) > before, seconds=SECONDS)
+
+    def _ends(self, name: str, isolation: IsolationLevel) -> dict[int, int]:
+        places = {TopicPartition(name, number): OffsetSpec.latest() for number in self._partitions(name)}
+        answers = self._admin.list_offsets(places, isolation_level=isolation)
+        return {place.partition: answer.result(SECONDS).offset for place, answer in answers.items()}
 
     def _end(self, name: str, partition: int) -> int:
         place = TopicPartition(name, partition)

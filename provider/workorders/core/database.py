@@ -1,5 +1,6 @@
 """Connections to the work orders' Postgres, with the limits that keep a dead client from holding a lock for ever."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import psycopg
@@ -38,10 +39,10 @@ _KEEPALIVES = {
 }
 
 
-def connection_string(database_url: str, application_name: str) -> str:
+def connection_string(database_url: str, application_name: str, session: Mapping[str, str] | None = None) -> str:
     """Return `database_url` (a libpq URI or keyword string) with this package's session settings added.
 
-    What the URL says itself wins.
+    What the URL says itself wins, then what `session` says.
 
     Raises:
         ConfigurationError: libpq cannot read the URL. The text does not repeat the URL, for it may hold a password.
@@ -53,14 +54,20 @@ def connection_string(database_url: str, application_name: str) -> str:
         raise ConfigurationError(
             "The database URL is not one that libpq reads; the form is postgresql://user:password@host:port/database."
         ) from None
-    options = " ".join(f"-c {name}={value}" for name, value in _SESSION_SETTINGS.items())
+    options = " ".join(f"-c {name}={value}" for name, value in {**_SESSION_SETTINGS, **(session or {})}.items())
     defaults = {**_KEEPALIVES, "client_encoding": "UTF8", "application_name": application_name}
     merged: dict[str, Any] = {**defaults, **given}
     merged["options"] = f"{options} {given.get('options') or ''}".strip()
     return conninfo.make_conninfo(**merged)
 
 
-def connect(database_url: str, *, application_name: str = "workorders", autocommit: bool = False) -> Connection:
+def connect(
+    database_url: str,
+    *,
+    application_name: str = "workorders",
+    autocommit: bool = False,
+    session: Mapping[str, str] | None = None,
+) -> Connection:
     """Open a connection; the caller closes it (it is a context manager).
 
     Raises:
@@ -68,5 +75,7 @@ def connect(database_url: str, *, application_name: str = "workorders", autocomm
         psycopg.OperationalError: the server cannot be reached or refuses.
     """
     return psycopg.connect(
-        connection_string(database_url, application_name), autocommit=autocommit, prepare_threshold=PREPARE_NOTHING
+        connection_string(database_url, application_name, session),
+        autocommit=autocommit,
+        prepare_threshold=PREPARE_NOTHING,
     )

@@ -2,33 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import attrgetter
-from typing import Any, Final, NamedTuple
-from uuid import UUID
 
 from workorders.core.database import Connection
 from workorders.core.queries import load_queries
 from workorders.outbox.leases import LEASE_SECONDS, Lease, fenced
+from workorders.outbox.rows import Part, Reading, Row, as_reading
 from workorders.outbox.settings import OutboxSettings
 
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
-_PLACE: Final = attrgetter("topic", "bucket")
-
-
-class OutboxRow(NamedTuple):
-    """A message as it waits."""
-
-    id: int
-    topic: str
-    key: bytes | None
-    value: bytes | None
-    headers: list[list[Any]] | None
-    partition: int | None
-    timestamp_ms: int | None
-    #: None unless it was asked for.
-    event_id: UUID | None
-    bucket: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +17,8 @@ class Batch:
     """Rows that are sent together."""
 
     number: int
-    rows: Sequence[OutboxRow]
+    rows: Sequence[Row]
+    parts: Sequence[Part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +80,52 @@ def advance(
         OutboxFencedError: the lease is somebody else's by now; nothing was changed.
     """
     with connection.transaction():
-        number = _take_number(connection, lease, sent.number if sent and sent.marked else None)
-        if sent is not None:
-            _finish(connection, lease, settings, sent)
+        number = _begin(connection, lease, settings, sent)
         if wanted is None or not _is_current(connection, settings):
             return None
-        rows = _claim(connection, lease, settings, number, wanted)
-    return Batch(number, rows) if rows else None
+        reading = _read_for_claim(connection, lease, settings, wanted)
+        _write_claim(connection, lease, number, reading, marked=wanted.marked)
+    return Batch(number, reading.rows, reading.parts) if reading.rows else None
+
+
+def read_ahead(
+    connection: Connection, lease: Lease, settings: OutboxSettings, *, behind: Batch, wanted: Wanted
+) -> Reading | None:
+    """Read what may follow a batch that is being sent. Locks and writes nothing.
+
+    What was read may be claimed once `behind` is known to be in Kafka, and must be forgotten if it is not, or if
+    anything of the shard was held since. What commits later does not matter: who sees a message of a key sees all
+    earlier ones.
+
+    Returns:
+        None when nothing more waits, or keys are held, whose rows have to step aside first.
+    """
+    claimed = ",".join(part.ids for part in behind.parts)
+    with connection.transaction():
+        held = connection.execute(_QUERIES["is_a_key_held"], {"buckets": settings.buckets(lease.shard)}).fetchone()
+        if held is None or held[0]:
+            return None
+        reading = _read(connection, lease, settings, wanted, claimed=f"{{{claimed}}}", held=False)
+    return reading if reading.rows else None
+
+
+def claim(
+    connection: Connection, lease: Lease, settings: OutboxSettings, *, sent: Sent, reading: Reading, marked: bool
+) -> Batch | None:
+    """Delete a batch that was sent and claim what was read ahead while it was under way, in one transaction.
+
+    Returns:
+        The batch; None when the number of shards has changed.
+
+    Raises:
+        OutboxFencedError: the lease is somebody else's by now; nothing was changed.
+    """
+    with connection.transaction():
+        number = _begin(connection, lease, settings, sent)
+        if not _is_current(connection, settings):
+            return None
+        _write_claim(connection, lease, number, reading, marked=marked)
+    return Batch(number, reading.rows, reading.parts)
 
 
 def drop_claims(connection: Connection, lease: Lease) -> None:
@@ -128,13 +149,17 @@ def hold_shard(connection: Connection, lease: Lease) -> None:
         raise fenced(lease)
 
 
-def _take_number(connection: Connection, lease: Lease, marked_batch: int | None) -> int:
+def _begin(connection: Connection, lease: Lease, settings: OutboxSettings, sent: Sent | None) -> int:
+    """Take the next number, and with it the right to write; delete what was sent."""
+    marked_batch = sent.number if sent and sent.marked else None
     row = connection.execute(
         _QUERIES["take_number"],
         {"shard": lease.shard, "epoch": lease.epoch, "seconds": LEASE_SECONDS, "marked_batch": marked_batch},
     ).fetchone()
     if row is None:
         raise fenced(lease)
+    if sent is not None:
+        _finish(connection, lease, settings, sent)
     return int(row[0])
 
 
@@ -155,37 +180,37 @@ def _finish(connection: Connection, lease: Lease, settings: OutboxSettings, sent
             connection.execute(_QUERIES["end_hold"], hold)
 
 
-def _claim(
-    connection: Connection, lease: Lease, settings: OutboxSettings, number: int, wanted: Wanted
-) -> list[OutboxRow]:
+def _read_for_claim(connection: Connection, lease: Lease, settings: OutboxSettings, wanted: Wanted) -> Reading:
+    if wanted.hold is not None:
+        with connection.cursor(binary=True) as cursor:
+            cursor.execute(_QUERIES["claim_head_of_held"], {"hold": wanted.hold})
+            return as_reading(cursor.fetchall())
+    connection.execute(_QUERIES["divert"], {"buckets": settings.buckets(lease.shard), "messages": wanted.messages})
+    return _read(connection, lease, settings, wanted, claimed=None, held=True)
+
+
+def _read(
+    connection: Connection, lease: Lease, settings: OutboxSettings, wanted: Wanted, *, claimed: str | None, held: bool
+) -> Reading:
     arguments = {
-        "shard": lease.shard,
-        "batch": number,
-        "marked": wanted.marked,
         "buckets": settings.buckets(lease.shard),
         "messages": wanted.messages,
         "bytes": wanted.bytes,
         "only": wanted.only,
         "without": list(wanted.without),
-        "hold": wanted.hold,
         "event_ids": wanted.event_ids,
+        "claimed": claimed,
+        "held": held,
     }
     # Rows as plain tuples, and in binary: this is the relay's innermost loop.
     with connection.cursor(binary=True) as cursor:
-        if wanted.hold is not None:
-            cursor.execute(_QUERIES["claim_head_of_held"], arguments)
-        else:
-            connection.execute(_QUERIES["divert"], arguments)
-            cursor.execute(_QUERIES["claim"], arguments)
-        rows = [OutboxRow._make(row) for row in cursor.fetchall()]
-        cursor.executemany(_QUERIES["write_claim"], [{**arguments, **part} for part in _parts(rows)])
-    return rows
+        return as_reading(cursor.execute(_QUERIES["read"], arguments).fetchall())
 
 
-def _parts(rows: Sequence[OutboxRow]) -> list[dict[str, Any]]:
-    """Return the ids of each topic and bucket; rows of a bucket follow one another."""
-    # As text, for thousands of numbers are rendered faster so than one by one.
-    return [
-        {"topic": topic, "bucket": bucket, "ids": f"{{{','.join(str(row.id) for row in part)}}}"}
-        for (topic, bucket), part in groupby(rows, key=_PLACE)
-    ]
+def _write_claim(connection: Connection, lease: Lease, number: int, reading: Reading, *, marked: bool) -> None:
+    place = {"shard": lease.shard, "batch": number, "marked": marked}
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            _QUERIES["write_claim"],
+            [{**place, "topic": part.topic, "bucket": part.bucket, "ids": f"{{{part.ids}}}"} for part in reading.parts],
+        )

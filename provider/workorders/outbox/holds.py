@@ -7,8 +7,9 @@ from psycopg.rows import class_row
 
 from workorders.core.database import Connection
 from workorders.core.queries import load_queries
-from workorders.outbox.batches import OutboxRow, hold_shard
+from workorders.outbox.batches import hold_shard
 from workorders.outbox.leases import Lease
+from workorders.outbox.rows import OutboxRow
 from workorders.outbox.settings import OutboxSettings
 
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")

@@ -16,6 +16,8 @@ from workorders.outbox.exceptions import OutboxFencedError
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
 
 LEASE_SECONDS: Final = 15.0
+SESSION: Final = {"idle_in_transaction_session_timeout": "10s"}
+"""A relay that stands still inside a transaction holds its shard's row; that must end before its lease does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,11 @@
 """Finds the one message of a topic that Kafka refuses, by sending the topic alone in ever smaller batches."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from workorders.kafka.relay.refusals import Refusal, Suspicion
+from workorders.outbox.rows import ROW_TOPIC, OutboxRow, Row
 
 
 @dataclass(slots=True)
@@ -19,6 +24,16 @@ class Careful:
         """Note that so many messages of a topic failed together; say whether it was a single one."""
         self.limits[topic] = max(1, sent_together // 2)
         return sent_together == 1
+
+    def closed_in(self, suspicion: Suspicion, rows: Sequence[Row]) -> Refusal | None:
+        """Send less of the suspected topics at a time; return the message that failed alone."""
+        counts = Counter(row[ROW_TOPIC] for row in rows)
+        culprit = None
+        for topic, reason in suspicion.messages.items():
+            if self.failed(topic, counts[topic]):
+                row = next(row for row in rows if row[ROW_TOPIC] == topic)
+                culprit = Refusal(OutboxRow._make(row), reason)
+        return culprit
 
     def went_well(self, topic: str) -> None:
         """Note that the topic's last batch was sent."""

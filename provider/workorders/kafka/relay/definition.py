@@ -44,7 +44,7 @@ class RelayDefinition(BaseModel):
     """Beginning of the transactional ids; the outbox's own id and the shard follow."""
     markers_topic: TopicName = "workorders-outbox-markers"
     """Compacted topic that says which batches are in Kafka; made at the first start if it may be."""
-    batch_messages: Annotated[int, Field(ge=1, le=100_000)] = 10_000
+    batch_messages: Annotated[int, Field(ge=1, le=100_000)] = 20_000
     """Most messages of a batch."""
     batch_bytes: Bytes = 16 * MIB
     """Most bytes of a batch, but for a single message that is larger."""

@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,9 +20,9 @@ from workorders.kafka.cluster import Cluster
 from workorders.kafka.connections import Connections
 from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.heartbeat import Heartbeat
-from workorders.kafka.relay.markers import Markers
-from workorders.kafka.relay.sender import Sender, SenderLostError
-from workorders.kafka.relay.shard import ShardRelay, Tools
+from workorders.kafka.relay.sender import SenderLostError
+from workorders.kafka.relay.shard import ShardRelay
+from workorders.kafka.relay.tools import Tools, new_tools
 from workorders.kafka.relay.topics import KnownTopics
 from workorders.kafka.settings import client_settings
 from workorders.outbox import leases, settings
@@ -35,6 +36,8 @@ _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
 SHORTEST_WAIT: Final = 0.02
 LONGEST_WAIT: Final = 0.25
 _TAKE_EVERY_SECONDS: Final = 5.0
+_TAKE_SOON_SECONDS: Final = 0.25
+"""Another relay that settles an old division is done in a moment."""
 _FORGET_EVERY_SECONDS: Final = 60.0
 _LOSSES_BEFORE_GIVING_UP: Final = 3
 _SHOWN_AFTER_SECONDS: Final = 10.0
@@ -90,13 +93,17 @@ def drain(
         psycopg.Error: the database failed.
     """
     with (
-        connect(connections.database_url, application_name="workorders outbox relay") as connection,
+        connect(
+            connections.database_url, application_name="workorders outbox relay", session=leases.SESSION
+        ) as connection,
         Heartbeat(connections.database_url) as heartbeat,
     ):
         prepare(connection, definition)
         drained = Drained()
-        relay = _Relay(connection, connections.kafka, definition, heartbeat=heartbeat, drained=drained, shards=shards)
-        with relay.leases_given_back():
+        side = ThreadPoolExecutor(1, "outbox relay")
+        relay = _Relay(connection, connections.kafka, definition, heartbeat, side, drained=drained, shards=shards)
+        # What is done at the side ends before the leases are given back, however this ends.
+        with relay.leases_given_back(), side:
             relay.run(warm_for, time.monotonic() + longest, stopped)
         return drained
 
@@ -109,14 +116,16 @@ class _Relay:
         connection: Connection,
         kafka: Mapping[str, Any],
         definition: RelayDefinition,
-        *,
         heartbeat: Heartbeat,
+        side: Executor,
+        *,
         drained: Drained,
         shards: Sequence[int] | None,
     ) -> None:
         self._connection = connection
         self._definition = definition
         self._heartbeat = heartbeat
+        self._side = side
         self._drained = drained
         self._asked = shards
         self._owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
@@ -135,8 +144,8 @@ class _Relay:
         wait, take_at, quiet_since = SHORTEST_WAIT, 0.0, time.monotonic()
         while not stopped() and time.monotonic() < min(deadline, self._failed_at + _SHOWN_AFTER_SECONDS):
             if time.monotonic() >= take_at:
-                self._take()
-                take_at = time.monotonic() + _TAKE_EVERY_SECONDS
+                settled = self._take()
+                take_at = time.monotonic() + (_TAKE_EVERY_SECONDS if settled else _TAKE_SOON_SECONDS)
             # A sum, and not any(): every shard has its turn.
             if sum(self._step(held) for held in list(self._held.values())):
                 wait, quiet_since = SHORTEST_WAIT, time.monotonic()
@@ -161,8 +170,8 @@ class _Relay:
                 for held in self._held.values():
                     leases.release(self._connection, held.lease)
 
-    def _take(self) -> None:
-        """Take the shards that are free, those of an older division first."""
+    def _take(self) -> bool:
+        """Take the shards that are free, those of an older division first; say whether all of the old are settled."""
         current = settings.current(self._connection)
         self._connection.commit()
         if current.generation != self._tools.settings.generation:
@@ -171,13 +180,14 @@ class _Relay:
             self._tools = self._new_tools()
         self._settle_old_division()
         if leases.unsettled(self._connection):
-            return
+            return False
         for shard in range(current.shards) if self._asked is None else self._asked:
             if shard not in self._held and shard < current.shards:
                 lease = leases.take(self._connection, shard, self._owner)
                 if lease is not None:
                     self._begin(lease)
         self._forget_sent()
+        return True
 
     def _settle_old_division(self) -> None:
         for shard in leases.unsettled(self._connection):
@@ -238,18 +248,12 @@ class _Relay:
                 self._connection.execute(_QUERIES["forget_sent"], {"seconds": seconds})
 
     def _new_tools(self) -> Tools:
-        current = settings.current(self._connection)
-        compacted = self._connection.execute(_QUERIES["compacted_topics"]).fetchall()
-        set_aside = self._connection.execute(_QUERIES["set_aside_topics"]).fetchall()
-        self._connection.commit()
-        return Tools(
-            definition=self._definition,
-            settings=current,
-            markers=Markers(self._kafka, self._definition.markers_topic, current.outbox_id),
+        return new_tools(
+            self._connection,
+            self._kafka,
+            self._definition,
             topics=self._topics,
-            compacted_topics=frozenset(row[0] for row in compacted),
-            set_aside_topics=frozenset(row[0] for row in set_aside),
-            new_sender=lambda transactional_id: Sender(self._definition, self._kafka, transactional_id),
+            side=self._side,
             report=self._report,
         )
 

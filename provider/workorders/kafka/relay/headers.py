@@ -3,18 +3,17 @@
 from base64 import b64decode
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 RecordHeader = tuple[str, bytes | str | None]
 
 
 def record_headers(
-    headers: Sequence[Sequence[Any]] | None, event_id_header: str | None, event_id: UUID | None
+    headers: Sequence[Sequence[Any]] | None, event_id_header: str | None, event_id: str | None
 ) -> list[RecordHeader]:
     """Return the headers in their order, and behind them the event's id if a header is named for it."""
     found: list[RecordHeader] = [
         (name, b64decode(value["base64"]) if isinstance(value, dict) else value) for name, value in headers or ()
     ]
     if event_id_header is not None:
-        found.append((event_id_header, str(event_id)))
+        found.append((event_id_header, event_id))
     return found

@@ -1,6 +1,7 @@
 """Sends batches to Kafka, each in a transaction with its marker, or without transactions at least once."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -10,7 +11,7 @@ from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.headers import record_headers
 from workorders.kafka.relay.markers import Marker
 from workorders.kafka.relay.refusals import Refusal, Suspicion, is_of_message, is_of_topic
-from workorders.outbox.batches import OutboxRow
+from workorders.outbox.rows import OutboxRow, Row
 
 SECONDS: Final = 60.0
 """Limit of a transaction, and of every wait for Kafka."""
@@ -50,7 +51,8 @@ class Sender:
                 # Java's default for messages with a key, so that consumers find a key where all others put it.
                 "partitioner": "murmur2_random",
                 "compression.type": definition.compression,
-                "linger.ms": 5,
+                # The end of a batch sends at once whatever lingers; until then, large requests cost the broker less.
+                "linger.ms": 100,
                 "batch.num.messages": 10_000,
                 "message.max.bytes": self._largest_message(),
                 "queue.buffering.max.messages": 1_000_000,
@@ -76,34 +78,53 @@ class Sender:
         limits = [given.max_message_bytes or 0 for given in self._definition.topics.values()]
         return max([self._definition.max_message_bytes, *limits]) + _OVERHEAD_BYTES
 
-    def send(self, rows: Sequence[OutboxRow], marker: Marker | None) -> Refusal | Suspicion | None:
-        """Send rows, with their marker in the same transaction; return what was refused, or None when all is sent.
+    def fill(self, rows: Iterable[Row]) -> Refusal | None:
+        """Begin to send rows, in a transaction that is open until `commit`; return what was refused at once.
+
+        After a refusal the transaction is over, and nothing of it is visible to readers of committed messages.
+
+        Raises:
+            SenderLostError: this sender is of no more use.
+        """
+        self._failures.clear()
+        with self._losing("a batch was not sent to its end"):
+            if self._transactional:
+                self._producer.begin_transaction()
+            refused = self._produce(rows)
+            if refused is not None:
+                self._give_up()
+            return refused
+
+    def commit(self, marker: Marker | None) -> Suspicion | None:
+        """End what `fill` began, with the marker in the same transaction; return what was refused, if anything was.
 
         After a refusal nothing of the batch is visible to readers of committed messages.
 
         Raises:
             SenderLostError: it is not known what became of the batch; this sender is of no more use.
         """
-        self._failures.clear()
-        try:
-            return self._send(rows, marker)
-        except KafkaException as error:
-            raise _lost("a batch was not sent to its end", error.args[0], self._suspicion()) from error
+        with self._losing("a batch was not sent to its end"):
+            if marker is not None:
+                self._producer.produce(marker.topic, marker.value, marker.key, marker.partition)
+            return self._commit() if self._transactional else self._flush()
 
-    def _send(self, rows: Sequence[OutboxRow], marker: Marker | None) -> Refusal | Suspicion | None:
-        if self._transactional:
-            self._producer.begin_transaction()
-        refused = self._produce(rows)
-        if refused is not None:
+    def abandon(self) -> None:
+        """Take back what `fill` began.
+
+        Raises:
+            SenderLostError: this sender is of no more use; the cluster itself ends the transaction.
+        """
+        with self._losing("a batch could not be taken back"):
             self._give_up()
-            return refused
-        if marker is not None:
-            self._producer.produce(marker.topic, marker.value, marker.key, marker.partition)
-        if self._transactional:
-            return self._commit()
-        return self._flush()
 
-    def _produce(self, rows: Iterable[OutboxRow]) -> Refusal | None:
+    @contextmanager
+    def _losing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            raise _lost(what, error.args[0], self._suspicion()) from error
+
+    def _produce(self, rows: Iterable[Row]) -> Refusal | None:
         produce, header = self._producer.produce, self._definition.event_id_header
         adds_event_id = self._definition.adds_event_id
         for row in rows:
@@ -123,7 +144,7 @@ class Sender:
             except KafkaException as error:
                 if not is_of_message(error.args[0]):
                     raise
-                return Refusal(row, error.args[0].str())
+                return Refusal(OutboxRow._make(row), error.args[0].str())
         return None
 
     def _commit(self) -> Suspicion | None:

@@ -1,46 +1,34 @@
-"""The work on one shard: claim a batch, send it with its marker, delete it; after a loss, learn what became of it."""
+"""The work on one shard: claim a batch, send it with its marker, delete it; after a loss, learn what became of it.
+
+Postgres, this program and Kafka work at the same time: while the messages of a batch go into the producer's queue, the
+batch is claimed and the one before it deleted; while Kafka commits it, the next one is read.
+"""
 
 import logging
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from workorders.core.database import Connection
+from workorders.kafka.relay.aside import hold_refused, hold_topics
 from workorders.kafka.relay.careful import Careful
 from workorders.kafka.relay.compaction import compacted
-from workorders.kafka.relay.definition import RelayDefinition
-from workorders.kafka.relay.markers import Markers
 from workorders.kafka.relay.refusals import Refusal, Suspicion
 from workorders.kafka.relay.sender import Sender, SenderLostError
-from workorders.kafka.relay.topics import KnownTopics, sending_topics
+from workorders.kafka.relay.tools import Tools
+from workorders.kafka.relay.topics import sending_topics
+from workorders.kafka.relay.wanted import of_hold, of_topics
 from workorders.outbox import holds
-from workorders.outbox.batches import Batch, Sent, Wanted, advance, drop_claims, is_anything_waiting
+from workorders.outbox.batches import Batch, Sent, Wanted, advance, claim, drop_claims, is_anything_waiting, read_ahead
 from workorders.outbox.holds import DueHold
 from workorders.outbox.leases import Lease
 from workorders.outbox.recovery import open_claims, settle_claims
-from workorders.outbox.settings import OutboxSettings
+from workorders.outbox.rows import Reading, Row, bytes_of
 
 log: Final = logging.getLogger(__name__)
 
 _FIRST_BATCH: Final = 500
 """A shard begins with small batches, which show how large its messages are, and soon has large ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What the shards of a relay share."""
-
-    definition: RelayDefinition
-    settings: OutboxSettings
-    markers: Markers
-    topics: KnownTopics
-    compacted_topics: frozenset[str]
-    set_aside_topics: frozenset[str]
-    #: Starts a producer, with a transactional id or without.
-    new_sender: Callable[[str | None], Sender]
-    #: Is told each failure that was held, in one sentence.
-    report: Callable[[str], None]
 
 
 class ShardRelay:
@@ -55,6 +43,8 @@ class ShardRelay:
         self._messages = min(_FIRST_BATCH, tools.definition.batch_messages)
         self._sender: Sender | None = None
         self._finished: Sent | None = None
+        #: Read while the batch in `_finished` was being sent; valid as long as that is the last thing that happened.
+        self._ahead: Reading | None = None
         self._culprit: Refusal | None = None
 
     @property
@@ -71,7 +61,7 @@ class ShardRelay:
             OutboxContradictionError: marker and database do not fit together.
             OutboxFencedError: the lease is somebody else's by now.
         """
-        self._sender, self._finished = None, None
+        self._sender, self._finished, self._ahead = None, None, None
         transactional = self._tools.definition.transactional
         marker: int | None = None
         left = open_claims(self._connection, self.lease)
@@ -91,7 +81,7 @@ class ShardRelay:
             self._sender = self._tools.new_sender(None)
         if self._culprit is not None:
             culprit, self._culprit = self._culprit, None
-            self._hold_row(culprit)
+            hold_refused(self._connection, self.lease, self._tools, culprit)
 
     def step(self) -> bool:
         """Send one batch, if anything waits; say whether there was one.
@@ -103,6 +93,9 @@ class ShardRelay:
         if self._finished is None and not is_anything_waiting(self._connection, self._buckets):
             return False
         due = self._next_due()
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and due is None:
+            return self._send_ahead(ahead)
         only = None if due else self._careful.next_topic()
         batch = self._advance(self._wanted(due, only))
         if batch is None and due is None and only is None and self._careful.limits:
@@ -114,7 +107,7 @@ class ShardRelay:
             if due is not None:
                 self._send_nothing(due)
             return due is not None
-        self._send(batch, due, only)
+        self._send(batch.rows, lambda: batch, due, only)
         return True
 
     def finish(self) -> None:
@@ -132,23 +125,9 @@ class ShardRelay:
     def _wanted(self, due: DueHold | None, only: str | None) -> Wanted:
         definition = self._tools.definition
         if due is not None:
-            held = due.id if due.kind == "key" else None
-            return Wanted(
-                messages=1,
-                bytes=1,
-                marked=definition.transactional,
-                only=due.topic,
-                hold=held,
-                event_ids=definition.adds_event_id,
-            )
-        return Wanted(
-            messages=self._messages if only is None else self._careful.limits[only],
-            bytes=definition.batch_bytes,
-            marked=definition.transactional,
-            only=only,
-            without=() if only else sorted(self._careful.limits),
-            event_ids=definition.adds_event_id,
-        )
+            return of_hold(definition, due)
+        messages = self._messages if only is None else self._careful.limits[only]
+        return of_topics(definition, messages, only=only, without=() if only else sorted(self._careful.limits))
 
     def _advance(self, wanted: Wanted | None) -> Batch | None:
         batch = advance(self._connection, self.lease, self._tools.settings, sent=self._finished, wanted=wanted)
@@ -160,34 +139,101 @@ class ShardRelay:
         self._finished = Sent(number=0, marked=False, ended_hold=due.id)
         self._advance(None)
 
-    def _send(self, batch: Batch, due: DueHold | None, only: str | None) -> None:
-        tools = self._tools
-        missing = tools.topics.missing(sending_topics(batch.rows))
-        if missing:
-            self._hold_topics(dict.fromkeys(missing, "the cluster has no such topic"))
-            return
-        refused = tools.topics.refusal(batch.rows)
-        if refused is not None:
-            self._hold_row(refused)
-            return
-        rows, left_out = compacted(batch.rows, tools.compacted_topics)
-        marker = None
-        if tools.definition.transactional:
-            marker = tools.markers.marker(self.lease.shard, batch.number, self.lease.epoch)
-        if self._sender is None:  # cannot be: the caller recovers after every loss
-            raise SenderLostError("The relay has no producer.")
+    def _send_ahead(self, ahead: Reading) -> bool:
+        """Send what was read ahead; say whether it could be claimed.
+
+        Its messages are on their way already while it is claimed, which does no harm: nobody sees them before the
+        commit, and that comes later. Without transactions it would, so there the claim comes first.
+        """
+        if self._finished is None:  # cannot be: both are set together
+            return False
+        transactional = self._tools.definition.transactional
+        claiming = self._tools.side.submit(
+            claim,
+            self._connection,
+            self.lease,
+            self._tools.settings,
+            sent=self._finished,
+            reading=ahead,
+            marked=transactional,
+        )
+        self._finished = None
         try:
-            outcome = self._sender.send(rows, marker)
+            if not transactional and claiming.result() is None:
+                return False
+            return self._send(ahead.rows, claiming.result, None, None)
+        finally:
+            claiming.exception()
+
+    def _send(
+        self, rows: Sequence[Row], claimed: Callable[[], Batch | None], due: DueHold | None, only: str | None
+    ) -> bool:
+        """Send rows that are claimed, or are just being claimed; say whether they were."""
+        missing = self._tools.topics.missing(sending_topics(rows))
+        refused = None if missing else self._tools.topics.refusal(rows)
+        if missing or refused is not None:
+            claimed()
+            self._put_aside(refused or Suspicion(topics=dict.fromkeys(missing, "the cluster has no such topic")), rows)
+            return True
+        to_send, left_out = compacted(rows, self._tools.compacted_topics)
+        try:
+            batch, outcome = self._fill(to_send, claimed)
+            if batch is None:
+                return False
+            if outcome is None:
+                outcome = self._commit(batch, plain=due is None and only is None)
         except SenderLostError as error:
             if error.suspicion is not None:
-                self._culprit = self._be_careful(error.suspicion, batch)
+                self._culprit = self._careful.closed_in(error.suspicion, rows)
             raise
         if outcome is None:
             self._note_sent(batch, left_out, due, only)
-        elif isinstance(outcome, Refusal):
-            self._hold_row(outcome)
         else:
-            self._suspect(outcome, batch)
+            self._put_aside(outcome, rows)
+        return True
+
+    def _fill(
+        self, rows: Sequence[Row], claimed: Callable[[], Batch | None]
+    ) -> tuple[Batch | None, Refusal | Suspicion | None]:
+        """Let the producer begin; nothing of it is seen by anybody before `_commit`."""
+        sender = self._begun_sender()
+        refused = sender.fill(rows)
+        batch: Batch | None = None
+        try:
+            batch = claimed()
+        finally:
+            if batch is None and refused is None:
+                sender.abandon()
+        return batch, refused
+
+    def _commit(self, batch: Batch, *, plain: bool) -> Suspicion | None:
+        """Let Kafka commit, and read meanwhile what comes next."""
+        marker = None
+        if self._tools.definition.transactional:
+            marker = self._tools.markers.marker(self.lease.shard, batch.number, self.lease.epoch)
+        committing = self._tools.side.submit(self._begun_sender().commit, marker)
+        try:
+            ahead = self._read_ahead(batch) if plain else None
+        finally:
+            committing.exception()
+        refused = committing.result()
+        self._ahead = ahead if refused is None else None
+        return refused
+
+    def _read_ahead(self, batch: Batch) -> Reading | None:
+        most = self._tools.definition
+        is_full = 2 * len(batch.rows) >= self._messages or 2 * bytes_of(batch.rows) >= most.batch_bytes
+        if not is_full or self._careful.limits:
+            return None
+        self._messages = min(self._messages * 2, most.batch_messages)
+        return read_ahead(
+            self._connection, self.lease, self._tools.settings, behind=batch, wanted=self._wanted(None, None)
+        )
+
+    def _begun_sender(self) -> Sender:
+        if self._sender is None:  # cannot be: the caller recovers after every loss
+            raise SenderLostError("The relay has no producer.")
+        return self._sender
 
     def _note_sent(self, batch: Batch, left_out: Counter[str], due: DueHold | None, only: str | None) -> None:
         self._finished = Sent(
@@ -199,42 +245,13 @@ class ShardRelay:
         self.sent += len(batch.rows)
         if only is not None:
             self._careful.went_well(only)
-        elif due is None:
-            self._messages = min(self._messages * 2, self._tools.definition.batch_messages)
 
-    def _suspect(self, suspicion: Suspicion, batch: Batch) -> None:
-        if suspicion.topics:
-            self._hold_topics(suspicion.topics)
+    def _put_aside(self, outcome: Refusal | Suspicion, rows: Sequence[Row]) -> None:
+        if isinstance(outcome, Suspicion) and outcome.topics:
+            hold_topics(self._connection, self.lease, self._tools, outcome.topics)
             return
-        culprit = self._be_careful(suspicion, batch)
+        culprit = outcome if isinstance(outcome, Refusal) else self._careful.closed_in(outcome, rows)
         if culprit is not None:
-            self._hold_row(culprit)
+            hold_refused(self._connection, self.lease, self._tools, culprit)
         else:
             drop_claims(self._connection, self.lease)
-
-    def _be_careful(self, suspicion: Suspicion, batch: Batch) -> Refusal | None:
-        """Send less of the suspected topics at a time; return the message that failed alone."""
-        counts = Counter(row.topic for row in batch.rows)
-        culprit = None
-        for topic, reason in suspicion.messages.items():
-            if self._careful.failed(topic, counts[topic]):
-                culprit = Refusal(next(row for row in batch.rows if row.topic == topic), reason)
-        return culprit
-
-    def _hold_topics(self, topics: dict[str, str]) -> None:
-        for topic, reason in topics.items():
-            holds.hold_topic(self._connection, self.lease, topic, reason)
-            self._tools.report(
-                f"Topic {topic} takes no messages: {reason}. They wait, and are tried again in a minute, then less "
-                f"often; other topics go on."
-            )
-
-    def _hold_row(self, refused: Refusal) -> None:
-        row = refused.row
-        whole_key = row.topic not in self._tools.set_aside_topics
-        holds.hold_row(self._connection, self.lease, self._tools.settings, row, refused.reason, whole_key=whole_key)
-        later = "later ones of its key wait behind it" if whole_key and row.key is not None else "it was set aside"
-        self._tools.report(
-            f"Message {row.id} for topic {row.topic} was refused: {refused.reason}. It was not sent and is "
-            f"kept, {later}, all others go on; see `workorders outbox status`."
-        )

@@ -7,7 +7,7 @@ from typing import Final
 
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.relay.refusals import Refusal
-from workorders.outbox.batches import OutboxRow
+from workorders.outbox.rows import ROW_PARTITION, ROW_TOPIC, OutboxRow, Row
 
 _KNOWN_SECONDS: Final = 60.0
 
@@ -35,16 +35,16 @@ class KnownTopics:
             self._partitions |= Counter(partition.topic for partition in found)
         return [topic for topic in unknown if topic not in self._partitions]
 
-    def refusal(self, rows: Sequence[OutboxRow]) -> Refusal | None:
+    def refusal(self, rows: Sequence[Row]) -> Refusal | None:
         """Return the first message for a partition that its topic does not have."""
         for row in rows:
-            if row.partition is not None and row.partition >= self._partitions[row.topic]:
-                return Refusal(
-                    row, f"topic {row.topic} has {self._partitions[row.topic]} partitions and no number {row.partition}"
-                )
+            partition, topic = row[ROW_PARTITION], row[ROW_TOPIC]
+            if partition is not None and partition >= self._partitions[topic]:
+                reason = f"topic {topic} has {self._partitions[topic]} partitions and no number {partition}"
+                return Refusal(OutboxRow._make(row), reason)
         return None
 
 
-def sending_topics(rows: Sequence[OutboxRow]) -> list[str]:
+def sending_topics(rows: Sequence[Row]) -> list[str]:
     """Return the topics of rows."""
-    return sorted({row.topic for row in rows})
+    return sorted({row[ROW_TOPIC] for row in rows})

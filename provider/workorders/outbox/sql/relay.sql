@@ -182,7 +182,10 @@ INSERT INTO workorders.outbox_held
     (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
 SELECT hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM moved
 
--- name: claim
+-- name: is_a_key_held
+SELECT EXISTS (SELECT FROM workorders.outbox_holds WHERE kind = 'key' AND bucket = ANY (%(buckets)s))
+
+-- name: read
 -- Topics share a batch evenly, and so do the buckets of a topic; within a bucket the oldest go first.
 WITH RECURSIVE pair AS (
     (SELECT topic, bucket FROM workorders.outbox_messages ORDER BY topic, bucket LIMIT 1)
@@ -209,7 +212,7 @@ WITH RECURSIVE pair AS (
     ORDER BY random() LIMIT %(messages)s
 )
 -- Rows stream out as they are found: written down in the same statement, they would be copied on the way.
-SELECT id, share.topic, key, value, headers, partition, timestamp_ms, CASE WHEN %(event_ids)s THEN event_id END,
+SELECT id, share.topic, key, value, headers, partition, timestamp_ms, CASE WHEN %(event_ids)s THEN event_id::text END,
     share.bucket
 FROM share CROSS JOIN LATERAL (
     SELECT waiting.id, waiting.key, waiting.value, waiting.headers, waiting.partition, waiting.timestamp_ms,
@@ -218,12 +221,14 @@ FROM share CROSS JOIN LATERAL (
             - coalesce(octet_length(key), 0) AS bytes_before
     FROM workorders.outbox_messages AS waiting
     WHERE waiting.topic = share.topic AND waiting.bucket = share.bucket
+        AND (%(claimed)s::bigint[] IS NULL OR waiting.id <> ALL (%(claimed)s))
     ORDER BY id LIMIT share.messages
 ) AS message
-WHERE bytes_before < share.bytes AND NOT EXISTS (
+-- What is not asked for is no part of the plan: no statement is prepared, so the values are known when it is made.
+WHERE bytes_before < share.bytes AND NOT (%(held)s AND EXISTS (
     SELECT FROM workorders.outbox_holds AS hold
     WHERE hold.kind = 'key' AND hold.topic = share.topic AND hold.bucket = share.bucket AND hold.key = message.key
-)
+))
 
 -- name: write_claim
 INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids)
@@ -243,7 +248,7 @@ WITH head AS (
     SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM back
     RETURNING id, topic, bucket, key, value, headers, partition, timestamp_ms, event_id
 )
-SELECT id, topic, key, value, headers, partition, timestamp_ms, event_id, bucket FROM waiting
+SELECT id, topic, key, value, headers, partition, timestamp_ms, event_id::text, bucket FROM waiting
 
 -- name: due_holds
 -- A topic is tried by a shard that has messages of it.

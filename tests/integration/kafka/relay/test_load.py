@@ -27,16 +27,12 @@ def is_in_force(outbox: Outbox, shards: int) -> bool:
     return outbox.ask("SELECT shards FROM workorders.outbox_settings") == [(shards,)]
 
 
-def leases_run_out(outbox: Outbox) -> None:
-    outbox.ask("UPDATE workorders.outbox_shards SET leased_until = clock_timestamp() - interval '1 second'")
-
-
 def test_two_relays_that_take_shards_from_each_other(outbox: Outbox, load: Load) -> None:
     """Leases end early, so that both relays work on one shard and fence each other again and again."""
     with load.running(relays=2):
         for _ in range(8):
             load.until_written(60)
-            leases_run_out(outbox)
+            outbox.leases_run_out()
     outbox.drain()
     load.assert_right()
 
@@ -70,6 +66,6 @@ def test_postgres_dies_and_comes_back(stack: LocalStack, outbox: Outbox, load: L
         stack.postgres.kill()
         stack.postgres.start()
         load.until_written(150)
-    leases_run_out(outbox)
+    outbox.leases_run_out()
     outbox.drain()
     load.assert_right()

@@ -1,0 +1,62 @@
+"""What the shards of a relay share."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from workorders.core.database import Connection
+from workorders.core.queries import load_queries
+from workorders.kafka.relay.definition import RelayDefinition
+from workorders.kafka.relay.markers import Markers
+from workorders.kafka.relay.sender import Sender
+from workorders.kafka.relay.topics import KnownTopics
+from workorders.outbox import settings
+from workorders.outbox.settings import OutboxSettings
+
+_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the shards of a relay share."""
+
+    definition: RelayDefinition
+    settings: OutboxSettings
+    markers: Markers
+    topics: KnownTopics
+    compacted_topics: frozenset[str]
+    set_aside_topics: frozenset[str]
+    #: Starts a producer, with a transactional id or without.
+    new_sender: Callable[[str | None], Sender]
+    #: Does one thing beside the thread that drains.
+    side: Executor
+    #: Is told each failure that was held, in one sentence.
+    report: Callable[[str], None]
+
+
+def new_tools(
+    connection: Connection,
+    kafka: Mapping[str, Any],
+    definition: RelayDefinition,
+    *,
+    topics: KnownTopics,
+    side: Executor,
+    report: Callable[[str], None],
+) -> Tools:
+    """Return the tools for the settings that are in force now."""
+    current = settings.current(connection)
+    compacted = connection.execute(_QUERIES["compacted_topics"]).fetchall()
+    set_aside = connection.execute(_QUERIES["set_aside_topics"]).fetchall()
+    connection.commit()
+    return Tools(
+        definition=definition,
+        settings=current,
+        markers=Markers(kafka, definition.markers_topic, current.outbox_id),
+        topics=topics,
+        compacted_topics=frozenset(row[0] for row in compacted),
+        set_aside_topics=frozenset(row[0] for row in set_aside),
+        new_sender=lambda transactional_id: Sender(definition, kafka, transactional_id),
+        side=side,
+        report=report,
+    )

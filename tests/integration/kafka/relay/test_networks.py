@@ -1,0 +1,76 @@
+"""Networks that are cut, silent or refused between a relay and what it carries from and to."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from faults.proxy import Proxy
+from faults.site import Site
+from local_stack.ports import LOOPBACK
+from support.outbox import Outbox, new_outbox
+from support.outbox_load import Load
+from support.topics import Topics
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A stack whose broker tells clients that came through the proxy to stay there."""
+    with Site(f"outbox-networks-{uuid4().hex[:6]}") as site:
+        yield site
+
+
+@pytest.fixture
+def outbox(site: Site) -> Outbox:
+    return new_outbox(site.stack, batch_messages=200)
+
+
+@pytest.fixture
+def load(site: Site, outbox: Outbox) -> Load:
+    """Writers that go past the proxies, and relays that go through them."""
+    topics = Topics(site.kafka_settings)
+    relayed = replace(
+        outbox,
+        database_url=outbox.database_url.replace(f":{site.stack.postgres.port}/", f":{site.postgres.port}/"),
+        kafka={"bootstrap.servers": f"{LOOPBACK}:{site.kafka.port}", "log_level": 0},
+    )
+    assert relayed.database_url != outbox.database_url
+    return Load(outbox, [topics.create(f"cut-{uuid4().hex[:8]}", partitions=2) for _ in range(2)], relayed)
+
+
+def sent(outbox: Outbox) -> int:
+    return int(outbox.ask("SELECT coalesce(sum(sent), 0) FROM workorders.outbox_counters")[0][0])
+
+
+def go_wrong(proxy: Proxy, load: Load, outbox: Outbox) -> None:
+    """Cut what is there, then refuse, then fall silent; the relays get on after each."""
+    for _ in range(3):
+        load.until_written(40)
+        assert proxy.cut() > 0, "no relay went through the proxy"
+        outbox.leases_run_out()
+    with proxy.unreachable():
+        load.until_written(40)
+    outbox.leases_run_out()
+    load.until_written(40)
+    with proxy.stalled():
+        load.until_written(40)
+    load.until_written(40)
+
+
+def test_the_network_between_relay_and_broker_is_cut(site: Site, outbox: Outbox, load: Load) -> None:
+    with load.running(relays=2):
+        go_wrong(site.kafka, load, outbox)
+    outbox.leases_run_out()
+    outbox.drain()
+    load.assert_right()
+
+
+def test_the_network_between_relay_and_postgres_is_cut(site: Site, outbox: Outbox, load: Load) -> None:
+    with load.running(relays=2):
+        go_wrong(site.postgres, load, outbox)
+    outbox.leases_run_out()
+    outbox.drain()
+    load.assert_right()

@@ -2,7 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
-CRASHES, HOLDS = (f"integration/kafka/relay/test_{name}.py" for name in ("crashes", "holds"))
+CRASHES, HOLDS, DRAIN = (f"integration/kafka/relay/test_{name}.py" for name in ("crashes", "holds", "drain"))
 BATCHES, ENQUEUE = (f"integration/outbox/test_{name}.py" for name in ("batches", "enqueue"))
 MIGRATION = "outbox/migrations/versions/outbox_0001_messages.py"
 
@@ -39,6 +39,18 @@ OUTBOX = (
             ),
         ),
         (f"{CRASHES}::test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice",),
+    ),
+    Mutation(
+        "outbox-read-ahead-takes-what-is-under-way",
+        2,
+        (Change("outbox/sql/relay.sql", "OR waiting.id <> ALL (%(claimed)s)", "OR true"),),
+        (f"{DRAIN}::test_a_backlog_of_many_batches_keeps_the_order_of_its_keys",),
+    ),
+    Mutation(
+        "outbox-paused-amid-a-transaction-holds-its-shard",
+        4,
+        (Change("outbox/leases.py", '{"idle_in_transaction_session_timeout": "10s"}', "{}"),),
+        (f"{CRASHES}::test_a_zombie_changes_nothing_on_either_side",),
     ),
     Mutation(
         "outbox-epoch-forgotten",

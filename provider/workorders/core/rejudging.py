@@ -18,8 +18,8 @@ from workorders.core.database import Connection
 from workorders.core.items import Item, Rejection
 from workorders.core.queries import load_queries
 from workorders.core.selectors import Selector
-from workorders.core.sequencing import DUPLICATE
 from workorders.core.triggers import Trigger
+from workorders.core.turned_away import DUPLICATE
 
 _QUERIES = load_queries("workorders.core", "sql/reruns.sql")
 

@@ -93,7 +93,7 @@ def test_the_wait_starts_in_the_triggerer_with_arguments_that_it_can_read() -> N
     sensor = WaitForRunsSensor(task_id="wait", definition=definition)
     assert sensor.start_from_trigger
     assert not WaitForRunsSensor.start_from_trigger
-    assert sensor.start_trigger_args is not WaitForRunsSensor.start_trigger_args
+    assert sensor.start_trigger_args is not None
     arguments = sensor.start_trigger_args.trigger_kwargs or {}
     assert WorkflowDefinition.model_validate(arguments["definition"]) == definition
 

@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from workorders.core.sequencing import DUPLICATE, LATE, NO_NUMBER, RUN_LIMIT, Entry, Parked, Standing, Verdict, decide
+from workorders.core.sequencing import LATE, NO_NUMBER, RUN_LIMIT, Entry, Parked, Standing, Verdict, decide
+from workorders.core.turned_away import DUPLICATE
 
 KEY = b"k" * 16
 

@@ -5,7 +5,7 @@ while nothing arrives, and then nobody else looks.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import DAG, BaseOperator
@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.notifiers import say, usable
+from workorders.airflow.schedules import START
 from workorders.core import gap_alerts, triggers
 from workorders.core.database import connect
 from workorders.core.definitions import TriggerDefinition
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 EVERY: Final = "*/5 * * * *"
-_START: Final = datetime(2024, 1, 1, tzinfo=UTC)
-"""Any time in the past: the runs belong to no interval."""
 
 
 def gap_dag(definition: TriggerDefinition) -> DAG:
@@ -32,7 +31,7 @@ def gap_dag(definition: TriggerDefinition) -> DAG:
         dag_id=f"{definition.name}_gaps",
         description=f"Says when a gap in a sequence of {definition.name} lasts too long or parks too much",
         schedule=EVERY,
-        start_date=_START,
+        start_date=START,
         catchup=False,
         max_active_runs=1,
         # It only watches: whoever asked for sequences need not know that something has to be switched on as well.

@@ -31,7 +31,7 @@ _PASSWORD = "of-a-test"
 def granted(stack: LocalStack) -> Iterator[None]:
     """The roles of the document, with its grants."""
     document = (CHECKOUT / "docs" / "operating.md").read_text(encoding="utf-8")
-    (grants,) = re.findall(r"```sql\n(.*?)```", document, re.DOTALL)
+    (grants,) = re.findall(r"```sql\n(GRANT .*?)```", document, re.DOTALL)
     with psycopg.connect(stack.postgres.url(SUPERUSER), autocommit=True) as server:
         for role in ROLES:
             server.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{_PASSWORD}'")

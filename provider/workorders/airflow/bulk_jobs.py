@@ -40,7 +40,14 @@ def form(kind: str) -> dict[str, Param]:
     fields = {
         "trigger": _text("Trigger", "Only of this trigger."),
         "workflow": _text("Workflow", "Only for this workflow."),
-        "state": Param(None, type=["null", "string"], enum=[None, *WORK_ORDER_STATES], title="State"),
+        "state": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, *WORK_ORDER_STATES],
+            title="State",
+            # Otherwise the page says "null", which is a state to nobody.
+            values_display={"null": "any"},
+        ),
         "reason": _text("Reason", "Only rejected for this reason, such as not-json."),
         "since": _time("Since", "Created at this time or later."),
         "until": _time("Until", "Created before this time."),

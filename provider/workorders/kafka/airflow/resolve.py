@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _KINDS = {
-    Kind.RESUME: "resume after the gap: at the first offset that Kafka has, or at the end of a log that was cut short",
-    Kind.ACCEPT_TOPIC: "accept the new topic: from its first offset, or the one given",
-    Kind.START_OVER: "start over from the offset given, forward or back",
+    Kind.RESUME: (
+        "resume after the gap",
+        "at the first offset that Kafka has, or at the end of a log that was cut short",
+    ),
+    Kind.ACCEPT_TOPIC: ("accept the new topic", "from its first offset, or the one given"),
+    Kind.START_OVER: ("start over", "from the offset given, forward or back"),
 }
+"""What a decision is called, and where reading then goes on."""
 NOBODY = "somebody whom Airflow does not name"
 """Who decided, where Airflow runs without users."""
 
@@ -37,7 +41,9 @@ def resolve_params(definition: KafkaTriggerDefinition) -> dict[str, Param]:
             type="string",
             title="Decision",
             enum=[kind.value for kind in Kind],
-            values_display={kind.value: text for kind, text in _KINDS.items()},
+            # Short ones: a longer one is cut off where it says the most.
+            values_display={kind.value: name for kind, (name, _) in _KINDS.items()},
+            description=" ".join(f"{name.capitalize()}: {where}." for name, where in _KINDS.values()),
         ),
         "topic": Param(named[0] if named else None, type="string", title="Topic", **topic),
         "partitions": Param(

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.notifiers import say, usable
-from workorders.airflow.schedules import START
+from workorders.airflow.schedules import by_clock
 from workorders.core import gap_alerts, triggers
 from workorders.core.database import connect
 from workorders.core.definitions import TriggerDefinition
@@ -27,13 +27,10 @@ EVERY: Final = "*/5 * * * *"
 
 def gap_dag(definition: TriggerDefinition) -> DAG:
     """Return the DAG that watches the sequences of a trigger."""
-    with DAG(
-        dag_id=f"{definition.name}_gaps",
+    with by_clock(
+        f"{definition.name}_gaps",
+        EVERY,
         description=f"Says when a gap in a sequence of {definition.name} lasts too long or parks too much",
-        schedule=EVERY,
-        start_date=START,
-        catchup=False,
-        max_active_runs=1,
         # It only watches: whoever asked for sequences need not know that something has to be switched on as well.
         is_paused_upon_creation=False,
         default_args={"owner": definition.owner},

@@ -5,7 +5,7 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from workorders.airflow.bulk_jobs import RETRY_DELAY, BulkJobOperator, form
-from workorders.airflow.schedules import START, by_hand
+from workorders.airflow.schedules import by_clock, by_hand
 from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
 
 _BULK_RETRIES = 3
@@ -44,13 +44,10 @@ def _bulk_dag(kind: str, database_connection: str) -> DAG:
 
 
 def _retention_dag(database_connection: str) -> DAG:
-    with DAG(
-        dag_id="workorders_retention",
+    with by_clock(
+        "workorders_retention",
+        "@daily",
         description="Wipes old inputs and deletes old work orders, as each workflow's retention says",
-        schedule="@daily",
-        start_date=START,
-        catchup=False,
-        max_active_runs=1,
         tags=["history", "workorders"],
         doc_md=_RETENTION_DOC,
     ) as dag:
@@ -61,13 +58,10 @@ def _retention_dag(database_connection: str) -> DAG:
 
 
 def _upkeep_dag(database_connection: str) -> DAG:
-    with DAG(
-        dag_id="workorders_history",
+    with by_clock(
+        "workorders_history",
+        "*/5 * * * *",
         description="Adds the words of new work orders to the full text, and counts by state",
-        schedule="*/5 * * * *",
-        start_date=START,
-        catchup=False,
-        max_active_runs=1,
         tags=["history", "workorders"],
         doc_md=_UPKEEP_DOC,
     ) as dag:

@@ -18,3 +18,8 @@ def by_hand(dag_id: str, **about: Any) -> DAG:
     """Return a DAG that runs when a person triggers it, and at no other time."""
     # Paused, the form would do nothing.
     return DAG(dag_id, schedule=None, start_date=START, is_paused_upon_creation=False, **about)
+
+
+def by_clock(dag_id: str, schedule: str, **about: Any) -> DAG:
+    """Return a DAG that runs at set times, one run after the other; times that were missed are not made up for."""
+    return DAG(dag_id, schedule=schedule, start_date=START, catchup=False, max_active_runs=1, **about)

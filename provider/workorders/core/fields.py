@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -33,23 +33,16 @@ BYTES_SCHEMA: Final = WithJsonSchema(
         ]
     }
 )
-SECONDS_SCHEMA: Final = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "number", "minimum": 0},
-            {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(ms|s|m|h|d)$", "examples": ["500 ms", "2 s", "1 m"]},
-        ]
-    }
-)
-SECONDS_OR_EVER_SCHEMA: Final = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "number", "minimum": 0},
-            {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(ms|s|m|h|d)$", "examples": ["24 h", "30 d"]},
-            {"type": "null"},
-        ]
-    }
-)
+
+
+def _seconds_schema(*examples: str, others: Sequence[Mapping[str, Any]] = ()) -> WithJsonSchema:
+    number = {"type": "number", "minimum": 0}
+    text = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(ms|s|m|h|d)$", "examples": [*examples]}
+    return WithJsonSchema({"anyOf": [number, text, *others]})
+
+
+SECONDS_SCHEMA: Final = _seconds_schema("500 ms", "2 s", "1 m")
+SECONDS_OR_EVER_SCHEMA: Final = _seconds_schema("24 h", "30 d", others=[{"type": "null"}])
 
 
 def byte_count(smallest: int, largest: int | None = None) -> BeforeValidator:

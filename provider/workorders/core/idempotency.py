@@ -103,7 +103,7 @@ def _held(connection: Connection, trigger_id: int, some: Sequence[bytes]) -> dic
         held[key.bytes] = holder.bytes
         if position is not None:
             sources[key.bytes] = rows.source(position, stream_id)
-    if any(sources.get(row[KEY_OF]) == row[SOURCE_OF] for row in some if held):
+    if sources and any(sources.get(row[KEY_OF]) == row[SOURCE_OF] for row in some):
         return None
     return held
 
@@ -116,11 +116,11 @@ def _copied(
     Where another transaction is taking a key, this waits for it; nothing is kept of what turns out to be too late, so
     whoever takes the keys once more does so in their order from the beginning.
     """
-    row = connection.execute(_QUERIES["expiry"], {"window_seconds": window_seconds}).fetchone()
-    tail = rows.keyed_tail(trigger_id, row[0] if row else 0)
+    expiry = connection.execute(_QUERIES["expiry"], {"window_seconds": window_seconds}).fetchone()
+    tail = rows.keyed_tail(trigger_id, expiry[0] if expiry else 0)
+    free = (row + tail for row in some if row[KEY_OF] not in held)
     try:
         with connection.transaction():
-            free = (row + tail for row in some if row[KEY_OF] not in held) if held else (row + tail for row in some)
             copy(connection, "idempotency_keys", rows.KEYED_COLUMNS, free)
     except psycopg.errors.UniqueViolation:
         return False

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, starmap
-from typing import LiteralString
 
 import psycopg
 
@@ -170,8 +169,8 @@ class _Writer:
                 passing = self._admission.watch(written, self._stream_ids)
         rejected = [(id_, item) for id_, item in written if item.body is None]
         accepted = (rows.dataclip(id_, item.body, item.request) for id_, item in passing if item.body is not None)
-        self._copy("dataclips", rows.DATACLIP_COLUMNS, accepted)
-        self._copy("rejections", rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
+        copy(self._connection, "dataclips", rows.DATACLIP_COLUMNS, accepted)
+        copy(self._connection, "rejections", rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
         if self._admission is not None:
             self._admission.keep()
         return Created(len(written) - len(rejected), len(rejected), len(chunk) - len(written))
@@ -189,11 +188,11 @@ class _Writer:
         if self._lane is None:
             work_order = rows.work_order
             encoded = (work_order(id_, item.position, tail(item)) for id_, item in keyed)
-            self._copy("work_orders", rows.WORK_ORDER_COLUMNS, encoded)
+            copy(self._connection, "work_orders", rows.WORK_ORDER_COLUMNS, encoded)
         else:
             laned, lane_of = rows.laned_work_order, self._lane.lane
             encoded = (laned(id_, item.position, tail(item), lane_of(item)) for id_, item in keyed)
-            self._copy("work_orders", rows.LANED_WORK_ORDER_COLUMNS, encoded)
+            copy(self._connection, "work_orders", rows.LANED_WORK_ORDER_COLUMNS, encoded)
 
     def _insert_missing(self, keyed: list[tuple[bytes, Item]]) -> list[tuple[bytes, Item]]:
         cursor = self._connection.execute(
@@ -210,9 +209,6 @@ class _Writer:
         )
         created = {row[0].bytes for row in cursor}
         return [(id_, item) for id_, item in keyed if id_ in created]
-
-    def _copy(self, table: LiteralString, columns: Sequence[LiteralString], encoded: Iterator[bytes]) -> None:
-        copy(self._connection, table, columns, encoded)
 
     def _know_stream(self, stream: str | None) -> None:
         if stream not in self._stream_ids and stream is not None:

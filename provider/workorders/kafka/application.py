@@ -150,7 +150,7 @@ def _settle(
     epoch: int,
     results: Sequence[Outcome],
     *,
-    max_rejected_share: float | None = None,
+    max_rejected_share: float | None,
 ) -> list[Outcome]:
     """Ask the database what is finished, which alone knows it, and write the stalls down."""
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
@@ -161,8 +161,7 @@ def _settle(
         errors = {result.range: result.error for result in settled if result.error is not None}
         stalls.write_down(connection, now, epoch, errors)
         if max_rejected_share is not None:
-            tripped = {result.range for result in settled if result.too_many_rejected}
-            found = {range_: error for range_, error in errors.items() if range_ in tripped}
+            found = {result.range: errors[result.range] for result in settled if result.too_many_rejected}
             verdicts.keep(connection, batch, epoch, found, max_rejected_share)
     return settled
 

@@ -26,6 +26,9 @@ def keep(
         found: the breaker's sentence for each range at which it tripped.
         max_rejected_share: the limit that it judged by.
     """
+    if not found:
+        return
+    judged_by = rules(batch, max_rejected_share)
     for range_, verdict in found.items():
         connection.execute(
             _QUERIES["keep_verdict"],
@@ -34,7 +37,7 @@ def keep(
                 "topic": range_.partition.topic,
                 "partition": range_.partition.partition,
                 "epoch": epoch,
-                "rules": rules(batch, max_rejected_share),
+                "rules": judged_by,
                 "verdict": verdict,
             },
         )

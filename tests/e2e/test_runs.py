@@ -1,51 +1,15 @@
 """From waiting work orders to finished ones: the DAG of a workflow executes them."""
 
 import json
-from typing import Any
 
 import pytest
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Run
 from support.eventually import eventually
-from workorders.core import triggers
-from workorders.core.database import connect
-from workorders.core.items import Item
-from workorders.core.work_orders import create_for
+from support.orders import Orders
 
 SECONDS = 420.0
-
-
-class Orders:
-    """The work orders of one workflow."""
-
-    def __init__(self, database_url: str, workflow: str) -> None:
-        self._url = database_url
-        self.workflow = workflow
-
-    def create(self, bodies: list[dict[str, Any]]) -> None:
-        with connect(self._url) as connection:
-            trigger = triggers.register(
-                connection, name=f"{self.workflow}-e2e", type_="kafka", workflow=self.workflow, definition={}
-            )
-            create_for(connection, trigger, [Item(None, None, b"{}", json.dumps(body).encode()) for body in bodies])
-
-    def finished(self) -> list[tuple[str, str, str | None, str | None, str | None]]:
-        """Return state of work order and run, type and text of the error, and log, of all when all are finished."""
-        with connect(self._url) as connection:
-            rows = connection.execute(
-                """
-                SELECT work_orders.state::text, runs.state::text, runs.error_type, runs.error, run_logs.log
-                FROM workorders.work_orders
-                JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
-                LEFT JOIN workorders.runs ON runs.work_order_id = work_orders.id
-                LEFT JOIN workorders.run_logs ON run_logs.run_id = runs.id
-                WHERE workflows.name = %s
-                ORDER BY work_orders.id
-                """,
-                [self.workflow],
-            ).fetchall()
-        return [] if any(row[0] in {"pending", "running"} for row in rows) else rows
 
 
 @pytest.fixture(scope="module")

@@ -69,6 +69,14 @@ class AirflowApi:
         """Pause or unpause a DAG."""
         self._answer(self._client.patch(f"/dags/{dag_id}", json={"is_paused": paused}))
 
+    def set_slots(self, pool: str, slots: int) -> None:
+        """Say how many tasks of a pool may run at a time."""
+        self._answer(self._client.patch(f"/pools/{pool}", params={"update_mask": "slots"}, json={"slots": slots}))
+
+    def slots(self, pool: str) -> int:
+        """Return how many tasks of a pool may run at a time."""
+        return int(self.get(f"/pools/{pool}")["slots"])
+
     def runs(self, dag_id: str) -> list[Run]:
         """Return the runs of a DAG, oldest first; none for a DAG that Airflow has not read yet."""
         answer = self._client.get(f"/dags/{dag_id}/dagRuns", params={"order_by": "run_after", "limit": 100})

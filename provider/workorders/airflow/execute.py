@@ -59,7 +59,7 @@ class ExecuteRunsOperator(BaseOperator):
             ExecutionError: runs could not be worked through; the sentence says what became of them.
         """
         try:
-            self._work()
+            self._work(turn_of(context))
         except (psycopg.Error, WorkOrdersError) as error:
             ti = context["ti"]
             seconds = next_try_seconds(ti.try_number, ti.max_tries)
@@ -71,7 +71,7 @@ class ExecuteRunsOperator(BaseOperator):
         if self._at_work is not None:
             self._at_work.stop()
 
-    def _work(self) -> None:
+    def _work(self, turn: str) -> None:
         url = database_url(self.database_connection)
         workflow, recovered = prepare(url, self.definition)
         say_recovered(recovered, self.log.warning)
@@ -85,6 +85,8 @@ class ExecuteRunsOperator(BaseOperator):
                 longest_secret=mask.longest,
                 say=partial(self.log.info, "%s"),
                 claim_seconds=self.claim_seconds,
+                turn=turn,
+                turn_seconds=self.definition.turn_seconds,
                 processes=self.definition.processes,
             ),
         )
@@ -101,6 +103,12 @@ class ExecuteRunsOperator(BaseOperator):
         if unnamed:
             self.log.warning("%s more runs did not succeed; the first %s stand above.", f"{unnamed:,}", MOST_NAMED)
         self.log.info("Workflow %s, group %s: %s.", self.definition.name, group.id, group.tally)
+
+
+def turn_of(context: "Context") -> str:
+    """Return what the mapped tasks of one DAG run call their turn. A task that is cleared later has another one."""
+    ti = context["ti"]
+    return f"{ti.run_id} {ti.try_number}"
 
 
 def prepare(url: str, definition: WorkflowDefinition) -> tuple[Workflow, Recovered]:

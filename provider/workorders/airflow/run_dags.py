@@ -17,7 +17,7 @@ from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.execute import prepare, say_recovered
+from workorders.airflow.execute import prepare, say_recovered, turn_of
 from workorders.airflow.retries import next_try_seconds
 from workorders.core import claiming, runs
 from workorders.core.claiming import ClaimedRun
@@ -28,6 +28,7 @@ from workorders.core.execution.exceptions import ExecutionError, GroupTakenError
 from workorders.core.execution.heartbeat import Heartbeat
 from workorders.core.execution.store import Store
 from workorders.core.execution.tally import Tally
+from workorders.core.execution.turn import Turn
 from workorders.core.runs import FinalState, RunResult
 from workorders.core.workflow_definition import WorkflowDefinition
 from workorders.core.workflows import Workflow
@@ -74,7 +75,12 @@ class RunDagsOperator(BaseOperator):
             workflow, recovered = prepare(url, self.definition)
             say_recovered(recovered, self.log.warning)
             following = Following(
-                url, workflow, stop=self._stop, claim_seconds=self.claim_seconds, say=partial(self.log.info, "%s")
+                url,
+                workflow,
+                stop=self._stop,
+                claim_seconds=self.claim_seconds,
+                turn=turn_of(context),
+                say=partial(self.log.info, "%s"),
             )
             tally = following.work()
         except (psycopg.Error, WorkOrdersError, AirflowRuntimeError) as error:
@@ -103,7 +109,14 @@ class Following:
     """The DAG runs of one group."""
 
     def __init__(
-        self, url: str, workflow: Workflow, *, stop: Event, claim_seconds: float, say: Callable[[str], None]
+        self,
+        url: str,
+        workflow: Workflow,
+        *,
+        stop: Event,
+        claim_seconds: float,
+        turn: str,
+        say: Callable[[str], None],
     ) -> None:
         if workflow.definition is None or workflow.definition.dag_id is None:
             raise ExecutionError(f"Workflow {workflow.name} has no dag_id, so no DAG was run for it.")
@@ -121,6 +134,7 @@ class Following:
             may_go_on=lambda: not self._heartbeat.silent,
             say=say,
         )
+        self._turn = Turn(self._store, workflow, name=turn, seconds=self._definition.turn_seconds, say=say)
         self._followed: dict[UUID, _Followed] = {}
         self._tally = Tally()
 
@@ -139,13 +153,14 @@ class Following:
                         break
                     self._look()
                     self._stop.wait(LOOK_SECONDS)
+                self._turn.had()
         finally:
             self._store.close()
         return self._tally
 
     def _start_more(self) -> None:
         room = self._definition.processes - len(self._followed)
-        if room < 1 or time.monotonic() > self._until:
+        if room < 1 or time.monotonic() > self._until or self._turn.is_over():
             return
         claimed = self._store.ask(
             lambda connection: claiming.claim(connection, self._workflow, limit=room, group_id=self._group_id)

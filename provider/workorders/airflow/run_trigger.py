@@ -15,6 +15,7 @@ from workorders.core.queries import load_queries
 from workorders.core.runs import GRACE_SECONDS
 
 _QUERIES = load_queries("workorders.core", "sql/waiting.sql")
+_ASK = load_queries("workorders.core", "sql/turns.sql")["ask"]
 
 LOOK_SECONDS: Final = 1.0
 """Time between two looks at the database, however many workflows wait."""
@@ -60,6 +61,14 @@ class SharedLook:
                 self._claimable = frozenset(row[0] for row in rows)
                 self._looked_at = now
             return name in self._claimable
+
+    async def ask(self, name: str) -> None:
+        """Write down that the workflow asks for a worker, so that one which has worked for a while ends its turn.
+
+        Raises:
+            psycopg.Error: the database failed.
+        """
+        await self._database.fetch(_ASK, {"name": name})
 
 
 _looks: dict[str, SharedLook] = {}
@@ -118,7 +127,10 @@ class WaitingRunsTrigger(WaitingTrigger):
         name, shared = str(self.definition["name"]), shared_look(database_url)
 
         async def look() -> str | None:
-            return "There are runs to claim, or lost ones to recover." if await shared.claimable(name) else None
+            if not await shared.claimable(name):
+                return None
+            await shared.ask(name)
+            return "There are runs to claim, or lost ones to recover."
 
         shared.join(name)
         try:

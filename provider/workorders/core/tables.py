@@ -204,6 +204,17 @@ runs = Table(
     postgresql_with={"fillfactor": 70},
 )
 
+# Who asks for a worker, and whose turn was given up for somebody. Apart from the workflows, whose rows claims lock.
+turns = Table(
+    "turns",
+    metadata,
+    Column("workflow_id", Integer, ForeignKey(workflows.c.id), primary_key=True, autoincrement=False),
+    Column("asked_at", DateTime(timezone=True)),
+    Column("given", Integer, nullable=False, server_default=text("0")),
+    Column("given_at", DateTime(timezone=True)),
+    Column("given_up", Text),
+)
+
 # Apart from the runs, so that their rows stay narrow and retention can empty these alone.
 run_outputs = Table(
     "run_outputs",

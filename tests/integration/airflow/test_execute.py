@@ -16,13 +16,15 @@ from workorders.airflow import run_dags
 from workorders.airflow.execute import ExecuteRunsOperator
 from workorders.airflow.retries import ENDLESS_RETRIES
 from workorders.airflow.run_dags import RunDagsOperator
+from workorders.core import turns
+from workorders.core.database import connect
 from workorders.core.execution.exceptions import ExecutionError
 from workorders.core.workflow_definition import WorkflowDefinition
 
 pytestmark = pytest.mark.integration
 
 Make = Callable[..., Executing]
-TRY: Any = {"ti": SimpleNamespace(try_number=1, max_tries=ENDLESS_RETRIES)}
+TRY: Any = {"ti": SimpleNamespace(run_id="a run", try_number=1, max_tries=ENDLESS_RETRIES)}
 
 
 @pytest.fixture(autouse=True)
@@ -136,3 +138,20 @@ def test_a_dag_that_airflow_does_not_know_leaves_every_work_order_waiting(make: 
         RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
     assert isinstance(raised.value.__cause__, AirflowRuntimeError)
     assert [state for state, _ in executing.states()] == ["pending"] * 3
+
+
+def test_the_task_that_follows_dag_runs_starts_no_more_for_another_workflow_that_waits(
+    make: Make, dag_runs: DagRuns, stack: LocalStack, name: str
+) -> None:
+    waiting = Executing(stack.database_url, f"{name}-waiting")
+    waiting.create([{}])
+    with connect(stack.database_url) as connection:
+        connection.execute("DELETE FROM workorders.turns")
+        turns.ask(connection, waiting.name)
+        connection.execute("UPDATE workorders.turns SET asked_at = asked_at - interval '1 minute'")
+    executing = make(None, dag_id="visits", processes=1, turn_seconds=1)
+    executing.create([{"end": "success"}] * 100)
+    RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    ended = len(dag_runs.confs)
+    assert 1 < ended < 100
+    assert [state for state, _ in executing.states()] == ["success"] * ended + ["pending"] * (100 - ended)

@@ -15,11 +15,12 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.core.execution.conversions import job, result, specification, wiped
 from workorders.core.execution.exceptions import ExecutionError, GroupTakenError
 from workorders.core.execution.heartbeat import Heartbeat
-from workorders.core.execution.jobs import Outcome
+from workorders.core.execution.jobs import Job, Outcome
 from workorders.core.execution.outcomes import Mask
 from workorders.core.execution.pool import Pool
 from workorders.core.execution.store import Ended, Enqueue, Store
 from workorders.core.execution.tally import Tally
+from workorders.core.execution.turn import TURN_SECONDS, Turn
 from workorders.core.workflows import Workflow
 
 WRITE_RUNS: Final = 500
@@ -44,6 +45,10 @@ class Surroundings:
     """Is told what people should read."""
     claim_seconds: float = 600.0
     """After so long the group claims no more, and ends when what it has is done."""
+    turn: str = ""
+    """What all groups that share a turn call it; the group's own if not given."""
+    turn_seconds: float = TURN_SECONDS
+    """After so long the group claims no more as soon as another workflow waits for a worker."""
     processes: int = 1
     """Most runs at work at the same time."""
     heartbeat_seconds: float = runs.HEARTBEAT_SECONDS
@@ -88,6 +93,13 @@ class Group:
             may_go_on=lambda: not self._heartbeat.silent,
             say=around.say,
         )
+        self._turn = Turn(
+            self._store,
+            workflow,
+            name=around.turn or str(self.id),
+            seconds=around.turn_seconds,
+            say=around.say,
+        )
         self._pool = Pool(
             specification(workflow.definition, surroundings.processes),
             mask=around.mask,
@@ -100,7 +112,7 @@ class Group:
         self._stop.set()
 
     def work(self) -> Tally:
-        """Work until nothing can be claimed, or the time for claims is over, and return what became of the runs.
+        """Work until nothing can be claimed, or the turn is over, and return what became of the runs.
 
         Raises:
             CallableUnavailableError: the callable cannot be imported; its runs wait again.
@@ -113,6 +125,7 @@ class Group:
                 try:
                     while self._step():
                         pass
+                    self._turn.had()
                 except GroupTakenError:
                     raise
                 except ExecutionError:
@@ -128,8 +141,11 @@ class Group:
             return False
         self._make_sure()
         self._look_for_claimed()
-        self._claim()
-        self._begin()
+        if self._turn.is_over():
+            self._release(self._pool.give_back())
+        else:
+            self._claim()
+            self._begin()
         if not self._queue and not self._ended and not self._pool.unfinished:
             # An answer that was lost may have been about runs that are claimed now.
             return self._store.in_doubt
@@ -259,7 +275,11 @@ class Group:
         self._take(outcomes)
         if self._ended:
             self._write_down()
-        ids = [UUID(job.run_id) for job in left] + [run.run_id for run in self._queue]
+        self._release(left)
+
+    def _release(self, jobs: Iterable[Job]) -> None:
+        """Let others have these jobs, and what stands in the queue: nothing of it has begun."""
+        ids = [UUID(job.run_id) for job in jobs] + [run.run_id for run in self._queue]
         self._queue.clear()
         if ids:
             given = self._store.ask(lambda connection: runs.release(connection, self.id, ids))

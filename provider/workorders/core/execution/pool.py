@@ -57,6 +57,7 @@ class Pool:
         self._processes: list[WarmProcess] = []
         self._failed_starts = 0
         self._bounded_at = 0.0
+        self._gives_back = False
 
     def __enter__(self) -> "Pool":
         """Return itself; processes start with the first job."""
@@ -126,6 +127,16 @@ class Pool:
             number, _ = process.at_work()
             found += [job for in_hand, job in process.in_hand if in_hand == number]
         return found
+
+    def give_back(self) -> list[Job]:
+        """Return the jobs that no process has begun, and begin no more; what is in hand goes on.
+
+        Processes answer later, so it is to be called until nothing is unfinished.
+        """
+        self._gives_back = True
+        left = list(self._waiting)
+        self._waiting.clear()
+        return left
 
     def stop(self) -> tuple[list[Outcome], list[Job]]:
         """Kill every process, and return the outcomes that were still on their way, and the jobs that none has begun.
@@ -258,6 +269,12 @@ class Pool:
         )
 
     def _dispatch(self) -> None:
+        if self._gives_back:
+            for process in self._processes:
+                if len(process.in_hand) > 1:
+                    process.ask_back()
+                process.push()
+            return
         pace = self.pace
         wanted = min(useful_processes(pace, self._specification.processes), self._dispatchable)
         while self._waiting and len(self._processes) < wanted:

@@ -1,0 +1,116 @@
+"""A group whose turn ends: what it has in hand it finishes, and what it has not begun waits again."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.executing import Executing
+from workorders.core import turns
+from workorders.core.database import Connection
+from workorders.core.execution import turn
+
+pytestmark = pytest.mark.integration
+
+Make = Callable[..., Executing]
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten looks a second."""
+    monkeypatch.setattr(turn, "LOOK_SECONDS", 0.1)
+
+
+@pytest.fixture
+def make(stack: LocalStack, name: str) -> Make:
+    """Makes workflows of this test."""
+    return lambda role, **fields: Executing(stack.database_url, f"{name}-{role}", "note", **fields)
+
+
+@pytest.fixture
+def waiting(connection: Connection, make: Make) -> Executing:
+    """A workflow that has waited for a worker for a while."""
+    executing = make("waiting")
+    executing.create([{}])
+    connection.execute("DELETE FROM workorders.turns")
+    turns.ask(connection, executing.name)
+    connection.execute("UPDATE workorders.turns SET asked_at = asked_at - interval '1 minute'")
+    connection.commit()
+    return executing
+
+
+def notes(file: Path, count: int, **fields: object) -> list[dict[str, object]]:
+    return [{"file": str(file), "word": str(number), **fields} for number in range(count)]
+
+
+def test_it_ends_its_turn_for_another_workflow_and_begins_no_run_more(
+    make: Make, waiting: Executing, tmp_path: Path
+) -> None:
+    busy, file = make("busy"), tmp_path / "noted"
+    busy.create(notes(file, 40, seconds=0.1))
+    tally = busy.group(turn_seconds=1).work()
+    assert 1 <= tally.total < 25
+    assert tally.states == {"success": tally.total}
+    assert busy.states() == [("success", "success")] * tally.total + [
+        ("pending", state) for _, state in busy.states()[tally.total :]
+    ]
+    assert any(f"workflow {waiting.name} waits for a worker" in line for line in busy.said)
+    busy.group(turn_seconds=600).work()
+    assert file.read_text().split() == [str(number) for number in range(40)]
+
+
+def test_a_group_that_shares_a_turn_which_was_given_up_ends_as_well_and_before_it_begins(
+    make: Make, waiting: Executing, tmp_path: Path
+) -> None:
+    busy, file = make("busy"), tmp_path / "noted"
+    busy.create(notes(file, 40, seconds=0.1))
+    first = busy.group(turn="a DAG run", turn_seconds=0.5).work()
+    assert busy.group(turn="a DAG run", turn_seconds=600).work().total == 0
+    assert busy.group(turn="the next DAG run", turn_seconds=600).work().total == 40 - first.total
+
+
+def test_short_runs_that_a_process_holds_come_back_when_a_long_one_is_before_them(
+    make: Make, waiting: Executing, tmp_path: Path
+) -> None:
+    busy, file = make("busy"), tmp_path / "noted"
+    short, long = notes(file, 600), notes(file, 10, seconds=2)
+    busy.create([*short, *long])
+    tally = busy.group(turn_seconds=2).work()
+    assert 600 < tally.total <= 603
+    assert {state for state, _ in busy.states()[tally.total :]} == {"pending"}
+
+
+def test_a_lane_keeps_its_order_over_turns(
+    make: Make, waiting: Executing, connection: Connection, tmp_path: Path
+) -> None:
+    busy, file = make("busy", lane="body:/lane"), tmp_path / "noted"
+    busy.create(
+        ({"file": str(file), "lane": lane, "word": f"{lane}:{n}", "seconds": 0.05} for n in range(8) for lane in "ab"),
+        stream="ward",
+    )
+    turns_taken = 0
+    while {state for state, _ in busy.states()} != {"success"}:
+        busy.group(turn_seconds=0.2, processes=2).work()
+        turns_taken += 1
+        assert turns_taken < 60
+        turns.ask(connection, waiting.name)
+        connection.execute("UPDATE workorders.turns SET asked_at = asked_at - interval '1 minute'")
+        connection.commit()
+    words = file.read_text().split()
+    for lane in "ab":
+        assert [word for word in words if word.startswith(lane)] == [f"{lane}:{n}" for n in range(8)]
+    assert turns_taken > 1
+
+
+def test_alone_it_works_until_nothing_waits_and_then_asks_no_more(
+    make: Make, connection: Connection, tmp_path: Path
+) -> None:
+    busy, file = make("busy"), tmp_path / "noted"
+    connection.execute("DELETE FROM workorders.turns")
+    turns.ask(connection, busy.name)
+    connection.commit()
+    busy.create(notes(file, 30, seconds=0.1))
+    assert busy.group(turn_seconds=0.1).work().total == 30
+    asked = "SELECT asked_at FROM workorders.turns WHERE workflow_id = %(workflow_id)s"
+    assert busy.rows(asked) == [(None,)]

@@ -1,0 +1,68 @@
+"""Work orders of one workflow that the stack's own Airflow executes."""
+
+import json
+from typing import Any
+
+from workorders.core import cancels, triggers
+from workorders.core.database import connect
+from workorders.core.items import Item
+from workorders.core.work_orders import create_for
+
+
+class Orders:
+    """The work orders of one workflow."""
+
+    def __init__(self, database_url: str, workflow: str) -> None:
+        self._url = database_url
+        self.workflow = workflow
+
+    def create(self, bodies: list[dict[str, Any]]) -> None:
+        """Create a work order for each input."""
+        with connect(self._url) as connection:
+            trigger = triggers.register(
+                connection, name=f"{self.workflow}-e2e", type_="kafka", workflow=self.workflow, definition={}
+            )
+            create_for(connection, trigger, [Item(None, None, b"{}", json.dumps(body).encode()) for body in bodies])
+
+    def finished(self) -> list[tuple[str, str, str | None, str | None, str | None]]:
+        """Return state of work order and run, type and text of the error, and log, of all when all are finished."""
+        with connect(self._url) as connection:
+            rows = connection.execute(
+                """
+                SELECT work_orders.state::text, runs.state::text, runs.error_type, runs.error, run_logs.log
+                FROM workorders.work_orders
+                JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+                LEFT JOIN workorders.runs ON runs.work_order_id = work_orders.id
+                LEFT JOIN workorders.run_logs ON run_logs.run_id = runs.id
+                WHERE workflows.name = %s
+                ORDER BY work_orders.id
+                """,
+                [self.workflow],
+            ).fetchall()
+        return [] if any(row[0] in {"pending", "running"} for row in rows) else rows
+
+    def count(self, state: str) -> int:
+        """Return how many work orders are in a state."""
+        with connect(self._url) as connection:
+            row = connection.execute(
+                """
+                SELECT count(*) FROM workorders.work_orders
+                JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+                WHERE workflows.name = %s AND state = %s::workorders.work_order_state
+                """,
+                [self.workflow, state],
+            ).fetchone()
+        return row[0] if row else 0
+
+    def cancel(self) -> None:
+        """Cancel all that wait."""
+        with connect(self._url) as connection:
+            rows = connection.execute(
+                """
+                SELECT work_orders.id FROM workorders.work_orders
+                JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+                WHERE workflows.name = %s AND state = 'pending'
+                """,
+                [self.workflow],
+            ).fetchall()
+            cancels.cancel(connection, [id_ for (id_,) in rows], who="a test", why="it has seen enough")

@@ -1,8 +1,14 @@
-"""A notifier beside the DAG files, which writes to the task's log."""
+"""Notifiers beside the DAG files, which write to the task's log."""
 
+from workorders.core.gap_alerts import GapAlert
 from workorders.kafka.alerts import Alert
 
 
 def page(alert: Alert) -> None:
     """Say which partition the alert is about."""
     print(f"Paged for {alert.topic} {alert.partition}, cleared: {alert.cleared}.")
+
+
+def call(alert: GapAlert) -> None:
+    """Say which trigger the alert is about."""
+    print(f"Called for {alert.trigger} with {alert.parked} parked, cleared: {alert.cleared}.")

@@ -25,6 +25,13 @@ NO_TIMESTAMP: Final = -1
 TIMESTAMP_TYPES: Final = {-1: b"NoTimestampType", 0: b"CreateTime", 1: b"LogAppendTime"}
 DEFAULT_MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
 
+# Templates of bytes take a third of the time of dicts that are dumped. The keys stand in the order in which jsonb keeps
+# them, by length and then by bytes, which spares Postgres the sorting.
+_REQUEST: Final = (
+    b'{"key":%b,"topic":%b,"offset":%d,"headers":[%b],"partition":%b,"timestamp":%b,"timestamp_type":"%b"}'
+)
+_CUT_REQUEST: Final = b'{"key":null,"topic":%b,"offset":%d,"headers":[],"partition":%b,"omitted_bytes":%d}'
+
 
 class Record(NamedTuple):
     """One Kafka record as a client gives it."""
@@ -66,7 +73,7 @@ class RecordMapping:
         headers = [(_as_bytes(name), value) for name, value in record.headers]
         return self._item(
             stream,
-            _request_prefix(record.topic, record.partition),
+            _Source.of(record.topic, record.partition),
             record.offset,
             record.key,
             record.value,
@@ -91,7 +98,7 @@ class RecordMapping:
         sources = set(zip(_values(batch, "topic"), _values(batch, "partition"), strict=True))
         if len(sources) > 1:
             raise ValueError(f"A record batch of {stream} holds {len(sources)} partitions, but must hold one.")
-        prefix = _request_prefix(*sources.pop())
+        source = _Source.of(*sources.pop())
         columns = zip(
             _values(batch, "offset"),
             _values(batch, "key"),
@@ -104,12 +111,12 @@ class RecordMapping:
         )
         item = self._item
         for offset, key, value, odd, timestamp_ms, timestamp_type, headers in columns:
-            yield item(stream, prefix, offset, key, value, odd, timestamp_ms, timestamp_type, headers)
+            yield item(stream, source, offset, key, value, odd, timestamp_ms, timestamp_type, headers)
 
     def _item(  # noqa: PLR0917 - positional, for it is called once a message
         self,
         stream: str,
-        prefix: bytes,
+        source: "_Source",
         offset: int,
         key: bytes | None,
         value: bytes | None,
@@ -118,19 +125,19 @@ class RecordMapping:
         timestamp_type: int,
         headers: bytes,
     ) -> Item:
-        # A template of bytes takes a third of the time of a dict that is dumped.
-        request = b'%b%d,"key":%b,"timestamp":%b,"timestamp_type":"%b","headers":[%b]}' % (
-            prefix,
-            offset,
+        request = _REQUEST % (
             _text_json(key),
+            source.topic,
+            offset,
+            headers,
+            source.partition,
             b"null" if timestamp_ms is None or timestamp_ms == NO_TIMESTAMP else b"%d" % timestamp_ms,
             TIMESTAMP_TYPES.get(timestamp_type, b"NoTimestampType"),
-            headers,
         )
         if len(request) > self.max_message_bytes:
             omitted = len(request)
             detail = f"key and headers make a request of {omitted} bytes, more than max_message_bytes"
-            request = b'%b%d,"key":null,"headers":[],"omitted_bytes":%d}' % (prefix, offset, omitted)
+            request = _CUT_REQUEST % (source.topic, offset, source.partition, omitted)
             return Item(stream, offset, request, None, Rejection("too-large", detail), value)
         return self.judge_value(stream, offset, request, value, odd)
 
@@ -184,8 +191,15 @@ class RecordMapping:
         return b"[%b,%b]" % (_text_json(name), _text_json(value))
 
 
-def _request_prefix(topic: str, partition: int) -> bytes:
-    return b'{"topic":%b,"partition":%d,"offset":' % (orjson.dumps(topic), partition)
+class _Source(NamedTuple):
+    """A Kafka partition, as JSON."""
+
+    topic: bytes
+    partition: bytes
+
+    @classmethod
+    def of(cls, topic: str, partition: int) -> "_Source":
+        return cls(orjson.dumps(topic), b"%d" % partition)
 
 
 def _text_json(value: bytes | None) -> bytes:

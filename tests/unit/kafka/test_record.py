@@ -125,6 +125,12 @@ def test_headers_keep_their_order_repetitions_nulls_and_bytes() -> None:
     ]
 
 
+@pytest.mark.parametrize("mapping", [RecordMapping(), RecordMapping(max_message_bytes=50)])
+def test_the_keys_of_a_request_stand_in_the_order_of_jsonb(mapping: RecordMapping) -> None:
+    keys = list(request(mapping, key=b"k" * 50))
+    assert keys == sorted(keys, key=lambda key: (len(key), key))
+
+
 def test_only_the_wanted_headers_are_kept() -> None:
     headers = [("b", b"1"), ("a", b"2"), ("c", b"3"), ("b", b"4")]
     assert request(RecordMapping(headers="none"), headers=headers)["headers"] == []

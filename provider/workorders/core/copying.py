@@ -1,6 +1,6 @@
 """COPY of rows that are encoded while Postgres stores the ones before."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, LiteralString
 
@@ -13,9 +13,20 @@ _BLOCK_ROWS: Final = 500
 
 
 def copy(
-    connection: Connection, table: LiteralString, columns: Sequence[LiteralString], encoded: Iterator[bytes]
+    connection: Connection,
+    table: LiteralString,
+    columns: Sequence[LiteralString],
+    encoded: Iterator[bytes],
+    meanwhile: Iterable[None] = (),
 ) -> None:
     """Copy rows of `rows` into a table, block by block, in the caller's transaction; nothing is sent if there is none.
+
+    Args:
+        connection: in the caller's transaction.
+        table: of the package's schema.
+        columns: in the order of the rows' fields.
+        encoded: the rows.
+        meanwhile: work in small steps that is done when all rows are sent, while Postgres still stores them.
 
     Raises:
         psycopg.Error: Postgres refused a row; the caller must roll back.
@@ -32,3 +43,6 @@ def copy(
             stream.write(block)
             block = b"".join(islice(encoded, _BLOCK_ROWS))
         stream.write(rows.TRAILER)
+        for _ in meanwhile:
+            # What did not fit into the socket waits in libpq, and Postgres would wait for it.
+            connection.pgconn.flush()

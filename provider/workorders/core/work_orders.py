@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, starmap
+from functools import partial
+from itertools import compress, islice, starmap
 
 import psycopg
 
 from workorders.core import deletions, limits, rows
 from workorders.core.admission import Admission
+from workorders.core.chunks import Chunks
 from workorders.core.copying import copy
 from workorders.core.database import Connection
 from workorders.core.exceptions import DuplicateItemsError
@@ -19,10 +21,10 @@ from workorders.core.triggers import Trigger, stream_id
 
 _QUERIES = load_queries("workorders.core", "sql/work_orders.sql")
 
-CHUNK_ITEMS = 20_000
+CHUNK_ITEMS = 10_000
 """Items written under one savepoint: fewer would overflow Postgres's cache of 64 subtransactions in a large batch."""
-CHUNK_BYTES = 16 * 1024 * 1024
-"""Bytes of bodies, requests and raw values held in memory before they are written."""
+CHUNK_BYTES = 8 * 1024 * 1024
+"""Bytes of bodies, requests and raw values of one chunk; two chunks are held in memory."""
 
 _ACCEPTED_STATE = "pending"
 _REJECTED_STATE = "rejected"
@@ -70,7 +72,8 @@ def create_for(
     Args:
         connection: where the caller's transaction is, or begins.
         trigger: what the work orders belong to.
-        items: in the order of their source; consumed once.
+        items: in the order of their source; consumed once, and ahead, while Postgres stores those before: nothing that
+            makes them may use `connection`.
         fresh: the caller knows, under a lock of its own, that no item has a work order yet. The rows are then copied
             straight into the tables. The unique source key still guards them.
         ids: what the work orders are named by, each greater than the one before; new ones when omitted.
@@ -86,9 +89,10 @@ def create_for(
     """
     limits.require_room(connection, trigger)
     admission = None if trigger.rules is None else Admission(connection, trigger, trigger.rules)
-    writer = _Writer(connection, trigger, admission, fresh=fresh, ids=ids or increasing_ids())
+    chunks = Chunks(items, CHUNK_ITEMS, CHUNK_BYTES)
+    writer = _Writer(connection, trigger, admission, chunks, fresh=fresh, ids=ids or increasing_ids())
     total = Created()
-    for chunk in _chunks(items):
+    for chunk in chunks:
         total += writer.write(chunk)
     if admission is not None:
         refused, sifted = admission.settle()
@@ -96,21 +100,8 @@ def create_for(
     return total
 
 
-def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    iterator = iter(items)
-    while chunk := _take(iterator):
-        yield chunk
-
-
-def _take(iterator: Iterator[Item]) -> list[Item]:
-    chunk: list[Item] = []
-    held = 0
-    for item in islice(iterator, CHUNK_ITEMS):
-        chunk.append(item)
-        held += len(item.request) + len(item.body or b"") + len(item.raw or b"")
-        if held >= CHUNK_BYTES:
-            break
-    return chunk
+# Ids and items in two lists: pairs that are kept would each be looked at by Python's cycle collector, again and again.
+_Written = tuple[Sequence[bytes], Sequence[Item]]
 
 
 class _Writer:
@@ -121,6 +112,7 @@ class _Writer:
         connection: Connection,
         trigger: Trigger,
         admission: Admission | None,
+        chunks: Chunks,
         *,
         fresh: bool,
         ids: Iterator[bytes],
@@ -128,11 +120,13 @@ class _Writer:
         self._connection = connection
         self._trigger = trigger
         self._admission = admission
+        self._chunks = chunks
         self._fresh = fresh
         self._lane = Selector.parse(trigger.lane) if trigger.lane else None
         self._ids = ids
-        self._stream_ids: dict[str | None, int | None] = {None: None}
-        self._tails: dict[tuple[str | None, str], bytes] = {}
+        self._stream_ids: dict[str | None, int | None] = {}
+        # What the rows of one stream end with: of the accepted ones, and of the rejected ones.
+        self._tails: tuple[dict[str | None, bytes], dict[str | None, bytes]] = ({}, {})
 
     def write(self, chunk: Sequence[Item]) -> Created:
         """Write the chunk; halve it as long as Postgres refuses a value in it, until the culprit stands alone."""
@@ -159,77 +153,87 @@ class _Writer:
         return self.write([item._replace(body=None, rejection=rejection, raw=item.body)])
 
     def _write_once(self, chunk: Sequence[Item]) -> Created:
-        keyed = list(zip(self._ids, chunk, strict=False))
-        passing: Iterable[tuple[bytes, Item]]
-        if self._fresh:
-            written = passing = self._copy_work_orders(keyed)
-        else:
-            written = passing = self._insert_missing(keyed)
-            if self._admission is not None:
-                passing = self._admission.watch(written, self._stream_ids)
-        rejected = [(id_, item) for id_, item in written if item.body is None]
-        accepted = (rows.dataclip(id_, item.body, item.request) for id_, item in passing if item.body is not None)
-        copy(self._connection, "dataclips", rows.DATACLIP_COLUMNS, accepted)
+        ids = list(islice(self._ids, len(chunk)))
+        written = self._copy_work_orders(ids, chunk) if self._fresh else self._insert_missing(ids, chunk)
+        passing = _pairs(written)
+        if self._admission is not None and not self._fresh:
+            passing = self._admission.watch(passing, self._stream_ids)
+        dataclip = rows.dataclip
+        accepted = (dataclip(id_, body, request) for id_, (_, _, request, body, _, _) in passing if body is not None)
+        copy(self._connection, "dataclips", rows.DATACLIP_COLUMNS, accepted, self._chunks.ahead())
+        rejected = [(id_, item) for id_, item in _pairs(written) if item.body is None]
         copy(self._connection, "rejections", rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
         if self._admission is not None:
             self._admission.keep()
-        return Created(len(written) - len(rejected), len(rejected), len(chunk) - len(written))
+        count = len(written[0])
+        return Created(count - len(rejected), len(rejected), len(chunk) - count)
 
-    def _copy_work_orders(self, keyed: list[tuple[bytes, Item]]) -> list[tuple[bytes, Item]]:
+    def _copy_work_orders(self, ids: list[bytes], chunk: Sequence[Item]) -> _Written:
         if self._admission is None:
-            self._copy_rows(keyed)
-            return keyed
-        written: list[tuple[bytes, Item]] = []
-        self._copy_rows(_gathered(self._admission.watch(keyed, self._stream_ids, sift=True), written))
-        return written
+            self._copy_rows(_pairs((ids, chunk)))
+            return ids, chunk
+        passed: list[Item] = []
+        watched = self._admission.watch(_pairs((ids, chunk)), self._stream_ids, sift=True)
+        self._copy_rows(_gathered(watched, passed))
+        return ids, passed
 
     def _copy_rows(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
-        tail = self._tail
+        copy_into = partial(copy, self._connection, "work_orders", meanwhile=self._chunks.ahead())
         if self._lane is None:
-            work_order = rows.work_order
-            encoded = (work_order(id_, item.position, tail(item)) for id_, item in keyed)
-            copy(self._connection, "work_orders", rows.WORK_ORDER_COLUMNS, encoded)
+            work_order, tails = rows.work_order, self._tails
+            copy_into(
+                rows.WORK_ORDER_COLUMNS,
+                (
+                    work_order(id_, position, tails[body is None][stream])
+                    for id_, (stream, position, _, body, _, _) in keyed
+                ),
+            )
         else:
-            laned, lane_of = rows.laned_work_order, self._lane.lane
-            encoded = (laned(id_, item.position, tail(item), lane_of(item)) for id_, item in keyed)
-            copy(self._connection, "work_orders", rows.LANED_WORK_ORDER_COLUMNS, encoded)
+            laned, tails, lane_of = rows.laned_work_order, self._tails, self._lane.lane
+            copy_into(
+                rows.LANED_WORK_ORDER_COLUMNS,
+                (
+                    laned(id_, item.position, tails[item.body is None][item.stream], lane_of(item))
+                    for id_, item in keyed
+                ),
+            )
 
-    def _insert_missing(self, keyed: list[tuple[bytes, Item]]) -> list[tuple[bytes, Item]]:
+    def _insert_missing(self, ids: list[bytes], chunk: Sequence[Item]) -> _Written:
         cursor = self._connection.execute(
             _QUERIES["insert_missing"],
             {
                 "trigger_id": self._trigger.id,
                 "workflow_id": self._trigger.workflow_id,
-                "ids": [id_.hex() for id_, _ in keyed],
-                "positions": [item.position for _, item in keyed],
-                "stream_ids": [self._stream_ids[item.stream] for _, item in keyed],
-                "states": [_state(item) for _, item in keyed],
-                "lanes": [self._lane.lane(item) if self._lane else None for _, item in keyed],
+                "ids": [id_.hex() for id_ in ids],
+                "positions": [item.position for item in chunk],
+                "stream_ids": [self._stream_ids[item.stream] for item in chunk],
+                "states": [_state(item) for item in chunk],
+                "lanes": [self._lane.lane(item) if self._lane else None for item in chunk],
             },
         )
         created = {row[0].bytes for row in cursor}
-        return [(id_, item) for id_, item in keyed if id_ in created]
+        missing = [id_ in created for id_ in ids]
+        return list(compress(ids, missing)), list(compress(chunk, missing))
 
     def _know_stream(self, stream: str | None) -> None:
-        if stream not in self._stream_ids and stream is not None:
-            self._stream_ids[stream] = number = stream_id(self._connection, self._trigger, stream)
-            if not self._fresh:
-                deletions.lock_out(self._connection, number)
-
-    def _tail(self, item: Item) -> bytes:
-        key = (item.stream, _ACCEPTED_STATE if item.body is not None else _REJECTED_STATE)
-        tail = self._tails.get(key)
-        if tail is None:
-            tail = rows.work_order_tail(
-                self._trigger.id, self._trigger.workflow_id, self._stream_ids[item.stream], key[1]
-            )
-            self._tails[key] = tail
-        return tail
+        if stream in self._stream_ids:
+            return
+        self._stream_ids[stream] = number = (
+            None if stream is None else stream_id(self._connection, self._trigger, stream)
+        )
+        for tails, state in zip(self._tails, (_ACCEPTED_STATE, _REJECTED_STATE), strict=True):
+            tails[stream] = rows.work_order_tail(self._trigger.id, self._trigger.workflow_id, number, state)
+        if number is not None and not self._fresh:
+            deletions.lock_out(self._connection, number)
 
 
-def _gathered(passing: Iterable[tuple[bytes, Item]], into: list[tuple[bytes, Item]]) -> Iterator[tuple[bytes, Item]]:
+def _pairs(written: _Written) -> Iterator[tuple[bytes, Item]]:
+    return zip(*written, strict=True)
+
+
+def _gathered(passing: Iterable[tuple[bytes, Item]], into: list[Item]) -> Iterator[tuple[bytes, Item]]:
     for pair in passing:
-        into.append(pair)
+        into.append(pair[1])
         yield pair
 
 

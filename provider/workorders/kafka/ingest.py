@@ -33,18 +33,23 @@ class _Watch:
         self.bytes = 0
 
     def __iter__(self) -> Iterator[Item]:
-        range_ = self._attempt.range
-        for item in self._items:
-            position = item.position
-            if position is None or not self.next_offset <= position < range_.end:
-                raise UnexpectedMessageError(
-                    f"{self._attempt.trigger.name}: the reader of {range_} delivered offset {position} where "
-                    f"[{self.next_offset}, {range_.end}) was due; nothing was committed there."
-                )
-            self.next_offset = position + 1
-            self.messages += 1
-            self.bytes += len(item.request) + len(item.body or item.raw or b"")
-            yield item
+        # Every message passes here, so it is counted in local variables, and the counts are kept at the end.
+        range_, next_offset, messages, bytes_ = self._attempt.range, self.next_offset, 0, 0
+        end = range_.end
+        try:
+            for item in self._items:
+                _, position, request, body, _, raw = item
+                if position is None or not next_offset <= position < end:
+                    raise UnexpectedMessageError(
+                        f"{self._attempt.trigger.name}: the reader of {range_} delivered offset {position} where "
+                        f"[{next_offset}, {end}) was due; nothing was committed there."
+                    )
+                next_offset = position + 1
+                messages += 1
+                bytes_ += len(request) + len(body or raw or b"")
+                yield item
+        finally:
+            self.next_offset, self.messages, self.bytes = next_offset, messages, bytes_
 
     @property
     def mean_message_bytes(self) -> float | None:

@@ -12,6 +12,7 @@ from support.work_orders import REQUEST, accepted, accepted_range, keys, positio
 from workorders.core import work_orders
 from workorders.core.database import Connection, connect
 from workorders.core.exceptions import DuplicateItemsError
+from workorders.core.ids import increasing_ids
 from workorders.core.items import Item
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import Created, create_for
@@ -33,6 +34,12 @@ REFUSED_BY_POSTGRES = [
 def fresh(request: pytest.FixtureRequest) -> bool:
     """Both ways of writing must do the same."""
     return bool(request.param)
+
+
+@pytest.fixture
+def other_connection(stack: LocalStack) -> Iterator[Connection]:
+    with connect(stack.database_url) as other:
+        yield other
 
 
 @pytest.fixture
@@ -109,19 +116,53 @@ def test_large_items_are_written_before_they_fill_the_memory(
     connection: Connection, trigger: Trigger, fresh: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(work_orders, "CHUNK_BYTES", 1000)
-    taken = 0
-    most_waiting = 0
+    taken = named = most_waiting = 0
+
+    def ids() -> Iterator[bytes]:
+        nonlocal named
+        for id_ in increasing_ids():
+            named += 1
+            yield id_
 
     def items() -> Iterator[Item]:
         nonlocal taken, most_waiting
         for position in range(10):
-            written = len(positions(connection, trigger, "s"))
-            most_waiting = max(most_waiting, taken - written)
+            most_waiting = max(most_waiting, taken - named)
             taken += 1
             yield accepted("s", position, b'{"a":"%b"}' % (b"x" * 400))
 
-    assert create_for(connection, trigger, items(), fresh=fresh) == Created(10, 0, 0)
+    assert create_for(connection, trigger, items(), fresh=fresh, ids=ids()) == Created(10, 0, 0)
     assert most_waiting <= 2
+
+
+def test_the_next_items_are_read_while_postgres_stores_those_before(
+    connection: Connection, other_connection: Connection, trigger: Trigger, fresh: bool, small_chunks: None
+) -> None:
+    at_work = []
+
+    def items() -> Iterator[Item]:
+        for item in accepted_range("s", 0, 12):
+            row = other_connection.execute(
+                "SELECT state, query FROM pg_stat_activity WHERE pid = %s", (connection.info.backend_pid,)
+            ).fetchone()
+            at_work.append(row is not None and row[0] == "active" and row[1].startswith("COPY"))
+            other_connection.rollback()
+            yield item
+
+    assert create_for(connection, trigger, items(), fresh=fresh) == Created(12, 0, 0)
+    assert at_work == [False] * 4 + [True] * 8
+
+
+def test_an_error_of_the_source_is_not_taken_for_one_of_the_values_that_are_written_meanwhile(
+    connection: Connection, trigger: Trigger, fresh: bool, small_chunks: None
+) -> None:
+    def items() -> Iterator[Item]:
+        yield from accepted_range("s", 0, 5)
+        raise psycopg.DataError("the source's own")
+
+    with pytest.raises(psycopg.DataError, match="the source's own"), connection.transaction():
+        create_for(connection, trigger, items(), fresh=fresh)
+    assert keys(connection, trigger) == []
 
 
 def test_ids_stand_in_the_order_of_the_items(

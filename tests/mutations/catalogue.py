@@ -43,11 +43,17 @@ NO_LOSS = (
         (
             Change(
                 "kafka/ingest.py",
-                "if position is None or not self.next_offset <= position < range_.end:",
+                "if position is None or not next_offset <= position < end:",
                 "if position is None:",
             ),
         ),
         (f"{INGEST}::test_a_message_that_is_not_the_ranges_next_one_is_refused",),
+    ),
+    Mutation(
+        "error-of-the-source-taken-for-its-end",
+        1,
+        (Change("core/chunks.py", "if self._failure is not None:", "if False:"),),
+        (f"{CREATE_FOR}::test_an_exception_of_the_source_leaves_nothing_after_the_rollback",),
     ),
     Mutation(
         "timestamp-stops-a-partition",

@@ -13,6 +13,7 @@ from airflow.sdk import BaseOperator, Param
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.users import user_of
 from workorders.core import bulk, jobs
 from workorders.core.database import Connection, connect
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
@@ -23,8 +24,6 @@ from workorders.core.tables import WORK_ORDER_STATES
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-NOBODY: Final = "somebody whom Airflow does not name"
-"""Who asked, where Airflow runs without users."""
 EXPORTS_VARIABLE: Final = "WORKORDERS_EXPORTS"
 """Environment variable with the folder on the workers for exports; `exports` in AIRFLOW_HOME if it is not set."""
 RETRY_DELAY: Final = jobs.SILENCE + timedelta(seconds=10)
@@ -107,7 +106,7 @@ class BulkJobOperator(BaseOperator):
                     connection,
                     self.kind,
                     wanted,
-                    who=run.triggering_user_name or NOBODY,
+                    who=user_of(context),
                     why=params["why"],
                     options=self._options(params),
                     request_key=f"{run.dag_id}/{run.run_id}",

@@ -4,7 +4,6 @@ import random
 import time
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -12,7 +11,7 @@ from weakref import WeakKeyDictionary
 from psycopg.rows import args_row
 
 from workorders.core.database import Connection
-from workorders.core.ids import increasing_ids
+from workorders.core.ids import run_ids
 from workorders.core.queries import load_queries
 from workorders.core.workflows import Workflow
 
@@ -139,7 +138,7 @@ def _claim(
         "workflow_id": workflow.id,
         "limit": limit,
         "group_id": group_id,
-        "ids": _ids(limit),
+        "ids": run_ids(limit),
         "from_id": from_id,
     }
     return _runs(connection, "claim", arguments)
@@ -165,16 +164,12 @@ def _claim_lanes(connection: Connection, workflow: Workflow, limit: int, group_i
     arguments = {
         "workflow_id": workflow.id,
         "group_id": group_id,
-        "ids": _ids(limit),
+        "ids": run_ids(limit),
         "lanes": list(shares),
         "shares": list(shares.values()),
         "alone": alone,
     }
     return _runs(connection, "claim_heads", arguments)
-
-
-def _ids(count: int) -> list[UUID]:
-    return [UUID(bytes=id_) for id_ in islice(increasing_ids(), count)]
 
 
 def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list[ClaimedRun]:

@@ -3,12 +3,11 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Final, Literal
 from uuid import UUID
 
 from workorders.core.database import Connection
-from workorders.core.ids import increasing_ids
+from workorders.core.ids import run_ids
 from workorders.core.queries import load_queries
 from workorders.core.workflows import Workflow
 
@@ -84,7 +83,7 @@ def finish(connection: Connection, group_id: UUID, results: Sequence[RunResult])
     lane the runs behind it then wait, too, and are taken from the group. So a worker writes the end of a run that did
     not succeed before it begins the next one of that lane.
     """
-    retry_ids = _ids(len(results))
+    retry_ids = run_ids(len(results))
     rows = connection.execute(
         _QUERIES["finish"],
         {
@@ -136,14 +135,10 @@ def recover_lost(
             "workflow_id": workflow.id if workflow else None,
             "grace_seconds": grace_seconds,
             "limit": limit,
-            "retry_ids": _ids(limit),
+            "retry_ids": run_ids(limit),
         },
     ).fetchone()
     return Recovered(*row) if row else Recovered()
-
-
-def _ids(count: int) -> list[UUID]:
-    return [UUID(bytes=id_) for id_ in islice(increasing_ids(), count)]
 
 
 def _text(value: str | None) -> str | None:

@@ -7,6 +7,7 @@ from airflow.sdk import DAG, BaseOperator, Param
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.schedules import by_hand
+from workorders.airflow.users import user_of
 from workorders.core import triggers
 from workorders.core.by_hand import Wish, create
 from workorders.core.database import connect
@@ -14,9 +15,6 @@ from workorders.manual.definition import ManualTriggerDefinition
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
-NOBODY = "somebody whom Airflow does not name"
-"""Who asked, where Airflow runs without users."""
 
 
 def make_dags(definition: ManualTriggerDefinition) -> list[DAG]:
@@ -78,7 +76,7 @@ class CreateByHandOperator(BaseOperator):
         params, run = context["params"], context["dag_run"]
         wish = Wish(
             body=json.dumps(params["body"], ensure_ascii=False).encode("utf-8", "surrogatepass"),
-            who=params["who"] or run.triggering_user_name or NOBODY,
+            who=params["who"] or user_of(context),
             why=params["why"],
             # The run is the event when nobody gave a key: a task that is cleared creates nothing twice.
             key=params["key"] or f"{run.dag_id}/{run.run_id}",

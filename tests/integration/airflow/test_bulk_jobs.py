@@ -13,6 +13,7 @@ from support.work_orders import accepted_range
 from workorders.airflow import bulk_jobs, upkeep
 from workorders.airflow.bulk_jobs import BulkJobOperator, form
 from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
+from workorders.airflow.users import NOBODY
 from workorders.core import bulk, history, jobs, triggers
 from workorders.core.database import Connection
 from workorders.core.filters import Filter
@@ -94,7 +95,7 @@ def test_a_try_after_a_crash_goes_on_with_the_job(
     connection.rollback()
     ended = submit("cancel", user=None, trigger=name, dry_run=False, run_id=name)
     assert (ended["state"], ended["skipped"]) == ("finished", {"not waiting": 5})
-    assert jobs.load(connection, ended["job"]).who == bulk_jobs.NOBODY
+    assert jobs.load(connection, ended["job"]).who == NOBODY
 
 
 def test_an_export_is_written_to_the_folder_of_exports(

@@ -7,6 +7,7 @@ from airflow.sdk import BaseOperator, Param
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.failures import readable
+from workorders.airflow.users import user_of
 from workorders.core.database import connect
 from workorders.kafka.airflow.connection import kafka_settings
 from workorders.kafka.cluster import Cluster
@@ -27,8 +28,6 @@ _KINDS = {
     Kind.START_OVER: ("start over", "from the offset given, forward or back"),
 }
 """What a decision is called, and where reading then goes on."""
-NOBODY = "somebody whom Airflow does not name"
-"""Who decided, where Airflow runs without users."""
 
 
 def resolve_params(definition: KafkaTriggerDefinition) -> dict[str, Param]:
@@ -107,7 +106,7 @@ class ResolveOperator(BaseOperator):
                     self.log.info("Would do: %s", sentence)
                 self.log.info("Nothing was changed; trigger this DAG again without the dry run to do it.")
                 return sentences
-            who = context["dag_run"].triggering_user_name or NOBODY
+            who = user_of(context)
             made = make(database, cluster, decisions, who=who, why=params["why"], group=self.definition.group)
         for number, decision in made.decisions:
             self.log.info("Decision %s by %s: %s", number, who, decision)

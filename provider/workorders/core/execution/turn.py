@@ -54,9 +54,7 @@ class Turn:
         reason = self._store.ask(lambda connection: self._reason(connection, may_give_up))
         if reason is not None:
             self._over = True
-            self._say(
-                f"The turn of workflow {self._workflow.name} is over: {reason}. What waits is claimed by its next."
-            )
+            self._say(f"Workflow {self._workflow.name} ends its turn, for {reason}; what waits is for its next one.")
         return self._over
 
     def had(self) -> None:
@@ -65,7 +63,7 @@ class Turn:
 
     def _reason(self, connection: Connection, may_give_up: bool) -> str | None:
         if turns.was_given_up(connection, self._workflow, self._name):
-            return "another group of it has given it up"
+            return "another group of it has given the turn up"
         if not may_give_up:
             return None
         other = turns.give_up(connection, self._workflow, self._name)

@@ -21,7 +21,8 @@ PREPARE_NOTHING: Final = None
 _SESSION_SETTINGS = {
     # A partition's lock must not be waited for without end: the attempt that waits fails, says so and is retried.
     "lock_timeout": "30s",
-    # A single statement here is at most one COPY of a chunk or one scan by key.
+    # A single statement here is at most one COPY of a chunk, before whose end half of the next one is read from its
+    # source, or one scan by key.
     "statement_timeout": "300s",
     # Spark gives a consumer up to 120 s for one poll; a transaction that idles longer than this is dead.
     "idle_in_transaction_session_timeout": "300s",

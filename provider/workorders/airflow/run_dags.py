@@ -1,269 +1,36 @@
-"""The operator of workflows that run a DAG: it starts a DAG run for each run, and follows it to its end."""
+"""The operator of workflows that run a DAG."""
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID, uuid4
+from typing import Any
 
-import psycopg
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
-from airflow.sdk.execution_time import task_runner
-from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
-from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-
-from workorders.airflow.connections import database_url
-from workorders.airflow.execute import prepare, say_recovered, turn_of
-from workorders.airflow.retries import next_try_seconds
-from workorders.core import claiming, runs
-from workorders.core.claiming import ClaimedRun
-from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.execution import values
-from workorders.core.execution.conversions import wiped
-from workorders.core.execution.exceptions import ExecutionError, GroupTakenError, InputUnreadableError
-from workorders.core.execution.heartbeat import Heartbeat
-from workorders.core.execution.store import Store
-from workorders.core.execution.tally import Tally
-from workorders.core.execution.turn import Turn
-from workorders.core.runs import FinalState, RunResult
-from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.airflow.following import Following
+from workorders.airflow.group_operator import GroupOperator
 from workorders.core.workflows import Workflow
-from workorders.outbox.published import enqueue_published
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-LOOK_SECONDS: Final = 2.0
-"""Time between two looks at the DAG runs."""
-_ENDS: Final[dict[str, FinalState]] = {"success": "success", "failed": "failed"}
 
 
-class RunDagsOperator(BaseOperator):
+class RunDagsOperator(GroupOperator):
     """Starts a run of a DAG for each run of a workflow, with the input as its conf, and follows their states.
 
-    Args:
-        definition: the workflow, with a `dag_id`. Its `processes` is how many DAG runs are followed at a time.
-        claim_seconds: after so long no more is claimed; what is in hand is followed to its end.
-        group: number of this task among its mapped ones.
+    The `processes` of the definition is how many DAG runs are followed at a time. See `GroupOperator`.
     """
 
-    template_fields: Sequence[str] = ("database_connection",)
-    ui_color = "#e8f1fa"
-
-    def __init__(
-        self, *, definition: WorkflowDefinition, claim_seconds: float = 600.0, group: int = 1, **kwargs: Any
-    ) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.definition = definition
-        self.database_connection = definition.database_connection
-        self.claim_seconds = claim_seconds
-        self.group = group
         self._stop = Event()
 
-    def execute(self, context: "Context") -> None:
-        """Work.
-
-        Raises:
-            ExecutionError: runs could not be started or followed; the sentence says what became of them.
-        """
-        try:
-            url = database_url(self.database_connection)
-            workflow, recovered = prepare(url, self.definition)
-            say_recovered(recovered, self.log.warning)
-            following = Following(
-                url,
-                workflow,
-                stop=self._stop,
-                claim_seconds=self.claim_seconds,
-                turn=turn_of(context),
-                say=partial(self.log.info, "%s"),
-            )
-            tally = following.work()
-        except (psycopg.Error, WorkOrdersError, AirflowRuntimeError) as error:
-            ti = context["ti"]
-            seconds = next_try_seconds(ti.try_number, ti.max_tries)
-            reason = one_line(error)
-            raise ExecutionError(f"Workflow {self.definition.name}: {reason} Next try in {seconds} s.") from error
-        for line in tally.named:
-            self.log.warning("%s", line)
-        self.log.info("Workflow %s: %s.", self.definition.name, tally)
+    def work(self, url: str, workflow: Workflow, turn: str) -> None:
+        """Claim runs, and follow the DAG runs that are started for them."""
+        following = Following(
+            url,
+            workflow,
+            stop=self._stop,
+            claim_seconds=self.claim_seconds,
+            turn=turn,
+            say=partial(self.log.info, "%s"),
+        )
+        self.say_what_became(following.group_id, following.work())
 
     def on_kill(self) -> None:
         """End soon; DAG runs that were started go on, and their runs are found lost."""
         self._stop.set()
-
-
-@dataclass(frozen=True, slots=True)
-class _Followed:
-    run: ClaimedRun
-    dag_run_id: str
-    started_at: datetime
-    deadline: float
-
-
-class Following:
-    """The DAG runs of one group."""
-
-    def __init__(
-        self,
-        url: str,
-        workflow: Workflow,
-        *,
-        stop: Event,
-        claim_seconds: float,
-        turn: str,
-        say: Callable[[str], None],
-    ) -> None:
-        if workflow.definition is None or workflow.definition.dag_id is None:
-            raise ExecutionError(f"Workflow {workflow.name} has no dag_id, so no DAG was run for it.")
-        self._workflow = workflow
-        self._definition = workflow.definition
-        self._dag_id = workflow.definition.dag_id
-        self._stop = stop
-        self._until = time.monotonic() + claim_seconds
-        self._group_id = uuid4()
-        self._heartbeat = Heartbeat(url, self._group_id, say=say)
-        self._store = Store(
-            url,
-            self._group_id,
-            enqueue=enqueue_published,
-            may_go_on=lambda: not self._heartbeat.silent,
-            say=say,
-        )
-        self._turn = Turn(self._store, workflow, name=turn, seconds=self._definition.turn_seconds, say=say)
-        self._followed: dict[UUID, _Followed] = {}
-        self._tally = Tally()
-
-    def work(self) -> Tally:
-        """Start and follow until nothing can be claimed and all has ended, and return what became of the runs.
-
-        Raises:
-            GroupTakenError: the group could not say that it is alive.
-            AirflowRuntimeError: Airflow does not take or show DAG runs.
-        """
-        try:
-            with self._heartbeat:
-                while not self._stop.is_set():
-                    self._start_more()
-                    if not self._followed:
-                        break
-                    self._look()
-                    self._stop.wait(LOOK_SECONDS)
-                self._turn.had()
-        finally:
-            self._store.close()
-        return self._tally
-
-    def _start_more(self) -> None:
-        room = self._definition.processes - len(self._followed)
-        if room < 1 or time.monotonic() > self._until or self._turn.is_over():
-            return
-        claimed = self._store.ask(
-            lambda connection: claiming.claim(connection, self._workflow, limit=room, group_id=self._group_id)
-        )
-        for place, run in enumerate(claimed):
-            try:
-                self._begin(run)
-            except AirflowRuntimeError:
-                self._give_back([run.run_id for run in claimed[place:]])
-                raise
-
-    def _give_back(self, ids: list[UUID]) -> None:
-        self._store.ask(lambda connection: runs.release(connection, self._group_id, ids))
-
-    def _begin(self, run: ClaimedRun) -> None:
-        if not self._store.ask(lambda connection: runs.start(connection, self._group_id, [run.run_id])):
-            return
-        started_at, dag_run_id = datetime.now(UTC), f"run_{run.run_id}"
-        if run.body is None:
-            self._finish([wiped(run)[0]])
-            return
-        try:
-            start_dag_run(self._dag_id, dag_run_id, values.loads(run.body), f"work order {run.work_order_id}")
-        except InputUnreadableError as error:
-            result = _result(run, started_at, "exception", type(error).__name__, one_line(error))
-            self._finish([replace(result, may_retry=False)])
-            return
-        deadline = time.monotonic() + self._definition.timeout_seconds
-        self._followed[run.run_id] = _Followed(run, dag_run_id, started_at, deadline)
-
-    def _look(self) -> None:
-        if self._heartbeat.silent:
-            raise GroupTakenError(
-                f"Group {self._group_id} could not say for too long that it is alive; its DAG runs go on, and its runs "
-                "will be found lost."
-            )
-        ended = [result for followed in self._followed.values() if (result := self._end_of(followed)) is not None]
-        if ended:
-            self._finish(ended)
-        for result in ended:
-            del self._followed[result.run_id]
-
-    def _end_of(self, followed: _Followed) -> RunResult | None:
-        state = RuntimeTaskInstance.get_dagrun_state(self._dag_id, followed.dag_run_id)
-        where = f"run {followed.dag_run_id} of DAG {self._dag_id}"
-        if state in _ENDS:
-            error = None if state == "success" else f"The {where} has failed; its tasks' logs say why."
-            error_type = None if state == "success" else "DagRunFailed"
-            return _result(followed.run, followed.started_at, _ENDS[state], error_type, error)
-        if time.monotonic() > followed.deadline:
-            seconds = self._definition.timeout_seconds
-            error = (
-                f"The {where} lasted longer than timeout_seconds ({seconds}); it is followed no more. "
-                "A task cannot stop it, so it goes on, unless its DAG has a dagrun_timeout."
-            )
-            return _result(followed.run, followed.started_at, "killed", "TimeoutError", error)
-        return None
-
-    def _finish(self, results: list[RunResult]) -> None:
-        finished, written = self._store.finish([(result, ()) for result in results])
-        self._tally.add(written)
-        self._tally.retried += len(finished.retried)
-
-
-def start_dag_run(dag_id: str, dag_run_id: str, conf: dict[str, Any], note: str) -> None:
-    """Start a DAG run from inside a task; one that is there already is left alone.
-
-    Raises:
-        AirflowRuntimeError: Airflow does not take it, for there is no such DAG, or it takes none from a task.
-        InputUnreadableError: the conf alone is to blame: the DAG's parameters refuse it, or it cannot be handed over.
-    """
-    message = TriggerDagRun(dag_id=dag_id, run_id=dag_run_id, logical_date=None, conf=conf, note=note)
-    try:
-        # Only a running task has it.
-        answer = task_runner.SUPERVISOR_COMMS.send(message)
-    except (OverflowError, RecursionError) as error:  # a task tells its supervisor of no integer beyond 64 bits
-        raise InputUnreadableError(f"DAG {dag_id} cannot be given this input as its conf: {error}.") from error
-    except AirflowRuntimeError as error:
-        answer = error.error
-    if not isinstance(answer, ErrorResponse) or answer.error == ErrorType.DAGRUN_ALREADY_EXISTS:
-        return
-    refusal = _refusal(answer)
-    if refusal is None:
-        raise AirflowRuntimeError(answer)
-    raise InputUnreadableError(f"DAG {dag_id} does not take this input as its conf: {refusal}")
-
-
-def _refusal(answer: ErrorResponse) -> str | None:
-    """Return why the parameters of a DAG refuse a conf; None when something else is wrong."""
-    match answer.detail:
-        case {"status_code": 400, "detail": {"detail": {"reason": "value_error", "message": str(message)}}}:
-            return message
-    return None
-
-
-def _result(
-    run: ClaimedRun, started_at: datetime, state: FinalState, error_type: str | None, error: str | None
-) -> RunResult:
-    return RunResult(
-        run_id=run.run_id,
-        state=state,
-        error_type=error_type,
-        error=error,
-        started_at=started_at,
-        finished_at=datetime.now(UTC),
-    )

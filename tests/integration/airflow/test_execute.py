@@ -12,7 +12,7 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
-from workorders.airflow import run_dags
+from workorders.airflow import following
 from workorders.airflow.execute import ExecuteRunsOperator
 from workorders.airflow.retries import ENDLESS_RETRIES
 from workorders.airflow.run_dags import RunDagsOperator
@@ -106,7 +106,7 @@ def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
     runs = DagRuns()
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", runs, raising=False)
     monkeypatch.setattr(RuntimeTaskInstance, "get_dagrun_state", staticmethod(runs.state))
-    monkeypatch.setattr(run_dags, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(following, "LOOK_SECONDS", 0.05)
     return runs
 
 

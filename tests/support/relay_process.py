@@ -15,6 +15,7 @@ from typing import Any
 
 from workorders.kafka.connections import Connections
 from workorders.kafka.relay import sender, shard
+from workorders.kafka.relay.ahead import Ahead
 from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.drain import drain
 from workorders.kafka.relay.markers import Markers
@@ -85,7 +86,7 @@ def _acknowledged() -> None:
         assert read.acquire(timeout=30)
         return _second()
 
-    _around(shard, "read_ahead", reading)
+    _around(Ahead, "_offer", reading)
     _before(Sender, "_commit", flushed)
 
 

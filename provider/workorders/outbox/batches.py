@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from workorders.core.database import Connection
 from workorders.core.queries import load_queries
@@ -60,6 +61,17 @@ class Wanted:
     #: Whether the events' ids are needed, which take their time to read.
     event_ids: bool = False
 
+    def arguments(self, buckets: Sequence[int]) -> dict[str, Any]:
+        """Return what the queries are asked with."""
+        return {
+            "buckets": list(buckets),
+            "messages": self.messages,
+            "bytes": self.bytes,
+            "only": self.only,
+            "without": list(self.without),
+            "event_ids": self.event_ids,
+        }
+
 
 def is_anything_waiting(connection: Connection, buckets: Sequence[int]) -> bool:
     """Say whether there is something to send, or to try again. Writes nothing, so that looking often costs little."""
@@ -88,29 +100,8 @@ def advance(
     return Batch(number, reading.rows, reading.parts) if reading.rows else None
 
 
-def read_ahead(
-    connection: Connection, lease: Lease, settings: OutboxSettings, *, behind: Batch, wanted: Wanted
-) -> Reading | None:
-    """Read what may follow a batch that is being sent. Locks and writes nothing.
-
-    What was read may be claimed once `behind` is known to be in Kafka, and must be forgotten if it is not, or if
-    anything of the shard was held since. What commits later does not matter: who sees a message of a key sees all
-    earlier ones.
-
-    Returns:
-        None when nothing more waits, or keys are held, whose rows have to step aside first.
-    """
-    claimed = ",".join(part.ids for part in behind.parts)
-    with connection.transaction():
-        held = connection.execute(_QUERIES["is_a_key_held"], {"buckets": settings.buckets(lease.shard)}).fetchone()
-        if held is None or held[0]:
-            return None
-        reading = _read(connection, lease, settings, wanted, claimed=f"{{{claimed}}}", held=False)
-    return reading if reading.rows else None
-
-
 def claim(
-    connection: Connection, lease: Lease, settings: OutboxSettings, *, sent: Sent, reading: Reading, marked: bool
+    connection: Connection, lease: Lease, settings: OutboxSettings, *, sent: Sent | None, reading: Reading, marked: bool
 ) -> Batch | None:
     """Delete a batch that was sent and claim what was read ahead while it was under way, in one transaction.
 
@@ -186,25 +177,9 @@ def _read_for_claim(connection: Connection, lease: Lease, settings: OutboxSettin
             cursor.execute(_QUERIES["claim_head_of_held"], {"hold": wanted.hold})
             return as_reading(cursor.fetchall())
     connection.execute(_QUERIES["divert"], {"buckets": settings.buckets(lease.shard), "messages": wanted.messages})
-    return _read(connection, lease, settings, wanted, claimed=None, held=True)
-
-
-def _read(
-    connection: Connection, lease: Lease, settings: OutboxSettings, wanted: Wanted, *, claimed: str | None, held: bool
-) -> Reading:
-    arguments = {
-        "buckets": settings.buckets(lease.shard),
-        "messages": wanted.messages,
-        "bytes": wanted.bytes,
-        "only": wanted.only,
-        "without": list(wanted.without),
-        "event_ids": wanted.event_ids,
-        "claimed": claimed,
-        "held": held,
-    }
     # Rows as plain tuples, and in binary: this is the relay's innermost loop.
     with connection.cursor(binary=True) as cursor:
-        return as_reading(cursor.execute(_QUERIES["read"], arguments).fetchall())
+        return as_reading(cursor.execute(_QUERIES["read"], wanted.arguments(settings.buckets(lease.shard))).fetchall())
 
 
 def _write_claim(connection: Connection, lease: Lease, number: int, reading: Reading, *, marked: bool) -> None:

@@ -16,8 +16,9 @@ from workorders.outbox.exceptions import OutboxFencedError
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
 
 LEASE_SECONDS: Final = 15.0
-SESSION: Final = {"idle_in_transaction_session_timeout": "10s"}
-"""A relay that stands still inside a transaction holds its shard's row; that must end before its lease does."""
+SESSION: Final = {"idle_in_transaction_session_timeout": "10s", "enable_bitmapscan": "off"}
+"""A relay that stands still inside a transaction holds its shard's row; that must end before its lease does.
+All that it reads is in the order of an index; where statistics are old, a bitmap and a sort can look cheaper."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ Row = tuple[int, str, bytes | None, bytes | None, list[list[Any]] | None, int | 
 """An `OutboxRow` as it comes from the database: the relay's innermost loops spare themselves half of reading it so."""
 ROW_ID: Final = 0
 ROW_TOPIC: Final = 1
+ROW_KEY: Final = 2
 ROW_VALUE: Final = 3
 ROW_PARTITION: Final = 5
 ROW_BUCKET: Final = 8
@@ -56,5 +57,5 @@ def as_reading(rows: Sequence[Row]) -> Reading:
 
 
 def bytes_of(rows: Sequence[Row]) -> int:
-    """Return how many bytes the values of rows have."""
-    return sum(len(row[ROW_VALUE] or b"") for row in rows)
+    """Return how many bytes the keys and values of rows have."""
+    return sum(len(row[ROW_VALUE] or b"") + len(row[ROW_KEY] or b"") for row in rows)

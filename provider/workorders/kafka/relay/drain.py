@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -92,16 +93,26 @@ def drain(
         OutboxContradictionError: marker and database do not fit together.
         psycopg.Error: the database failed.
     """
+    connect_relay = partial(
+        connect, connections.database_url, application_name="workorders outbox relay", session=leases.SESSION
+    )
     with (
-        connect(
-            connections.database_url, application_name="workorders outbox relay", session=leases.SESSION
-        ) as connection,
+        connect_relay() as connection,
         Heartbeat(connections.database_url) as heartbeat,
     ):
         prepare(connection, definition)
         drained = Drained()
         side = ThreadPoolExecutor(1, "outbox relay")
-        relay = _Relay(connection, connections.kafka, definition, heartbeat, side, drained=drained, shards=shards)
+        relay = _Relay(
+            connection,
+            connections.kafka,
+            definition,
+            heartbeat,
+            side,
+            connect=connect_relay,
+            drained=drained,
+            shards=shards,
+        )
         # What is done at the side ends before the leases are given back, however this ends.
         with relay.leases_given_back(), side:
             relay.run(warm_for, time.monotonic() + longest, stopped)
@@ -119,6 +130,7 @@ class _Relay:
         heartbeat: Heartbeat,
         side: Executor,
         *,
+        connect: Callable[[], Connection],
         drained: Drained,
         shards: Sequence[int] | None,
     ) -> None:
@@ -126,6 +138,7 @@ class _Relay:
         self._definition = definition
         self._heartbeat = heartbeat
         self._side = side
+        self._connect = connect
         self._drained = drained
         self._asked = shards
         self._owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
@@ -164,6 +177,8 @@ class _Relay:
             yield
         finally:
             self._heartbeat.keep(())
+            for held in self._held.values():
+                held.close()
             # Where the database is away, the leases run out by themselves.
             with suppress(psycopg.Error):
                 self._connection.rollback()
@@ -208,6 +223,7 @@ class _Relay:
 
     def _drop(self, held: ShardRelay) -> None:
         held.finish()
+        held.close()
         leases.release(self._connection, held.lease)
         del self._held[held.lease.shard]
         self._heartbeat.keep(relay.lease for relay in self._held.values())
@@ -218,6 +234,7 @@ class _Relay:
             worked = self._step_or_recover(held)
         except OutboxFencedError as error:
             log.warning("%s", error)
+            held.close()
             del self._held[shard]
             return False
         self._drained.messages += held.sent - before
@@ -253,6 +270,7 @@ class _Relay:
             self._kafka,
             self._definition,
             topics=self._topics,
+            connect=self._connect,
             side=self._side,
             report=self._report,
         )

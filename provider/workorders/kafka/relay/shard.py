@@ -1,7 +1,7 @@
 """The work on one shard: claim a batch, send it with its marker, delete it; after a loss, learn what became of it.
 
 Postgres, this program and Kafka work at the same time: while the messages of a batch go into the producer's queue, the
-batch is claimed and the one before it deleted; while Kafka commits it, the next one is read.
+batch is claimed and the one before it deleted; meanwhile the next ones are read.
 """
 
 import logging
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from workorders.core.database import Connection
+from workorders.kafka.relay.ahead import Ahead
 from workorders.kafka.relay.aside import hold_refused, hold_topics
 from workorders.kafka.relay.careful import Careful
 from workorders.kafka.relay.compaction import compacted
@@ -19,7 +20,7 @@ from workorders.kafka.relay.tools import Tools
 from workorders.kafka.relay.topics import sending_topics
 from workorders.kafka.relay.wanted import of_hold, of_topics
 from workorders.outbox import holds
-from workorders.outbox.batches import Batch, Sent, Wanted, advance, claim, drop_claims, is_anything_waiting, read_ahead
+from workorders.outbox.batches import Batch, Sent, Wanted, advance, claim, drop_claims, is_anything_waiting
 from workorders.outbox.holds import DueHold
 from workorders.outbox.leases import Lease
 from workorders.outbox.recovery import open_claims, settle_claims
@@ -28,7 +29,7 @@ from workorders.outbox.rows import Reading, Row, bytes_of
 log: Final = logging.getLogger(__name__)
 
 _FIRST_BATCH: Final = 500
-"""A shard begins with small batches, which show how large its messages are, and soon has large ones."""
+"""A shard begins with a small batch: while Kafka takes it, which is slow the first time, large ones are read."""
 
 
 class ShardRelay:
@@ -43,8 +44,8 @@ class ShardRelay:
         self._messages = min(_FIRST_BATCH, tools.definition.batch_messages)
         self._sender: Sender | None = None
         self._finished: Sent | None = None
-        #: Read while the batch in `_finished` was being sent; valid as long as that is the last thing that happened.
-        self._ahead: Reading | None = None
+        #: What follows the batch in `_finished`; valid as long as batches are sent as they were read.
+        self._ahead: Ahead | None = None
         self._culprit: Refusal | None = None
 
     @property
@@ -61,7 +62,8 @@ class ShardRelay:
             OutboxContradictionError: marker and database do not fit together.
             OutboxFencedError: the lease is somebody else's by now.
         """
-        self._sender, self._finished, self._ahead = None, None, None
+        self._sender, self._finished = None, None
+        self._forget_ahead()
         transactional = self._tools.definition.transactional
         marker: int | None = None
         left = open_claims(self._connection, self.lease)
@@ -92,10 +94,10 @@ class ShardRelay:
         """
         if self._finished is None and not is_anything_waiting(self._connection, self._buckets):
             return False
-        due = self._next_due()
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and due is None:
+        ahead = self._take_ahead()
+        if ahead is not None:
             return self._send_ahead(ahead)
+        due = self._next_due()
         only = None if due else self._careful.next_topic()
         batch = self._advance(self._wanted(due, only))
         if batch is None and due is None and only is None and self._careful.limits:
@@ -112,8 +114,16 @@ class ShardRelay:
 
     def finish(self) -> None:
         """Delete what was sent last; nothing more is claimed."""
+        self._forget_ahead()
         if self._finished is not None:
             self._advance(None)
+
+    def close(self) -> None:
+        """Leave the shard as it is."""
+        ahead = self._ahead
+        self._forget_ahead()
+        if ahead is not None:
+            ahead.join()
 
     @property
     def _buckets(self) -> list[int]:
@@ -139,31 +149,47 @@ class ShardRelay:
         self._finished = Sent(number=0, marked=False, ended_hold=due.id)
         self._advance(None)
 
-    def _send_ahead(self, ahead: Reading) -> bool:
+    def _take_ahead(self) -> Reading | None:
+        reading = self._ahead.take() if self._ahead else None
+        if reading is None:
+            self._forget_ahead()
+        return reading
+
+    def _forget_ahead(self) -> None:
+        if self._ahead is not None:
+            self._ahead.stop()
+            self._ahead = None
+
+    def _send_ahead(self, reading: Reading) -> bool:
         """Send what was read ahead; say whether it could be claimed.
 
         Its messages are on their way already while it is claimed, which does no harm: nobody sees them before the
         commit, and that comes later. Without transactions it would, so there the claim comes first.
         """
-        if self._finished is None:  # cannot be: both are set together
-            return False
-        transactional = self._tools.definition.transactional
-        claiming = self._tools.side.submit(
-            claim,
+        claiming = self._tools.side.submit(self._claim, self._finished, reading)
+        self._finished = None
+        is_claimed = False
+        try:
+            if self._tools.definition.transactional or claiming.result() is not None:
+                is_claimed = self._send(reading.rows, claiming.result, None, None)
+            return is_claimed
+        finally:
+            claiming.exception()
+            if not is_claimed:
+                self._forget_ahead()
+
+    def _claim(self, sent: Sent | None, reading: Reading) -> Batch | None:
+        batch = claim(
             self._connection,
             self.lease,
             self._tools.settings,
-            sent=self._finished,
-            reading=ahead,
-            marked=transactional,
+            sent=sent,
+            reading=reading,
+            marked=self._tools.definition.transactional,
         )
-        self._finished = None
-        try:
-            if not transactional and claiming.result() is None:
-                return False
-            return self._send(ahead.rows, claiming.result, None, None)
-        finally:
-            claiming.exception()
+        if batch is not None and self._ahead is not None:
+            self._ahead.deleted()
+        return batch
 
     def _send(
         self, rows: Sequence[Row], claimed: Callable[[], Batch | None], due: DueHold | None, only: str | None
@@ -207,28 +233,18 @@ class ShardRelay:
         return batch, refused
 
     def _commit(self, batch: Batch, *, plain: bool) -> Suspicion | None:
-        """Let Kafka commit, and read meanwhile what comes next."""
+        """Let Kafka commit; meanwhile is read what comes next."""
         marker = None
         if self._tools.definition.transactional:
             marker = self._tools.markers.marker(self.lease.shard, batch.number, self.lease.epoch)
-        committing = self._tools.side.submit(self._begun_sender().commit, marker)
-        try:
-            ahead = self._read_ahead(batch) if plain else None
-        finally:
-            committing.exception()
-        refused = committing.result()
-        self._ahead = ahead if refused is None else None
-        return refused
+        if plain and self._ahead is None and not self._careful.limits and self._is_full(batch):
+            self._messages = self._tools.definition.batch_messages
+            self._ahead = Ahead(self._tools.connect, self._buckets, self._wanted(None, None), behind=batch)
+        return self._begun_sender().commit(marker)
 
-    def _read_ahead(self, batch: Batch) -> Reading | None:
-        most = self._tools.definition
-        is_full = 2 * len(batch.rows) >= self._messages or 2 * bytes_of(batch.rows) >= most.batch_bytes
-        if not is_full or self._careful.limits:
-            return None
-        self._messages = min(self._messages * 2, most.batch_messages)
-        return read_ahead(
-            self._connection, self.lease, self._tools.settings, behind=batch, wanted=self._wanted(None, None)
-        )
+    def _is_full(self, batch: Batch) -> bool:
+        most_bytes = self._tools.definition.batch_bytes
+        return 2 * len(batch.rows) >= self._messages or 2 * bytes_of(batch.rows) >= most_bytes
 
     def _begun_sender(self) -> Sender:
         if self._sender is None:  # cannot be: the caller recovers after every loss
@@ -247,6 +263,7 @@ class ShardRelay:
             self._careful.went_well(only)
 
     def _put_aside(self, outcome: Refusal | Suspicion, rows: Sequence[Row]) -> None:
+        self._forget_ahead()
         if isinstance(outcome, Suspicion) and outcome.topics:
             hold_topics(self._connection, self.lease, self._tools, outcome.topics)
             return

@@ -29,6 +29,8 @@ class Tools:
     set_aside_topics: frozenset[str]
     #: Starts a producer, with a transactional id or without.
     new_sender: Callable[[str | None], Sender]
+    #: Opens another connection to the database, for reading.
+    connect: Callable[[], Connection]
     #: Does one thing beside the thread that drains.
     side: Executor
     #: Is told each failure that was held, in one sentence.
@@ -41,6 +43,7 @@ def new_tools(
     definition: RelayDefinition,
     *,
     topics: KnownTopics,
+    connect: Callable[[], Connection],
     side: Executor,
     report: Callable[[str], None],
 ) -> Tools:
@@ -57,6 +60,7 @@ def new_tools(
         compacted_topics=frozenset(row[0] for row in compacted),
         set_aside_topics=frozenset(row[0] for row in set_aside),
         new_sender=lambda transactional_id: Sender(definition, kafka, transactional_id),
+        connect=connect,
         side=side,
         report=report,
     )

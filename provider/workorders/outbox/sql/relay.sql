@@ -182,11 +182,25 @@ INSERT INTO workorders.outbox_held
     (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
 SELECT hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM moved
 
--- name: is_a_key_held
-SELECT EXISTS (SELECT FROM workorders.outbox_holds WHERE kind = 'key' AND bucket = ANY (%(buckets)s))
+-- block: due
+next_try_at <= clock_timestamp() AND (
+    kind = 'key' AND bucket = ANY (%(buckets)s)
+    -- A topic is tried by a shard that has messages of it.
+    OR kind = 'topic' AND EXISTS (
+        SELECT FROM workorders.outbox_messages AS message
+        WHERE message.topic = hold.topic AND message.bucket = ANY (%(buckets)s)
+    )
+)
 
--- name: read
--- Topics share a batch evenly, and so do the buckets of a topic; within a bucket the oldest go first.
+-- name: is_held_or_due
+SELECT EXISTS (SELECT FROM workorders.outbox_holds WHERE kind = 'key' AND bucket = ANY (%(buckets)s))
+    OR EXISTS (
+        SELECT FROM workorders.outbox_holds AS hold WHERE
+        -- use: due
+    )
+
+-- block: shares
+-- Topics share what is read evenly, and so do the buckets of a topic.
 WITH RECURSIVE pair AS (
     (SELECT topic, bucket FROM workorders.outbox_messages ORDER BY topic, bucket LIMIT 1)
     UNION ALL
@@ -211,6 +225,10 @@ WITH RECURSIVE pair AS (
     -- Where more buckets wait than there is room for, each has its turn.
     ORDER BY random() LIMIT %(messages)s
 )
+
+-- name: read
+-- Within a bucket the oldest go first.
+-- use: shares
 -- Rows stream out as they are found: written down in the same statement, they would be copied on the way.
 SELECT id, share.topic, key, value, headers, partition, timestamp_ms, CASE WHEN %(event_ids)s THEN event_id::text END,
     share.bucket
@@ -221,14 +239,28 @@ FROM share CROSS JOIN LATERAL (
             - coalesce(octet_length(key), 0) AS bytes_before
     FROM workorders.outbox_messages AS waiting
     WHERE waiting.topic = share.topic AND waiting.bucket = share.bucket
-        AND (%(claimed)s::bigint[] IS NULL OR waiting.id <> ALL (%(claimed)s))
     ORDER BY id LIMIT share.messages
 ) AS message
--- What is not asked for is no part of the plan: no statement is prepared, so the values are known when it is made.
-WHERE bytes_before < share.bytes AND NOT (%(held)s AND EXISTS (
+WHERE bytes_before < share.bytes AND NOT EXISTS (
     SELECT FROM workorders.outbox_holds AS hold
     WHERE hold.kind = 'key' AND hold.topic = share.topic AND hold.bucket = share.bucket AND hold.key = message.key
-))
+)
+
+-- name: read_ahead
+-- For a cursor, whose reader stops where it likes: no sum of bytes is needed, but no row may be larger than `most`.
+-- One that is comes without its id and without what makes it large.
+-- use: shares
+SELECT CASE WHEN small THEN id END, share.topic, CASE WHEN small THEN key END, CASE WHEN small THEN value END,
+    CASE WHEN small THEN headers END, partition, timestamp_ms, CASE WHEN %(event_ids)s THEN event_id::text END,
+    share.bucket
+FROM share CROSS JOIN LATERAL (
+    SELECT waiting.id, waiting.key, waiting.value, waiting.headers, waiting.partition, waiting.timestamp_ms,
+        waiting.event_id, coalesce(octet_length(value), 0) + coalesce(octet_length(key), 0)
+            + coalesce(pg_column_size(headers), 0) <= %(most)s AS small
+    FROM workorders.outbox_messages AS waiting
+    WHERE waiting.topic = share.topic AND waiting.bucket = share.bucket AND waiting.id <> ALL (%(under_way)s::bigint[])
+    ORDER BY id LIMIT share.messages
+) AS message
 
 -- name: write_claim
 INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids)
@@ -251,15 +283,8 @@ WITH head AS (
 SELECT id, topic, key, value, headers, partition, timestamp_ms, event_id::text, bucket FROM waiting
 
 -- name: due_holds
--- A topic is tried by a shard that has messages of it.
-SELECT id, kind, topic, tries FROM workorders.outbox_holds AS hold
-WHERE next_try_at <= clock_timestamp() AND (
-    kind = 'key' AND bucket = ANY (%(buckets)s)
-    OR kind = 'topic' AND EXISTS (
-        SELECT FROM workorders.outbox_messages AS message
-        WHERE message.topic = hold.topic AND message.bucket = ANY (%(buckets)s)
-    )
-)
+SELECT id, kind, topic, tries FROM workorders.outbox_holds AS hold WHERE
+-- use: due
 ORDER BY next_try_at
 
 -- name: hold_topic

@@ -3,7 +3,7 @@
 from mutations.mutation import Change, Mutation
 
 CRASHES, HOLDS, DRAIN = (f"integration/kafka/relay/test_{name}.py" for name in ("crashes", "holds", "drain"))
-BATCHES, ENQUEUE = (f"integration/outbox/test_{name}.py" for name in ("batches", "enqueue"))
+BATCHES, ENQUEUE, WINDOW = (f"integration/outbox/test_{name}.py" for name in ("batches", "enqueue", "window"))
 MIGRATION = "outbox/migrations/versions/outbox_0001_messages.py"
 
 OUTBOX = (
@@ -43,13 +43,49 @@ OUTBOX = (
     Mutation(
         "outbox-read-ahead-takes-what-is-under-way",
         2,
-        (Change("outbox/sql/relay.sql", "OR waiting.id <> ALL (%(claimed)s)", "OR true"),),
+        (Change("outbox/sql/relay.sql", "AND waiting.id <> ALL (%(under_way)s::bigint[])", ""),),
         (f"{DRAIN}::test_a_backlog_of_many_batches_keeps_the_order_of_its_keys",),
+    ),
+    Mutation(
+        "outbox-read-ahead-passes-what-commits-later",
+        3,
+        (
+            Change(
+                "outbox/sql/relay.sql",
+                "AND waiting.id <> ALL (%(under_way)s::bigint[])",
+                "AND waiting.id > (SELECT coalesce(max(passed), 0) FROM unnest(%(under_way)s::bigint[]) AS passed)",
+            ),
+        ),
+        (
+            f"{DRAIN}::test_a_lower_id_that_commits_while_batches_are_read_ahead_keeps_its_place",
+            f"{WINDOW}::test_what_is_under_way_is_left_out_and_a_lower_id_that_has_come_since_is_not",
+        ),
+    ),
+    Mutation(
+        "outbox-read-ahead-passes-what-is-large",
+        3,
+        (Change("outbox/window.py", "self.met_large = self._is_over = True", "pass"),),
+        (
+            f"{WINDOW}::test_a_row_too_large_for_so_many_at_a_time_ends_the_window_before_anything_behind_it",
+            f"{DRAIN}::test_messages_of_all_sizes_are_sent_in_order_and_in_batches_of_few_bytes",
+        ),
+    ),
+    Mutation(
+        "outbox-read-ahead-outlives-a-hold",
+        3,
+        (
+            Change(
+                "kafka/relay/shard.py",
+                "rows: Sequence[Row]) -> None:\n        self._forget_ahead()\n",
+                "rows: Sequence[Row]) -> None:\n",
+            ),
+        ),
+        (f"{HOLDS}::test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_it",),
     ),
     Mutation(
         "outbox-paused-amid-a-transaction-holds-its-shard",
         4,
-        (Change("outbox/leases.py", '{"idle_in_transaction_session_timeout": "10s"}', "{}"),),
+        (Change("outbox/leases.py", '"idle_in_transaction_session_timeout": "10s", ', ""),),
         (f"{CRASHES}::test_a_zombie_changes_nothing_on_either_side",),
     ),
     Mutation(

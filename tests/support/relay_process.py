@@ -21,6 +21,7 @@ from workorders.kafka.relay.drain import drain
 from workorders.kafka.relay.markers import Markers
 from workorders.kafka.relay.sender import Sender
 from workorders.outbox import batches
+from workorders.outbox.rows import Reading
 
 DEFINITION_VARIABLE = "TEST_RELAY"
 
@@ -105,9 +106,21 @@ def _filled() -> None:
     _before(shard, "claim", lambda *_, **__: filled.wait(30))
 
 
+def _read_ahead() -> None:
+    """A batch is being sent, another one lies ready, and a third one is read."""
+    offered: list[int] = []
+
+    def third(ahead: Ahead, reading: Reading, deadline: float | None) -> bool:
+        offered.append(len(reading.rows))
+        return len(offered) == 3
+
+    _before(Ahead, "_offer", third)
+
+
 STEPS: dict[str, Callable[[], None]] = {
     "fenced": lambda: _before(Markers, "last", _always),
     "marker read": lambda: _after(Markers, "last", _always),
+    "read ahead": _read_ahead,
     "filled": _filled,
     "claiming": lambda: _before(batches, "_is_current", _second),
     "claimed": lambda: _after(shard, "claim", _always),

@@ -1,0 +1,107 @@
+"""One look at what waits, cut into batches: bounded in rows and bytes, and nothing of a key behind what is left out."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.outbox import Outbox, new_outbox
+from workorders.outbox import OutboxMessage
+from workorders.outbox.batches import Wanted
+from workorders.outbox.rows import ROW_ID, ROW_TOPIC, ROW_VALUE, Part, Reading
+from workorders.outbox.settings import BUCKETS
+from workorders.outbox.window import opened
+
+pytestmark = pytest.mark.integration
+
+ALL = range(BUCKETS)
+
+
+@pytest.fixture
+def outbox(stack: LocalStack) -> Outbox:
+    return new_outbox(stack)
+
+
+def write(outbox: Outbox, *sizes: int, topic: str = "t", key: str | None = "k") -> None:
+    outbox.write(*(OutboxMessage(topic=topic, key=key, value=b"x" * size) for size in sizes))
+
+
+def read(
+    outbox: Outbox, *, messages: int = 100, most: int = 1_000_000, rows_a_fetch: int = 10, **options: Any
+) -> tuple[list[Reading], bool]:
+    """Return all batches of one window, and whether it met a row that is too large."""
+    wanted = Wanted(messages=messages, bytes=most, marked=True)
+    given = {"batches": 5, "under_way": (), **options}
+    with outbox.connect() as connection, opened(connection, ALL, wanted, rows_a_fetch=rows_a_fetch, **given) as window:
+        assert window is not None
+        batches = []
+        while (batch := window.batch()) is not None:
+            batches.append(batch)
+        return batches, window.met_large
+
+
+def sizes(batches: Sequence[Reading]) -> list[list[int]]:
+    return [[len(row[ROW_VALUE] or b"") for row in batch.rows] for batch in batches]
+
+
+def test_batches_have_no_more_rows_and_bytes_than_asked_for(outbox: Outbox) -> None:
+    write(outbox, *[999] * 11)
+    assert sizes(read(outbox, messages=4, rows_a_fetch=2)[0]) == [[999] * 4, [999] * 4, [999] * 3]
+    assert sizes(read(outbox, most=5000, rows_a_fetch=2)[0]) == [*[[999] * 4] * 2, [999] * 3]
+    assert sum(map(len, sizes(read(outbox, messages=2, batches=3)[0]))) == 6
+
+
+def test_a_row_too_large_for_so_many_at_a_time_ends_the_window_before_anything_behind_it(outbox: Outbox) -> None:
+    write(outbox, 10, 20, 5000, 30)
+    batches, met_large = read(outbox, most=10_000, rows_a_fetch=10)
+    assert (sizes(batches), met_large) == ([[10, 20]], True)
+    batches, met_large = read(outbox, most=10_000, rows_a_fetch=10, under_way=batches[0].parts)
+    assert (batches, met_large) == ([], True)
+    # A single one goes whatever its size.
+    batches, met_large = read(outbox, most=4000, rows_a_fetch=1)
+    assert (sizes(batches), met_large) == ([[10, 20], [5000], [30]], False)
+
+
+def test_headers_count_for_what_is_large(outbox: Outbox) -> None:
+    outbox.write(OutboxMessage(topic="t", key="k", value="1", headers=[(f"h{n}", str(n) * 9) for n in range(200)]))
+    assert read(outbox, most=10_000, rows_a_fetch=10) == ([], True)
+
+
+def test_what_is_under_way_is_left_out_and_a_lower_id_that_has_come_since_is_not(outbox: Outbox) -> None:
+    write(outbox, 1, 2, 3)
+    ids = [row[0] for row in outbox.ask("SELECT id FROM workorders.outbox_messages ORDER BY id")]
+    bucket = outbox.ask("SELECT DISTINCT bucket FROM workorders.outbox_messages")[0][0]
+    batches, _ = read(outbox, under_way=[Part("t", bucket, f"{ids[1]},{ids[2]}")])
+    assert [row[ROW_ID] for row in batches[0].rows] == ids[:1]
+
+
+def test_topics_share_a_window_and_the_rows_of_a_bucket_are_in_order(outbox: Outbox) -> None:
+    for n in range(40):
+        write(outbox, *[n] * 5, topic="many", key=f"k{n}")
+    write(outbox, 1, 2, 3, topic="few")
+    batches, _ = read(outbox, messages=10, batches=4)
+    rows = [row for batch in batches for row in batch.rows]
+    assert sum(row[ROW_TOPIC] == "few" for row in rows) == 3
+    assert 10 <= sum(row[ROW_TOPIC] == "many" for row in rows) <= 40
+    for one, following in pairwise(rows):
+        assert one[ROW_TOPIC] != following[ROW_TOPIC] or one[-1] != following[-1] or one[ROW_ID] < following[ROW_ID]
+
+
+def test_nothing_is_read_ahead_while_a_key_is_held_or_something_held_is_due(outbox: Outbox) -> None:
+    write(outbox, 1)
+    wanted = Wanted(messages=10, bytes=1000, marked=True)
+    for kind, when in (("key", "now() + interval '1 hour'"), ("topic", "now() - interval '1 second'")):
+        outbox.ask("DELETE FROM workorders.outbox_holds")
+        outbox.ask(
+            f"""
+            INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason, next_try_at)
+            VALUES ('{kind}', 't', {"3, 'k'" if kind == "key" else "NULL, NULL"}, 'no', {when})
+            """
+        )
+        with (
+            outbox.connect() as connection,
+            opened(connection, ALL, wanted, batches=5, under_way=(), rows_a_fetch=10) as window,
+        ):
+            assert window is None

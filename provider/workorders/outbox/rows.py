@@ -1,8 +1,8 @@
 """Waiting messages as they are read, in the order in which they are to be sent."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -10,10 +10,14 @@ Row = tuple[int, str, bytes | None, bytes | None, list[list[Any]] | None, int | 
 """An `OutboxRow` as it comes from the database: the relay's innermost loops spare themselves half of reading it so."""
 ROW_ID: Final = 0
 ROW_TOPIC: Final = 1
-ROW_KEY: Final = 2
 ROW_VALUE: Final = 3
 ROW_PARTITION: Final = 5
 ROW_BUCKET: Final = 8
+
+_ID: Final = itemgetter(ROW_ID)
+_PLACE: Final = itemgetter(ROW_TOPIC, ROW_BUCKET)
+_KEY: Final = itemgetter(2)
+_VALUE: Final = itemgetter(ROW_VALUE)
 
 
 class OutboxRow(NamedTuple):
@@ -51,11 +55,16 @@ class Reading:
 
 def as_reading(rows: Sequence[Row]) -> Reading:
     """Return rows with the parts into which they fall; those of a bucket follow one another."""
-    places = groupby(rows, key=itemgetter(ROW_TOPIC, ROW_BUCKET))
-    parts = [Part(topic, bucket, ",".join([str(row[ROW_ID]) for row in part])) for (topic, bucket), part in places]
+    parts, start = [], 0
+    while start < len(rows):
+        topic, bucket = place = _PLACE(rows[start])
+        # Looking for the last one of the bucket takes a few steps, where comparing all of them takes thousands.
+        end = bisect_left(rows, True, start, key=lambda row: _PLACE(row) != place)
+        parts.append(Part(topic, bucket, ",".join(map(str, map(_ID, rows[start:end])))))
+        start = end
     return Reading(rows, parts)
 
 
 def bytes_of(rows: Sequence[Row]) -> int:
     """Return how many bytes the keys and values of rows have."""
-    return sum(len(row[ROW_VALUE] or b"") + len(row[ROW_KEY] or b"") for row in rows)
+    return sum(sum(map(len, filter(None, map(column, rows)))) for column in (_KEY, _VALUE))

@@ -20,6 +20,7 @@ log: Final = logging.getLogger(__name__)
 WINDOW_BATCHES: Final = 5
 WINDOW_SECONDS: Final = 0.5
 """So long a look at the table lasts at most: what is new in another topic waits no longer, nor do dead rows."""
+_JOIN_SECONDS: Final = 5.0
 _ROWS_A_FETCH: Final = 1000
 _FEWER: Final = 30
 """With large messages, so many times fewer rows come at a time."""
@@ -68,8 +69,8 @@ class Ahead:
             self._changed.notify_all()
 
     def join(self) -> None:
-        """Wait until its connection is closed; it has to be stopped before."""
-        self._thread.join()
+        """Wait until its connection is closed, but not for a network that is silent; it has to be stopped before."""
+        self._thread.join(_JOIN_SECONDS)
 
     def _run(self) -> None:
         try:

@@ -149,8 +149,6 @@ class _Relay:
         self._tools = self._new_tools()
         self._forget_at = 0.0
         self._failed_at = math.inf
-        if definition.transactional:
-            self._tools.markers.create_topic()
 
     def run(self, warm_for: float, deadline: float, stopped: Callable[[], bool]) -> None:
         """Send by turns until nothing has come for a while."""
@@ -223,7 +221,6 @@ class _Relay:
 
     def _drop(self, held: ShardRelay) -> None:
         held.finish()
-        held.close()
         leases.release(self._connection, held.lease)
         del self._held[held.lease.shard]
         self._heartbeat.keep(relay.lease for relay in self._held.values())

@@ -16,6 +16,7 @@ from workorders.outbox.rows import OutboxRow, Row
 SECONDS: Final = 60.0
 """Limit of a transaction, and of every wait for Kafka."""
 
+_HASTE_SECONDS: Final = 1.0
 _OVERHEAD_BYTES: Final = 4096
 _ANY_PARTITION: Final = -1
 _NOW: Final = 0
@@ -94,6 +95,14 @@ class Sender:
             if refused is not None:
                 self._give_up()
             return refused
+
+    def hasten(self) -> None:
+        """Do what a commit begins with: do not wait for more messages that could go along, and let the cluster answer.
+
+        Whether all of it was delivered is found out by `commit`.
+        """
+        with self._losing("a batch was not sent to its end"):
+            self._producer.flush(_HASTE_SECONDS)
 
     def commit(self, marker: Marker | None) -> Suspicion | None:
         """End what `fill` began, with the marker in the same transaction; return what was refused, if anything was.

@@ -70,6 +70,7 @@ class ShardRelay:
         if transactional or any(claim.marked for claim in left):
             # First the fence, then the look: the other way round, an older producer could still commit in between.
             self._sender = self._tools.new_sender(self.transactional_id)
+            self._tools.markers_made.result()
             marker = self._tools.markers.last(self.lease.shard)
         deleted = settle_claims(self._connection, self.lease, self._tools.settings, marker, marks=transactional)
         if left:
@@ -114,7 +115,7 @@ class ShardRelay:
 
     def finish(self) -> None:
         """Delete what was sent last; nothing more is claimed."""
-        self._forget_ahead()
+        self.close()
         if self._finished is not None:
             self._advance(None)
 
@@ -226,6 +227,8 @@ class ShardRelay:
         refused = sender.fill(rows)
         batch: Batch | None = None
         try:
+            if refused is None:
+                sender.hasten()
             batch = claimed()
         finally:
             if batch is None and refused is None:

@@ -1,7 +1,7 @@
 """What the shards of a relay share."""
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,8 @@ class Tools:
     definition: RelayDefinition
     settings: OutboxSettings
     markers: Markers
+    #: Done when the topic of markers is there.
+    markers_made: Future[None]
     topics: KnownTopics
     compacted_topics: frozenset[str]
     set_aside_topics: frozenset[str]
@@ -35,6 +37,10 @@ class Tools:
     side: Executor
     #: Is told each failure that was held, in one sentence.
     report: Callable[[str], None]
+
+
+def _nothing() -> None:
+    """Without transactions there are no markers."""
 
 
 def new_tools(
@@ -52,10 +58,12 @@ def new_tools(
     compacted = connection.execute(_QUERIES["compacted_topics"]).fetchall()
     set_aside = connection.execute(_QUERIES["set_aside_topics"]).fetchall()
     connection.commit()
+    markers = Markers(kafka, definition.markers_topic, current.outbox_id)
     return Tools(
         definition=definition,
         settings=current,
-        markers=Markers(kafka, definition.markers_topic, current.outbox_id),
+        markers=markers,
+        markers_made=side.submit(markers.create_topic if definition.transactional else _nothing),
         topics=topics,
         compacted_topics=frozenset(row[0] for row in compacted),
         set_aside_topics=frozenset(row[0] for row in set_aside),

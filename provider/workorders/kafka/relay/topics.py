@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Final
 
 from workorders.kafka.cluster import Cluster, run
@@ -10,6 +11,8 @@ from workorders.kafka.relay.refusals import Refusal
 from workorders.outbox.rows import ROW_PARTITION, ROW_TOPIC, OutboxRow, Row
 
 _KNOWN_SECONDS: Final = 60.0
+_TOPIC: Final = itemgetter(ROW_TOPIC)
+_PARTITION: Final = itemgetter(ROW_PARTITION)
 
 
 class KnownTopics:
@@ -37,6 +40,8 @@ class KnownTopics:
 
     def refusal(self, rows: Sequence[Row]) -> Refusal | None:
         """Return the first message for a partition that its topic does not have."""
+        if set(map(_PARTITION, rows)) <= {None}:
+            return None
         for row in rows:
             partition, topic = row[ROW_PARTITION], row[ROW_TOPIC]
             if partition is not None and partition >= self._partitions[topic]:
@@ -47,4 +52,4 @@ class KnownTopics:
 
 def sending_topics(rows: Sequence[Row]) -> list[str]:
     """Return the topics of rows."""
-    return sorted({row[ROW_TOPIC] for row in rows})
+    return sorted(set(map(_TOPIC, rows)))

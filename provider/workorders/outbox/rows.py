@@ -15,7 +15,6 @@ ROW_PARTITION: Final = 5
 ROW_BUCKET: Final = 8
 
 _ID: Final = itemgetter(ROW_ID)
-_PLACE: Final = itemgetter(ROW_TOPIC, ROW_BUCKET)
 _KEY: Final = itemgetter(2)
 _VALUE: Final = itemgetter(ROW_VALUE)
 
@@ -57,10 +56,10 @@ def as_reading(rows: Sequence[Row]) -> Reading:
     """Return rows with the parts into which they fall; those of a bucket follow one another."""
     parts, start = [], 0
     while start < len(rows):
-        topic, bucket = place = _PLACE(rows[start])
+        topic, bucket = place = place_of(rows[start])
         # Looking for the last one of the bucket takes a few steps, where comparing all of them takes thousands.
-        end = bisect_left(rows, True, start, key=lambda row: _PLACE(row) != place)
-        parts.append(Part(topic, bucket, ",".join(map(str, map(_ID, rows[start:end])))))
+        end = bisect_left(rows, True, start, key=lambda row: place_of(row) != place)
+        parts.append(Part(topic, bucket, ",".join(map(str, ids_of(rows[start:end])))))
         start = end
     return Reading(rows, parts)
 
@@ -68,3 +67,13 @@ def as_reading(rows: Sequence[Row]) -> Reading:
 def bytes_of(rows: Sequence[Row]) -> int:
     """Return how many bytes the keys and values of rows have."""
     return sum(sum(map(len, filter(None, map(column, rows)))) for column in (_KEY, _VALUE))
+
+
+def ids_of(rows: Sequence[Row]) -> list[int | None]:
+    """Return the ids of rows; None where one was left out."""
+    return list(map(_ID, rows))
+
+
+def place_of(row: Row) -> tuple[str, int]:
+    """Return topic and bucket of a row."""
+    return row[ROW_TOPIC], row[ROW_BUCKET]

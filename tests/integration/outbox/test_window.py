@@ -1,7 +1,6 @@
 """One look at what waits, cut into batches: bounded in rows and bytes, and nothing of a key behind what is left out."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from workorders.outbox import OutboxMessage
 from workorders.outbox.batches import Wanted
-from workorders.outbox.rows import ROW_ID, ROW_TOPIC, ROW_VALUE, Part, Reading
+from workorders.outbox.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, ROW_VALUE, Part, Reading
 from workorders.outbox.settings import BUCKETS
 from workorders.outbox.window import opened
 
@@ -33,7 +32,7 @@ def read(
 ) -> tuple[list[Reading], bool]:
     """Return all batches of one window, and whether it met a row that is too large."""
     wanted = Wanted(messages=messages, bytes=most, marked=True)
-    given = {"batches": 5, "under_way": (), **options}
+    given = {"under_way": (), **options}
     with outbox.connect() as connection, opened(connection, ALL, wanted, rows_a_fetch=rows_a_fetch, **given) as window:
         assert window is not None
         batches = []
@@ -50,7 +49,6 @@ def test_batches_have_no_more_rows_and_bytes_than_asked_for(outbox: Outbox) -> N
     write(outbox, *[999] * 11)
     assert sizes(read(outbox, messages=4, rows_a_fetch=2)[0]) == [[999] * 4, [999] * 4, [999] * 3]
     assert sizes(read(outbox, most=5000, rows_a_fetch=2)[0]) == [*[[999] * 4] * 2, [999] * 3]
-    assert sum(map(len, sizes(read(outbox, messages=2, batches=3)[0]))) == 6
 
 
 def test_a_row_too_large_for_so_many_at_a_time_ends_the_window_before_anything_behind_it(outbox: Outbox) -> None:
@@ -77,16 +75,20 @@ def test_what_is_under_way_is_left_out_and_a_lower_id_that_has_come_since_is_not
     assert [row[ROW_ID] for row in batches[0].rows] == ids[:1]
 
 
-def test_topics_share_a_window_and_the_rows_of_a_bucket_are_in_order(outbox: Outbox) -> None:
+def test_topics_share_every_batch_and_the_rows_of_a_bucket_are_in_order(outbox: Outbox) -> None:
     for n in range(40):
         write(outbox, *[n] * 5, topic="many", key=f"k{n}")
-    write(outbox, 1, 2, 3, topic="few")
-    batches, _ = read(outbox, messages=10, batches=4)
+    write(outbox, *[1] * 30, topic="few")
+    batches, _ = read(outbox, messages=20)
+    for batch in batches[:3]:
+        assert sum(row[ROW_TOPIC] == "few" for row in batch.rows) >= 5
+        assert sum(row[ROW_TOPIC] == "many" for row in batch.rows) >= 5
+        assert len({(part.topic, part.bucket) for part in batch.parts}) == len(batch.parts)
     rows = [row for batch in batches for row in batch.rows]
-    assert sum(row[ROW_TOPIC] == "few" for row in rows) == 3
-    assert 10 <= sum(row[ROW_TOPIC] == "many" for row in rows) <= 40
-    for one, following in pairwise(rows):
-        assert one[ROW_TOPIC] != following[ROW_TOPIC] or one[-1] != following[-1] or one[ROW_ID] < following[ROW_ID]
+    assert len(rows) == 230
+    for bucket in ALL:
+        ids = [row[ROW_ID] for row in rows if row[ROW_BUCKET] == bucket and row[ROW_TOPIC] == "many"]
+        assert ids == sorted(ids)
 
 
 def test_nothing_is_read_ahead_while_a_key_is_held_or_something_held_is_due(outbox: Outbox) -> None:
@@ -102,6 +104,6 @@ def test_nothing_is_read_ahead_while_a_key_is_held_or_something_held_is_due(outb
         )
         with (
             outbox.connect() as connection,
-            opened(connection, ALL, wanted, batches=5, under_way=(), rows_a_fetch=10) as window,
+            opened(connection, ALL, wanted, under_way=(), rows_a_fetch=10) as window,
         ):
             assert window is None

@@ -17,9 +17,8 @@ from workorders.outbox.window import Window, opened
 
 log: Final = logging.getLogger(__name__)
 
-WINDOW_BATCHES: Final = 5
-WINDOW_SECONDS: Final = 0.5
-"""So long a look at the table lasts at most: what is new in another topic waits no longer, nor do dead rows."""
+WINDOW_SECONDS: Final = 1.0
+"""So long a look at the table lasts at most: what is new in another bucket waits no longer, nor do dead rows."""
 _JOIN_SECONDS: Final = 5.0
 _ROWS_A_FETCH: Final = 1000
 _FEWER: Final = 30
@@ -94,7 +93,6 @@ class Ahead:
             connection,
             self._buckets,
             self._wanted,
-            batches=WINDOW_BATCHES,
             under_way=under_way,
             rows_a_fetch=self._rows_a_fetch,
         ) as window:
@@ -105,12 +103,12 @@ class Ahead:
             # No transaction is held open while Kafka is waited for.
             self._offer(late, None)
         self._rows_a_fetch = self._next_rows_a_fetch(window)
-        is_much = window.met_large or late is not None or 2 * window.rows_read >= self._wanted.messages
+        is_much = window.met_large or not window.is_over or 2 * window.rows_read >= self._wanted.messages
         return is_much and not self._is_stopped
 
     def _offer_all(self, window: Window, deadline: float) -> Reading | None:
         """Offer one batch after the other; return one that nobody took in time."""
-        while not self._is_stopped:
+        while not self._is_stopped and time.monotonic() < deadline:
             reading = window.batch()
             if reading is None:
                 break

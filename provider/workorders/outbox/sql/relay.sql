@@ -199,8 +199,7 @@ SELECT EXISTS (SELECT FROM workorders.outbox_holds WHERE kind = 'key' AND bucket
         -- use: due
     )
 
--- block: shares
--- Topics share what is read evenly, and so do the buckets of a topic.
+-- block: wanted
 WITH RECURSIVE pair AS (
     (SELECT topic, bucket FROM workorders.outbox_messages ORDER BY topic, bucket LIMIT 1)
     UNION ALL
@@ -217,7 +216,16 @@ WITH RECURSIVE pair AS (
         AND (%(only)s::text IS NOT NULL OR NOT EXISTS (
             SELECT FROM workorders.outbox_holds AS hold WHERE hold.kind = 'topic' AND hold.topic = pair.topic
         ))
-), share AS MATERIALIZED (
+)
+
+-- name: places
+-- use: wanted
+SELECT topic, bucket FROM wanted ORDER BY random() LIMIT %(places)s
+
+-- name: read
+-- Topics share a batch evenly, and so do the buckets of a topic; within a bucket the oldest go first.
+-- use: wanted
+, share AS MATERIALIZED (
     SELECT topic, bucket,
         greatest(1, %(messages)s / (SELECT count(DISTINCT topic) FROM wanted) / count(*) OVER topics) AS messages,
         greatest(1, %(bytes)s / (SELECT count(DISTINCT topic) FROM wanted) / count(*) OVER topics) AS bytes
@@ -225,10 +233,6 @@ WITH RECURSIVE pair AS (
     -- Where more buckets wait than there is room for, each has its turn.
     ORDER BY random() LIMIT %(messages)s
 )
-
--- name: read
--- Within a bucket the oldest go first.
--- use: shares
 -- Rows stream out as they are found: written down in the same statement, they would be copied on the way.
 SELECT id, share.topic, key, value, headers, partition, timestamp_ms, CASE WHEN %(event_ids)s THEN event_id::text END,
     share.bucket
@@ -249,18 +253,16 @@ WHERE bytes_before < share.bytes AND NOT EXISTS (
 -- name: read_ahead
 -- For a cursor, whose reader stops where it likes: no sum of bytes is needed, but no row may be larger than `most`.
 -- One that is comes without its id and without what makes it large.
--- use: shares
-SELECT CASE WHEN small THEN id END, share.topic, CASE WHEN small THEN key END, CASE WHEN small THEN value END,
-    CASE WHEN small THEN headers END, partition, timestamp_ms, CASE WHEN %(event_ids)s THEN event_id::text END,
-    share.bucket
-FROM share CROSS JOIN LATERAL (
-    SELECT waiting.id, waiting.key, waiting.value, waiting.headers, waiting.partition, waiting.timestamp_ms,
-        waiting.event_id, coalesce(octet_length(value), 0) + coalesce(octet_length(key), 0)
-            + coalesce(pg_column_size(headers), 0) <= %(most)s AS small
-    FROM workorders.outbox_messages AS waiting
-    WHERE waiting.topic = share.topic AND waiting.bucket = share.bucket AND waiting.id <> ALL (%(under_way)s::bigint[])
-    ORDER BY id LIMIT share.messages
-) AS message
+SELECT CASE WHEN small THEN id END, topic, CASE WHEN small THEN key END, CASE WHEN small THEN value END,
+    CASE WHEN small THEN headers END, partition, timestamp_ms, CASE WHEN %(event_ids)s THEN event_id::text END, bucket
+FROM (
+    SELECT *, coalesce(octet_length(value), 0) + coalesce(octet_length(key), 0)
+        + coalesce(pg_column_size(headers), 0) <= %(most)s AS small
+    FROM workorders.outbox_messages
+    WHERE topic = %(topic)s AND bucket = %(bucket)s AND id <> ALL (%(under_way)s::bigint[])
+    -- With an offset, what is small is worked out once a row, and not at each use.
+    ORDER BY id OFFSET 0
+) AS waiting
 
 -- name: write_claim
 INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids)

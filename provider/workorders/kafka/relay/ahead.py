@@ -4,13 +4,14 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import psycopg
 
 from workorders.core.database import Connection
 from workorders.core.exceptions import one_line
+from workorders.kafka.relay.spare import SpareConnections
 from workorders.outbox.batches import Batch, Wanted
 from workorders.outbox.rows import Part, Reading
 from workorders.outbox.window import Window, opened
@@ -32,10 +33,8 @@ class Ahead:
     and must stop it when a batch was not sent as it was read, or something was held.
     """
 
-    def __init__(
-        self, connect: Callable[[], Connection], buckets: Sequence[int], wanted: Wanted, *, behind: Batch
-    ) -> None:
-        self._connect = connect
+    def __init__(self, connections: SpareConnections, buckets: Sequence[int], wanted: Wanted, *, behind: Batch) -> None:
+        self._connections = connections
         self._buckets = buckets
         self._wanted = wanted
         self._rows_a_fetch = min(_ROWS_A_FETCH, wanted.messages)
@@ -68,12 +67,12 @@ class Ahead:
             self._changed.notify_all()
 
     def join(self) -> None:
-        """Wait until its connection is closed, but not for a network that is silent; it has to be stopped before."""
+        """Wait until its connection is free, but not for a network that is silent; it has to be stopped before."""
         self._thread.join(_JOIN_SECONDS)
 
     def _run(self) -> None:
         try:
-            with self._connect() as connection:
+            with self._connections.lent() as connection:
                 while self._read_window(connection):
                     pass
         except psycopg.Error as error:

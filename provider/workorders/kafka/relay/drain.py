@@ -23,6 +23,7 @@ from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.heartbeat import Heartbeat
 from workorders.kafka.relay.sender import SenderLostError
 from workorders.kafka.relay.shard import ShardRelay
+from workorders.kafka.relay.spare import SpareConnections
 from workorders.kafka.relay.tools import Tools, new_tools
 from workorders.kafka.relay.topics import KnownTopics
 from workorders.kafka.settings import client_settings
@@ -109,7 +110,7 @@ def drain(
             definition,
             heartbeat,
             side,
-            connect=connect_relay,
+            spare=SpareConnections(connect_relay),
             drained=drained,
             shards=shards,
         )
@@ -130,7 +131,7 @@ class _Relay:
         heartbeat: Heartbeat,
         side: Executor,
         *,
-        connect: Callable[[], Connection],
+        spare: SpareConnections,
         drained: Drained,
         shards: Sequence[int] | None,
     ) -> None:
@@ -138,7 +139,7 @@ class _Relay:
         self._definition = definition
         self._heartbeat = heartbeat
         self._side = side
-        self._connect = connect
+        self._spare = spare
         self._drained = drained
         self._asked = shards
         self._owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
@@ -177,6 +178,7 @@ class _Relay:
             self._heartbeat.keep(())
             for held in self._held.values():
                 held.close()
+            self._spare.close()
             # Where the database is away, the leases run out by themselves.
             with suppress(psycopg.Error):
                 self._connection.rollback()
@@ -267,7 +269,7 @@ class _Relay:
             self._kafka,
             self._definition,
             topics=self._topics,
-            connect=self._connect,
+            connections=self._spare,
             side=self._side,
             report=self._report,
         )

@@ -10,6 +10,7 @@ from workorders.core.queries import load_queries
 from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.markers import Markers
 from workorders.kafka.relay.sender import Sender
+from workorders.kafka.relay.spare import SpareConnections
 from workorders.kafka.relay.topics import KnownTopics
 from workorders.outbox import settings
 from workorders.outbox.settings import OutboxSettings
@@ -31,8 +32,8 @@ class Tools:
     set_aside_topics: frozenset[str]
     #: Starts a producer, with a transactional id or without.
     new_sender: Callable[[str | None], Sender]
-    #: Opens another connection to the database, for reading.
-    connect: Callable[[], Connection]
+    #: Other connections to the database, for reading.
+    connections: SpareConnections
     #: Does one thing beside the thread that drains.
     side: Executor
     #: Is told each failure that was held, in one sentence.
@@ -49,7 +50,7 @@ def new_tools(
     definition: RelayDefinition,
     *,
     topics: KnownTopics,
-    connect: Callable[[], Connection],
+    connections: SpareConnections,
     side: Executor,
     report: Callable[[str], None],
 ) -> Tools:
@@ -68,7 +69,7 @@ def new_tools(
         compacted_topics=frozenset(row[0] for row in compacted),
         set_aside_topics=frozenset(row[0] for row in set_aside),
         new_sender=lambda transactional_id: Sender(definition, kafka, transactional_id),
-        connect=connect,
+        connections=connections,
         side=side,
         report=report,
     )

@@ -2,18 +2,13 @@
 
 import logging
 import math
-import os
-import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
-from uuid import uuid4
-
-import psycopg
+from typing import Final
 
 from workorders.core.database import Connection, connect
 from workorders.core.queries import load_queries
@@ -21,15 +16,15 @@ from workorders.kafka.cluster import Cluster
 from workorders.kafka.connections import Connections
 from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.heartbeat import Heartbeat
+from workorders.kafka.relay.held import HeldShards, held_shards
 from workorders.kafka.relay.sender import SenderLostError
 from workorders.kafka.relay.shard import ShardRelay
 from workorders.kafka.relay.spare import SpareConnections
-from workorders.kafka.relay.tools import Tools, new_tools
+from workorders.kafka.relay.tools import new_tools
 from workorders.kafka.relay.topics import KnownTopics
 from workorders.kafka.settings import client_settings
 from workorders.outbox import leases, settings
 from workorders.outbox.exceptions import OutboxFencedError
-from workorders.outbox.leases import Lease
 
 log: Final = logging.getLogger(__name__)
 
@@ -104,147 +99,77 @@ def drain(
         prepare(connection, definition)
         drained = Drained()
         side = ThreadPoolExecutor(1, "outbox relay")
-        relay = _Relay(
+        relay = _Relay(connection, drained)
+        settings_of_clients = client_settings(connections.kafka)
+        tools = partial(
+            new_tools,
             connection,
-            connections.kafka,
+            settings_of_clients,
             definition,
-            heartbeat,
-            side,
-            spare=SpareConnections(connect_relay),
-            drained=drained,
-            shards=shards,
+            topics=KnownTopics(Cluster(settings_of_clients)),
+            connections=(spare := SpareConnections(connect_relay)),
+            side=side,
+            report=relay.report,
         )
         # What is done at the side ends before the leases are given back, however this ends.
-        with relay.leases_given_back(), side:
-            relay.run(warm_for, time.monotonic() + longest, stopped)
+        with held_shards(connection, heartbeat, tools, asked=shards) as held, closing(spare), side:
+            relay.run(held, warm_for, time.monotonic() + longest, stopped)
         return drained
 
 
 class _Relay:
     """One drain: the shards that it holds, by turns."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        kafka: Mapping[str, Any],
-        definition: RelayDefinition,
-        heartbeat: Heartbeat,
-        side: Executor,
-        *,
-        spare: SpareConnections,
-        drained: Drained,
-        shards: Sequence[int] | None,
-    ) -> None:
+    def __init__(self, connection: Connection, drained: Drained) -> None:
         self._connection = connection
-        self._definition = definition
-        self._heartbeat = heartbeat
-        self._side = side
-        self._spare = spare
         self._drained = drained
-        self._asked = shards
-        self._owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
-        self._kafka = client_settings(kafka)
-        self._topics = KnownTopics(Cluster(self._kafka))
-        self._held: dict[int, ShardRelay] = {}
         self._losses: dict[int, int] = {}
-        self._tools = self._new_tools()
         self._forget_at = 0.0
         self._failed_at = math.inf
 
-    def run(self, warm_for: float, deadline: float, stopped: Callable[[], bool]) -> None:
+    def run(self, held: HeldShards, warm_for: float, deadline: float, stopped: Callable[[], bool]) -> None:
         """Send by turns until nothing has come for a while."""
         wait, take_at, quiet_since = SHORTEST_WAIT, 0.0, time.monotonic()
         while not stopped() and time.monotonic() < min(deadline, self._failed_at + _SHOWN_AFTER_SECONDS):
             if time.monotonic() >= take_at:
-                settled = self._take()
+                settled = held.take()
+                if settled:
+                    self._forget_sent(held.tools.settings.retention_seconds)
                 take_at = time.monotonic() + (_TAKE_EVERY_SECONDS if settled else _TAKE_SOON_SECONDS)
             # A sum, and not any(): every shard has its turn.
-            if sum(self._step(held) for held in list(self._held.values())):
+            if sum(self._step(held, relay) for relay in held.all()):
                 wait, quiet_since = SHORTEST_WAIT, time.monotonic()
                 continue
             if self._drained.failures or time.monotonic() - quiet_since >= warm_for:
                 break
             time.sleep(wait)
             wait = min(wait * 1.5, LONGEST_WAIT)
-        for held in list(self._held.values()):
-            held.finish()
+        for relay in held.all():
+            relay.finish()
 
-    @contextmanager
-    def leases_given_back(self) -> Iterator[None]:
-        """Give the leases back at the end, so that the next relay need not wait until they run out."""
+    def report(self, sentence: str) -> None:
+        """Note a failure that was held."""
+        log.error("%s", sentence)
+        self._failed_at = min(self._failed_at, time.monotonic())
+        self._drained.failures.append(sentence)
+
+    def _step(self, held: HeldShards, relay: ShardRelay) -> bool:
+        shard, before = relay.lease.shard, relay.sent
         try:
-            yield
-        finally:
-            self._heartbeat.keep(())
-            for held in self._held.values():
-                held.close()
-            self._spare.close()
-            # Where the database is away, the leases run out by themselves.
-            with suppress(psycopg.Error):
-                self._connection.rollback()
-                for held in self._held.values():
-                    leases.release(self._connection, held.lease)
-
-    def _take(self) -> bool:
-        """Take the shards that are free, those of an older division first; say whether all of the old are settled."""
-        current = settings.current(self._connection)
-        self._connection.commit()
-        if current.generation != self._tools.settings.generation:
-            for held in list(self._held.values()):
-                self._drop(held)
-            self._tools = self._new_tools()
-        self._settle_old_division()
-        if leases.unsettled(self._connection):
-            return False
-        for shard in range(current.shards) if self._asked is None else self._asked:
-            if shard not in self._held and shard < current.shards:
-                lease = leases.take(self._connection, shard, self._owner)
-                if lease is not None:
-                    self._begin(lease)
-        self._forget_sent()
-        return True
-
-    def _settle_old_division(self) -> None:
-        for shard in leases.unsettled(self._connection):
-            lease = leases.take(self._connection, shard, self._owner)
-            if lease is None:
-                continue
-            try:
-                ShardRelay(self._connection, lease, self._tools).recover()
-                leases.settle(self._connection, lease)
-            finally:
-                leases.release(self._connection, lease)
-
-    def _begin(self, lease: Lease) -> None:
-        held = ShardRelay(self._connection, lease, self._tools)
-        self._held[lease.shard] = held
-        self._heartbeat.keep(relay.lease for relay in self._held.values())
-        held.recover()
-
-    def _drop(self, held: ShardRelay) -> None:
-        held.finish()
-        leases.release(self._connection, held.lease)
-        del self._held[held.lease.shard]
-        self._heartbeat.keep(relay.lease for relay in self._held.values())
-
-    def _step(self, held: ShardRelay) -> bool:
-        shard, before = held.lease.shard, held.sent
-        try:
-            worked = self._step_or_recover(held)
+            worked = self._step_or_recover(relay)
         except OutboxFencedError as error:
             log.warning("%s", error)
-            held.close()
-            del self._held[shard]
+            held.lost(relay)
             return False
-        self._drained.messages += held.sent - before
-        if held.sent > before:
+        self._drained.messages += relay.sent - before
+        if relay.sent > before:
             self._losses.pop(shard, None)
         return worked
 
-    def _step_or_recover(self, held: ShardRelay) -> bool:
-        shard = held.lease.shard
+    def _step_or_recover(self, relay: ShardRelay) -> bool:
+        shard = relay.lease.shard
         try:
-            return held.step()
+            return relay.step()
         except SenderLostError as error:
             # A refused message may be what the producer stumbled over, and several tries close in on it.
             self._losses[shard] = self._losses.get(shard, 0) + (error.suspicion is None)
@@ -252,29 +177,12 @@ class _Relay:
                 raise
             log.warning("%s", error)
             # A newer relay's producer may be what ended ours; then its lease is higher, and ours ends here.
-            leases.renew(self._connection, held.lease)
-            held.recover()
+            leases.renew(self._connection, relay.lease)
+            relay.recover()
             return True
 
-    def _forget_sent(self) -> None:
-        seconds = self._tools.settings.retention_seconds
+    def _forget_sent(self, seconds: int) -> None:
         if seconds and time.monotonic() >= self._forget_at:
             self._forget_at = time.monotonic() + _FORGET_EVERY_SECONDS
             with self._connection.transaction():
                 self._connection.execute(_QUERIES["forget_sent"], {"seconds": seconds})
-
-    def _new_tools(self) -> Tools:
-        return new_tools(
-            self._connection,
-            self._kafka,
-            self._definition,
-            topics=self._topics,
-            connections=self._spare,
-            side=self._side,
-            report=self._report,
-        )
-
-    def _report(self, sentence: str) -> None:
-        log.error("%s", sentence)
-        self._failed_at = min(self._failed_at, time.monotonic())
-        self._drained.failures.append(sentence)

@@ -4,7 +4,6 @@ Postgres, this program and Kafka work at the same time: while the messages of a 
 batch is claimed and the one before it deleted; meanwhile the next ones are read.
 """
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -14,6 +13,7 @@ from workorders.kafka.relay.ahead import Ahead
 from workorders.kafka.relay.aside import hold_refused, hold_topics
 from workorders.kafka.relay.careful import Careful
 from workorders.kafka.relay.compaction import compacted
+from workorders.kafka.relay.fencing import new_sender
 from workorders.kafka.relay.refusals import Refusal, Suspicion
 from workorders.kafka.relay.sender import Sender, SenderLostError
 from workorders.kafka.relay.tools import Tools
@@ -23,10 +23,7 @@ from workorders.outbox import holds
 from workorders.outbox.batches import Batch, Sent, Wanted, advance, claim, drop_claims, is_anything_waiting
 from workorders.outbox.holds import DueHold
 from workorders.outbox.leases import Lease
-from workorders.outbox.recovery import open_claims, settle_claims
 from workorders.outbox.rows import Reading, Row, bytes_of
-
-log: Final = logging.getLogger(__name__)
 
 _FIRST_BATCH: Final = 500
 """A shard begins with a small batch: while Kafka takes it, which is slow the first time, large ones are read."""
@@ -48,12 +45,6 @@ class ShardRelay:
         self._ahead: Ahead | None = None
         self._culprit: Refusal | None = None
 
-    @property
-    def transactional_id(self) -> str:
-        """The id by which Kafka knows the producers of this shard, one after the other."""
-        definition, settings = self._tools.definition, self._tools.settings
-        return f"{definition.transactional_id_prefix}-{settings.outbox_id}-{self.lease.shard}"
-
     def recover(self) -> None:
         """Fence the shard's older producers, and settle the batch that one of them may have left.
 
@@ -64,24 +55,7 @@ class ShardRelay:
         """
         self._sender, self._finished = None, None
         self._forget_ahead()
-        transactional = self._tools.definition.transactional
-        marker: int | None = None
-        left = open_claims(self._connection, self.lease)
-        if transactional or any(claim.marked for claim in left):
-            # First the fence, then the look: the other way round, an older producer could still commit in between.
-            self._sender = self._tools.new_sender(self.transactional_id)
-            self._tools.markers_made.result()
-            marker = self._tools.markers.last(self.lease.shard)
-        deleted = settle_claims(self._connection, self.lease, self._tools.settings, marker, marks=transactional)
-        if left:
-            log.info(
-                "Shard %s: %s messages were under way; %s of them are in Kafka, the others are sent now.",
-                self.lease.shard,
-                sum(claim.messages for claim in left),
-                deleted,
-            )
-        if not transactional:
-            self._sender = self._tools.new_sender(None)
+        self._sender = new_sender(self._connection, self.lease, self._tools)
         if self._culprit is not None:
             culprit, self._culprit = self._culprit, None
             hold_refused(self._connection, self.lease, self._tools, culprit)

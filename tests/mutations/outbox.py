@@ -80,7 +80,7 @@ OUTBOX = (
                 "rows: Sequence[Row]) -> None:\n",
             ),
         ),
-        (f"{HOLDS}::test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_it",),
+        (f"{HOLDS}::test_what_was_read_ahead_of_a_key_is_not_sent_once_one_of_its_messages_is_refused",),
     ),
     Mutation(
         "outbox-paused-amid-a-transaction-holds-its-shard",

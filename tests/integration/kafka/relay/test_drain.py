@@ -84,10 +84,11 @@ def test_a_lower_id_that_commits_while_batches_are_read_ahead_keeps_its_place(
 ) -> None:
     topics.create(name)
     expected = [b"%d" % n for n in range(3000)]
+    mates = keys_in_the_bucket_of(outbox, name, "slow")
     offer = vars(Ahead)["_offer"]
     with outbox.connect() as slow:
         enqueue(slow, OutboxMessage(topic=name, key="slow", value="slow"))
-        outbox.write(*(OutboxMessage(topic=name, key=b"k%d" % (int(value) % 7), value=value) for value in expected))
+        outbox.write(*(OutboxMessage(topic=name, key=mates[n % 7], value=value) for n, value in enumerate(expected)))
 
         def offered(*arguments: Any) -> Any:
             if slow.info.transaction_status is not TransactionStatus.IDLE:
@@ -100,6 +101,20 @@ def test_a_lower_id_that_commits_while_batches_are_read_ahead_keeps_its_place(
     found = outbox.values(name)
     assert_exactly_once(found, [*expected, b"slow", b"later"])
     assert found.index(b"slow") < found.index(b"later")
+
+
+def keys_in_the_bucket_of(outbox: Outbox, topic: str, key: str) -> list[str]:
+    found = outbox.ask(
+        """
+        SELECT made.key FROM (SELECT 'k' || number AS key FROM generate_series(1, 500) AS number) AS made
+        WHERE get_byte(workorders.outbox_hash(%s, convert_to(made.key, 'UTF8')), 4) & 15
+            = get_byte(workorders.outbox_hash(%s, convert_to(%s, 'UTF8')), 4) & 15
+        """,
+        topic,
+        topic,
+        key,
+    )
+    return [row[0] for row in found]
 
 
 def test_messages_of_all_sizes_are_sent_in_order_and_in_batches_of_few_bytes(

@@ -71,6 +71,9 @@ class Sender:
         )
         if self._transactional:
             try:
+                # A client begins with a broker that it drops as soon as it knows the cluster, and every other time the
+                # question for the coordinator goes with it; it would ask again after half a second.
+                self._producer.list_topics(timeout=SECONDS)
                 self._producer.init_transactions(SECONDS)
             except KafkaException as error:
                 raise _lost("its producer could not start", error.args[0]) from error

@@ -20,6 +20,7 @@ class ExecuteRunsOperator(GroupOperator):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._at_work: Group | None = None
+        self._is_killed = False
 
     def work(self, url: str, workflow: Workflow, turn: str) -> None:
         """Claim runs, and let warm processes call the callable."""
@@ -39,12 +40,15 @@ class ExecuteRunsOperator(GroupOperator):
             ),
         )
         self._at_work = group
+        if self._is_killed:
+            group.stop()
         try:
             group.work()
         finally:
             self.say_what_became(group.id, group.tally)
 
     def on_kill(self) -> None:
-        """Give back what was not begun."""
+        """Give back what was not begun, or claim nothing if that comes before there was a group."""
+        self._is_killed = True
         if self._at_work is not None:
             self._at_work.stop()

@@ -97,7 +97,6 @@ class Following:
                         break
                     self._look()
                     self._stop.wait(LOOK_SECONDS)
-                self._turn.had()
         finally:
             self._store.close()
         return self._tally
@@ -115,6 +114,8 @@ class Following:
             except AirflowRuntimeError:
                 self._give_back([run.run_id for run in claimed[place:]])
                 raise
+        if claimed:
+            self._turn.has_work()
 
     def _give_back(self, ids: list[UUID]) -> None:
         self._store.ask(lambda connection: runs.release(connection, self.group_id, ids))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.shared import key_of, shared_database
 from workorders.airflow.waiting import Look, WaitingTrigger
-from workorders.core import workflows
+from workorders.core import turns, workflows
 from workorders.core.database import connect
 from workorders.core.queries import load_queries
 from workorders.core.runs import GRACE_SECONDS
@@ -68,7 +68,7 @@ class SharedLook:
         Raises:
             psycopg.Error: the database failed.
         """
-        await self._database.fetch(_ASK, {"name": name})
+        await self._database.fetch(_ASK, turns.request_of(name))
 
 
 _looks: dict[str, SharedLook] = {}

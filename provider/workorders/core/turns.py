@@ -40,8 +40,10 @@ class Request:
     @property
     def due(self) -> bool:
         """Whether a turn is to end for it now."""
+        if self.waited_seconds < PATIENCE_SECONDS:
+            return False
         if self.given_seconds_ago is None:
-            return self.waited_seconds >= PATIENCE_SECONDS
+            return True
         pause = GIVEN_AGAIN_SECONDS * 2.0 ** min(self.given - 1, 30)
         return self.given_seconds_ago >= min(pause, LONGEST_GIVEN_AGAIN_SECONDS)
 
@@ -54,7 +56,12 @@ def first_due(requests: Iterable[Request], claimable: frozenset[str]) -> Request
 
 def ask(connection: Connection, name: str) -> None:
     """Write down that a workflow asks for a worker; nothing is written for one that is not registered."""
-    connection.execute(_QUERIES["ask"], {"name": name})
+    connection.execute(_QUERIES["ask"], request_of(name))
+
+
+def request_of(name: str) -> dict[str, object]:
+    """Return what the query `ask` is asked with."""
+    return {"name": name, "remembered": LONGEST_GIVEN_AGAIN_SECONDS}
 
 
 def was_given_up(connection: Connection, workflow: Workflow, turn: str) -> bool:
@@ -89,5 +96,5 @@ def give_up(connection: Connection, workflow: Workflow, turn: str) -> str | None
 
 
 def had(connection: Connection, workflow: Workflow) -> None:
-    """Write down that a workflow had its turn, and asks no more."""
+    """Write down that a workflow has its turn, and asks no more."""
     connection.execute(_QUERIES["had"], {"workflow_id": workflow.id})

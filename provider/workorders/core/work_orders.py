@@ -22,7 +22,8 @@ from workorders.core.triggers import Trigger, stream_id
 _QUERIES = load_queries("workorders.core", "sql/work_orders.sql")
 
 CHUNK_ITEMS = 10_000
-"""Items written under one savepoint: fewer would overflow Postgres's cache of 64 subtransactions in a large batch."""
+"""Items written under one savepoint. Postgres keeps 64 of a transaction at hand, so those of 640,000 messages of one
+partition, or of 512 MiB; beyond that, everybody's looks at the tables cost more until it ends."""
 CHUNK_BYTES = 8 * 1024 * 1024
 """Bytes of bodies, requests and raw values of one chunk; two chunks are held in memory."""
 

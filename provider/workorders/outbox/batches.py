@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
 
 from workorders.core.database import Connection
 from workorders.core.queries import load_queries
 from workorders.outbox.leases import LEASE_SECONDS, Lease, fenced
-from workorders.outbox.rows import Part, Reading, Row, as_reading
+from workorders.outbox.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, Part, Reading, Row, as_reading
 from workorders.outbox.settings import OutboxSettings
 
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_ORDER: Final = itemgetter(ROW_TOPIC, ROW_BUCKET, ROW_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +179,12 @@ def _read_for_claim(connection: Connection, lease: Lease, settings: OutboxSettin
             cursor.execute(_QUERIES["claim_head_of_held"], {"hold": wanted.hold})
             return as_reading(cursor.fetchall())
     connection.execute(_QUERIES["divert"], {"buckets": settings.buckets(lease.shard), "messages": wanted.messages})
-    # Rows as plain tuples, and in binary: this is the relay's innermost loop.
+    # Rows as plain tuples, and in binary, for there are many.
     with connection.cursor(binary=True) as cursor:
-        return as_reading(cursor.execute(_QUERIES["read"], wanted.arguments(settings.buckets(lease.shard))).fetchall())
+        rows = cursor.execute(_QUERIES["read"], wanted.arguments(settings.buckets(lease.shard))).fetchall()
+    # They come as Postgres finds them: with very many held keys it may join these in another order. It would have to
+    # write large rows to its disk to sort them.
+    return as_reading(sorted(rows, key=_ORDER))
 
 
 def _write_claim(connection: Connection, lease: Lease, number: int, reading: Reading, *, marked: bool) -> None:

@@ -20,7 +20,8 @@ from workorders.outbox.rows import Part, Reading, Row, as_reading, bytes_of, ids
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
 
 _PLACES: Final = 64
-"""Buckets of topics that are read by turns, with a cursor each. Where more wait, chance says whose turn it is."""
+"""Buckets of topics that are read by turns, with a cursor each. Where more wait, each topic has one before any has two,
+and chance says which."""
 _LARGEST: Final = 2**31 - 1
 
 
@@ -119,10 +120,10 @@ def opened(
         found = connection.execute(_QUERIES["places"], {**wanted.arguments(buckets), "places": _PLACES}).fetchall()
         buckets_of = Counter(topic for topic, _ in found)
         places = []
-        for topic, bucket in found:
-            # Topics share a batch evenly, and so do the buckets of a topic.
+        for number, (topic, bucket) in enumerate(found):
+            # Topics share the rows of a batch evenly, and so do the buckets of a topic.
             rows = max(1, min(wanted.messages // len(buckets_of) // buckets_of[topic], rows_a_fetch))
-            cursor = cursors.enter_context(connection.cursor(f"{topic} {bucket}", scrollable=False))
+            cursor = cursors.enter_context(connection.cursor(f"place {number}", scrollable=False))
             ids = ",".join(part.ids for part in under_way if (part.topic, part.bucket) == (topic, bucket))
             arguments = {
                 "topic": topic,

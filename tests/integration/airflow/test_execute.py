@@ -155,3 +155,31 @@ def test_the_task_that_follows_dag_runs_starts_no_more_for_another_workflow_that
     ended = len(dag_runs.confs)
     assert 1 < ended < 100
     assert [state for state, _ in executing.states()] == ["success"] * ended + ["pending"] * (100 - ended)
+
+
+def test_a_workflow_whose_dag_runs_are_followed_asks_no_more(
+    make: Make, dag_runs: DagRuns, stack: LocalStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executing = make(None, dag_id="visits", processes=1)
+    executing.create([{"end": "success"}] * 2)
+    with connect(stack.database_url) as connection:
+        turns.ask(connection, executing.name)
+    asked: list[object] = []
+    asks = "SELECT asked_at IS NOT NULL FROM workorders.turns WHERE workflow_id = %(workflow_id)s"
+
+    def look(dag_id: str, run_id: str) -> str:
+        asked.append(executing.rows(asks))
+        return dag_runs.state(dag_id, run_id)
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_dagrun_state", staticmethod(look))
+    RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert asked[0] == [(False,)]
+
+
+def test_a_task_that_is_killed_before_it_has_a_group_claims_nothing(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "nothing"}])
+    operator = ExecuteRunsOperator(task_id="execute", definition=definition(executing))
+    operator.on_kill()
+    operator.execute(TRY)
+    assert [state for state, _ in executing.states()] == ["pending"]

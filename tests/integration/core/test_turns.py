@@ -101,12 +101,16 @@ def test_no_turn_ends_for_a_workflow_with_nothing_to_claim_or_one_that_had_its_t
     assert asking(connection, served) == given_to(connection, busy)
 
 
-def test_a_new_request_begins_anew_whatever_became_of_the_last_one(
+def test_a_new_request_is_given_no_turn_sooner_than_the_last_one_unless_that_was_answered_or_long_ago(
     connection: Connection, busy: Executing, make: Make
 ) -> None:
     other = make("other")
     assert asking(connection, other) == given_to(connection, busy)
+    asking(connection, other)
     assert given_to(connection, busy) is None
+    connection.execute("UPDATE workorders.turns SET given_at = given_at - interval '11 minutes', given = 9")
+    assert asking(connection, other) == given_to(connection, busy)
+    turns.had(connection, other.workflow)
     assert asking(connection, other) == given_to(connection, busy)
 
 

@@ -9,7 +9,7 @@ from workorders.outbox import OutboxMessage, leases, settings
 from workorders.outbox.batches import Wanted, advance
 from workorders.outbox.exceptions import OutboxContradictionError, OutboxFencedError
 from workorders.outbox.recovery import settle_claims
-from workorders.outbox.rows import OutboxRow
+from workorders.outbox.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, OutboxRow
 
 pytestmark = pytest.mark.integration
 
@@ -44,6 +44,20 @@ def test_a_batch_has_no_more_bytes_than_asked_for_but_one_message_in_any_case(ou
             batch = advance(connection, lease, settings.current(connection), sent=None, wanted=wanted)
             assert batch is not None
             assert len(batch.rows) == expected
+
+
+def test_the_rows_of_a_bucket_come_oldest_first_in_whatever_order_postgres_joins_the_held_keys(outbox: Outbox) -> None:
+    outbox.write(*(OutboxMessage(topic="t", key=f"k{n * 7 % 50}", value=str(n)) for n in range(100)))
+    with outbox.connect() as connection:
+        # A merge joins by key, as Postgres may do by itself where very many keys are held.
+        connection.execute("SET enable_hashjoin = off; SET enable_nestloop = off")
+        lease = leases.take(connection, 0, "test")
+        assert lease is not None
+        batch = advance(connection, lease, settings.current(connection), sent=None, wanted=WANTED)
+        assert batch is not None
+        places = [(row[ROW_TOPIC], row[ROW_BUCKET], row[ROW_ID]) for row in batch.rows]
+        assert len(places) > 50
+        assert places == sorted(places)
 
 
 def test_a_shard_has_one_owner_until_its_lease_runs_out_and_then_the_old_one_changes_nothing(outbox: Outbox) -> None:

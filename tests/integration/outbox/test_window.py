@@ -67,6 +67,27 @@ def test_headers_count_for_what_is_large(outbox: Outbox) -> None:
     assert read(outbox, most=10_000, rows_a_fetch=10) == ([], True)
 
 
+def test_headers_that_postgres_packs_small_count_as_long_as_they_are(outbox: Outbox) -> None:
+    outbox.write(OutboxMessage(topic="t", key="k", value="1", headers=[("h", "x" * 5000)]))
+    assert read(outbox, most=10_000, rows_a_fetch=10) == ([], True)
+
+
+def test_the_longest_name_of_a_topic_is_read_like_any_other(outbox: Outbox) -> None:
+    for n in range(20):
+        write(outbox, 1, topic="t" * 249, key=f"k{n}")
+    batches, _ = read(outbox)
+    assert len(batches[0].parts) > 1
+    assert sum(len(batch.rows) for batch in batches) == 20
+
+
+def test_where_too_many_places_wait_each_topic_has_one_before_any_has_two(outbox: Outbox) -> None:
+    for n in range(100):
+        write(outbox, 1, topic=f"t{n % 20}", key=f"k{n}")
+    batches, _ = read(outbox)
+    assert {row[ROW_TOPIC] for batch in batches for row in batch.rows} == {f"t{n}" for n in range(20)}
+    assert sum(len(batch.parts) for batch in batches) == 64
+
+
 def test_what_is_under_way_is_left_out_and_a_lower_id_that_has_come_since_is_not(outbox: Outbox) -> None:
     write(outbox, 1, 2, 3)
     ids = [row[0] for row in outbox.ask("SELECT id FROM workorders.outbox_messages ORDER BY id")]

@@ -22,6 +22,7 @@ def test_a_turn_ends_for_a_request_once_a_free_worker_would_have_begun(waited: f
 def test_a_request_that_stays_unanswered_is_given_further_turns_ever_more_seldom(given: int, pause: float) -> None:
     assert not request(waited_seconds=1e9, given=given, given_seconds_ago=pause - 0.1).due
     assert request(waited_seconds=1e9, given=given, given_seconds_ago=pause).due
+    assert not request(waited_seconds=PATIENCE_SECONDS - 0.1, given=given, given_seconds_ago=pause).due
 
 
 def test_the_oldest_request_that_is_due_and_has_something_to_claim_is_the_next() -> None:

@@ -125,7 +125,6 @@ class Group:
                 try:
                     while self._step():
                         pass
-                    self._turn.had()
                 except GroupTakenError:
                     raise
                 except ExecutionError:
@@ -168,6 +167,8 @@ class Group:
         if claimed:
             self._mean_bytes = max(1.0, sum(len(run.body or b"") + len(run.request) for run in claimed) / len(claimed))
         self._queue.extend(claimed)
+        if claimed:
+            self._turn.has_work()
 
     def _look_for_claimed(self) -> None:
         """Find what was claimed by a question whose answer never came: nobody else would work on it."""

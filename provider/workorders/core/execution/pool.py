@@ -271,7 +271,8 @@ class Pool:
     def _dispatch(self) -> None:
         if self._gives_back:
             for process in self._processes:
-                if len(process.in_hand) > 1:
+                # One that is still starting has begun none of them.
+                if len(process.in_hand) > 1 or (process.in_hand and not process.ready):
                     process.ask_back()
                 process.push()
             return

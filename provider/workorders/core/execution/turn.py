@@ -37,6 +37,7 @@ class Turn:
         self._begun_at: float | None = None
         self._look_at = 0.0
         self._over = False
+        self._asks = True
 
     def is_over(self) -> bool:
         """Look now and then, and return whether to claim no more.
@@ -57,9 +58,11 @@ class Turn:
             self._say(f"Workflow {self._workflow.name} ends its turn, for {reason}; what waits is for its next one.")
         return self._over
 
-    def had(self) -> None:
-        """Say that the workflow had its turn."""
-        self._store.ask(lambda connection: turns.had(connection, self._workflow))
+    def has_work(self) -> None:
+        """Say that the workflow has its turn: it asks no more as soon as one of its tasks has claimed something."""
+        if self._asks:
+            self._store.ask(lambda connection: turns.had(connection, self._workflow))
+            self._asks = False
 
     def _reason(self, connection: Connection, may_give_up: bool) -> str | None:
         if turns.was_given_up(connection, self._workflow, self._name):

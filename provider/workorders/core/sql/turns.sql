@@ -1,9 +1,14 @@
 -- name: ask
--- A new request begins anew, whatever became of the last one.
+-- Turns that ended lately for a request that was never answered count for the next one as well: a task that starts and
+-- finds nothing it may claim, such as in lanes that wait for a retry, would have the others end theirs again and again.
 INSERT INTO workorders.turns AS stored (workflow_id, asked_at)
 SELECT id, statement_timestamp() FROM workorders.workflows WHERE name = %(name)s
 ON CONFLICT (workflow_id) DO UPDATE
-SET asked_at = EXCLUDED.asked_at, given = 0, given_at = NULL
+SET asked_at = EXCLUDED.asked_at,
+    given = CASE WHEN stored.given_at > statement_timestamp() - make_interval(secs => %(remembered)s) THEN stored.given
+        ELSE 0 END,
+    given_at = CASE WHEN stored.given_at > statement_timestamp() - make_interval(secs => %(remembered)s)
+        THEN stored.given_at END
 RETURNING workflow_id;
 
 -- name: was_given_up

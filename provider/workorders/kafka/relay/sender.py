@@ -72,7 +72,8 @@ class Sender:
         if self._transactional:
             try:
                 # A client begins with a broker that it drops as soon as it knows the cluster, and every other time the
-                # question for the coordinator goes with it; it would ask again after half a second.
+                # question for the coordinator goes with it; it would ask again after half a second. To ask for a single
+                # topic does not help each time.
                 self._producer.list_topics(timeout=SECONDS)
                 self._producer.init_transactions(SECONDS)
             except KafkaException as error:

@@ -220,7 +220,8 @@ WITH RECURSIVE pair AS (
 
 -- name: places
 -- use: wanted
-SELECT topic, bucket FROM wanted ORDER BY random() LIMIT %(places)s
+SELECT topic, bucket FROM wanted
+ORDER BY row_number() OVER (PARTITION BY topic ORDER BY random()), random() LIMIT %(places)s
 
 -- name: read
 -- Topics share a batch evenly, and so do the buckets of a topic; within a bucket the oldest go first.
@@ -257,7 +258,7 @@ SELECT CASE WHEN small THEN id END, topic, CASE WHEN small THEN key END, CASE WH
     CASE WHEN small THEN headers END, partition, timestamp_ms, CASE WHEN %(event_ids)s THEN event_id::text END, bucket
 FROM (
     SELECT *, coalesce(octet_length(value), 0) + coalesce(octet_length(key), 0)
-        + coalesce(pg_column_size(headers), 0) <= %(most)s AS small
+        + coalesce(octet_length(headers::text), 0) <= %(most)s AS small
     FROM workorders.outbox_messages
     WHERE topic = %(topic)s AND bucket = %(bucket)s AND id <> ALL (%(under_way)s::bigint[])
     -- With an offset, what is small is worked out once a row, and not at each use.

@@ -205,3 +205,16 @@ def _runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+
+
+def test_a_process_that_is_still_starting_gives_back_the_only_job_that_it_holds(tmp_path: Path) -> None:
+    given = job({"do": "note", "file": str(tmp_path / "noted"), "word": "begun"})
+    with Pool(specification()) as pool:
+        pool.submit([given])
+        assert pool.poll(0) == []
+        left = pool.give_back()
+        while pool.unfinished:
+            assert pool.poll(0.1) == []
+            left += pool.give_back()
+    assert left == [given]
+    assert not (tmp_path / "noted").exists()

@@ -1,11 +1,13 @@
 """A group whose turn ends: what it has in hand it finishes, and what it has not begun waits again."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from local_stack.stack import LocalStack
+from local_stack.waiting import wait_until
 from support.executing import Executing
 from workorders.core import turns
 from workorders.core.database import Connection
@@ -103,7 +105,10 @@ def test_a_lane_keeps_its_order_over_turns(
     assert turns_taken > 1
 
 
-def test_alone_it_works_until_nothing_waits_and_then_asks_no_more(
+ASKED = "SELECT asked_at IS NOT NULL FROM workorders.turns WHERE workflow_id = %(workflow_id)s"
+
+
+def test_alone_it_works_until_nothing_waits_and_asks_no_more_from_its_first_run_on(
     make: Make, connection: Connection, tmp_path: Path
 ) -> None:
     busy, file = make("busy"), tmp_path / "noted"
@@ -111,6 +116,18 @@ def test_alone_it_works_until_nothing_waits_and_then_asks_no_more(
     turns.ask(connection, busy.name)
     connection.commit()
     busy.create(notes(file, 30, seconds=0.1))
-    assert busy.group(turn_seconds=0.1).work().total == 30
-    asked = "SELECT asked_at FROM workorders.turns WHERE workflow_id = %(workflow_id)s"
-    assert busy.rows(asked) == [(None,)]
+    group = busy.group(turn_seconds=0.1)
+    with ThreadPoolExecutor(1) as thread:
+        working = thread.submit(group.work)
+        assert wait_until(file.exists, seconds=30)
+        assert busy.rows(ASKED) == [(False,)]
+        assert not working.done()
+    assert working.result().total == 30
+
+
+def test_it_asks_on_when_there_was_nothing_that_it_might_claim(make: Make, connection: Connection) -> None:
+    empty = make("empty")
+    turns.ask(connection, empty.name)
+    connection.commit()
+    assert empty.group(turn_seconds=600).work().total == 0
+    assert empty.rows(ASKED) == [(True,)]

@@ -15,7 +15,6 @@ from workorders.core.queries import load_queries
 from workorders.core.runs import GRACE_SECONDS
 
 _QUERIES = load_queries("workorders.core", "sql/waiting.sql")
-_ASK = load_queries("workorders.core", "sql/turns.sql")["ask"]
 
 LOOK_SECONDS: Final = 1.0
 """Time between two looks at the database, however many workflows wait."""
@@ -68,7 +67,7 @@ class SharedLook:
         Raises:
             psycopg.Error: the database failed.
         """
-        await self._database.fetch(_ASK, turns.request_of(name))
+        await self._database.fetch(*turns.asking(name))
 
 
 _looks: dict[str, SharedLook] = {}

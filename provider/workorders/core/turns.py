@@ -8,7 +8,7 @@ turns ever more seldom.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, LiteralString
 
 from workorders.core.database import Connection
 from workorders.core.queries import load_queries
@@ -54,14 +54,12 @@ def first_due(requests: Iterable[Request], claimable: frozenset[str]) -> Request
     return max(due, key=lambda request: request.waited_seconds, default=None)
 
 
-def ask(connection: Connection, name: str) -> None:
-    """Write down that a workflow asks for a worker; nothing is written for one that is not registered."""
-    connection.execute(_QUERIES["ask"], request_of(name))
+def asking(name: str) -> tuple[LiteralString, dict[str, object]]:
+    """Return the statement, and its arguments, that writes down that a workflow asks for a worker.
 
-
-def request_of(name: str) -> dict[str, object]:
-    """Return what the query `ask` is asked with."""
-    return {"name": name, "remembered": LONGEST_GIVEN_AGAIN_SECONDS}
+    Not executed here, for who asks waits in an event loop. Nothing is written for a workflow that is not registered.
+    """
+    return _QUERIES["ask"], {"name": name, "remembered": LONGEST_GIVEN_AGAIN_SECONDS}
 
 
 def was_given_up(connection: Connection, workflow: Workflow, turn: str) -> bool:

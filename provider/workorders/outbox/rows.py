@@ -10,12 +10,13 @@ Row = tuple[int, str, bytes | None, bytes | None, list[list[Any]] | None, int | 
 """An `OutboxRow` as it comes from the database: the relay's innermost loops spare themselves half of reading it so."""
 ROW_ID: Final = 0
 ROW_TOPIC: Final = 1
+ROW_KEY: Final = 2
 ROW_VALUE: Final = 3
 ROW_PARTITION: Final = 5
 ROW_BUCKET: Final = 8
 
 _ID: Final = itemgetter(ROW_ID)
-_KEY: Final = itemgetter(2)
+_KEY: Final = itemgetter(ROW_KEY)
 _VALUE: Final = itemgetter(ROW_VALUE)
 
 

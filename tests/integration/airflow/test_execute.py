@@ -12,11 +12,11 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
+from support.turns import ask
 from workorders.airflow import following
 from workorders.airflow.execute import ExecuteRunsOperator
 from workorders.airflow.retries import ENDLESS_RETRIES
 from workorders.airflow.run_dags import RunDagsOperator
-from workorders.core import turns
 from workorders.core.database import connect
 from workorders.core.execution.exceptions import ExecutionError
 from workorders.core.workflow_definition import WorkflowDefinition
@@ -147,8 +147,7 @@ def test_the_task_that_follows_dag_runs_starts_no_more_for_another_workflow_that
     waiting.create([{}])
     with connect(stack.database_url) as connection:
         connection.execute("DELETE FROM workorders.turns")
-        turns.ask(connection, waiting.name)
-        connection.execute("UPDATE workorders.turns SET asked_at = asked_at - interval '1 minute'")
+        ask(connection, waiting.name, seconds_ago=60)
     executing = make(None, dag_id="visits", processes=1, turn_seconds=1)
     executing.create([{"end": "success"}] * 100)
     RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
@@ -163,7 +162,7 @@ def test_a_workflow_whose_dag_runs_are_followed_asks_no_more(
     executing = make(None, dag_id="visits", processes=1)
     executing.create([{"end": "success"}] * 2)
     with connect(stack.database_url) as connection:
-        turns.ask(connection, executing.name)
+        ask(connection, executing.name)
     asked: list[object] = []
     asks = "SELECT asked_at IS NOT NULL FROM workorders.turns WHERE workflow_id = %(workflow_id)s"
 

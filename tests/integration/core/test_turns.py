@@ -7,6 +7,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
+from support.turns import ask
 from workorders.core import cancels, claiming, turns
 from workorders.core.database import Connection, connect
 
@@ -37,12 +38,7 @@ def busy(make: Make) -> Executing:
 def asking(connection: Connection, executing: Executing, *, seconds: float = 60.0) -> str:
     """Let a workflow with a work order ask, so many seconds ago."""
     executing.create([{}])
-    turns.ask(connection, executing.name)
-    connection.execute(
-        "UPDATE workorders.turns SET asked_at = asked_at - make_interval(secs => %s) WHERE workflow_id = %s",
-        [seconds, executing.workflow.id],
-    )
-    connection.commit()
+    ask(connection, executing.name, seconds_ago=seconds)
     return executing.name
 
 
@@ -131,11 +127,11 @@ def test_all_tasks_that_share_a_turn_know_that_it_was_given_up(
     given_to(connection, busy, "first")
     assert turns.was_given_up(connection, busy.workflow, "first")
     assert not turns.was_given_up(connection, busy.workflow, "second")
-    turns.ask(connection, busy.name)
+    ask(connection, busy.name)
     turns.had(connection, busy.workflow)
     assert turns.was_given_up(connection, busy.workflow, "first")
 
 
 def test_asking_for_a_workflow_that_is_not_registered_writes_nothing(connection: Connection) -> None:
-    turns.ask(connection, "unheard-of")
+    ask(connection, "unheard-of")
     assert connection.execute("SELECT count(*) FROM workorders.turns").fetchone() == (0,)

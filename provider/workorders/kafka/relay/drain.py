@@ -99,6 +99,7 @@ def drain(
         prepare(connection, definition)
         drained = Drained()
         side = ThreadPoolExecutor(1, "outbox relay")
+        spare = SpareConnections(connect_relay)
         relay = _Relay(connection, drained)
         settings_of_clients = client_settings(connections.kafka)
         tools = partial(
@@ -107,7 +108,7 @@ def drain(
             settings_of_clients,
             definition,
             topics=KnownTopics(Cluster(settings_of_clients)),
-            connections=(spare := SpareConnections(connect_relay)),
+            connections=spare,
             side=side,
             report=relay.report,
         )

@@ -9,7 +9,7 @@ import pytest
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
 from support.executing import Executing
-from workorders.core import turns
+from support.turns import ask
 from workorders.core.database import Connection
 from workorders.core.execution import turn
 
@@ -36,9 +36,7 @@ def waiting(connection: Connection, make: Make) -> Executing:
     executing = make("waiting")
     executing.create([{}])
     connection.execute("DELETE FROM workorders.turns")
-    turns.ask(connection, executing.name)
-    connection.execute("UPDATE workorders.turns SET asked_at = asked_at - interval '1 minute'")
-    connection.commit()
+    ask(connection, executing.name, seconds_ago=60)
     return executing
 
 
@@ -96,9 +94,7 @@ def test_a_lane_keeps_its_order_over_turns(
         busy.group(turn_seconds=0.2, processes=2).work()
         turns_taken += 1
         assert turns_taken < 60
-        turns.ask(connection, waiting.name)
-        connection.execute("UPDATE workorders.turns SET asked_at = asked_at - interval '1 minute'")
-        connection.commit()
+        ask(connection, waiting.name, seconds_ago=60)
     words = file.read_text().split()
     for lane in "ab":
         assert [word for word in words if word.startswith(lane)] == [f"{lane}:{n}" for n in range(8)]
@@ -113,8 +109,7 @@ def test_alone_it_works_until_nothing_waits_and_asks_no_more_from_its_first_run_
 ) -> None:
     busy, file = make("busy"), tmp_path / "noted"
     connection.execute("DELETE FROM workorders.turns")
-    turns.ask(connection, busy.name)
-    connection.commit()
+    ask(connection, busy.name)
     busy.create(notes(file, 30, seconds=0.1))
     group = busy.group(turn_seconds=0.1)
     with ThreadPoolExecutor(1) as thread:
@@ -127,7 +122,6 @@ def test_alone_it_works_until_nothing_waits_and_asks_no_more_from_its_first_run_
 
 def test_it_asks_on_when_there_was_nothing_that_it_might_claim(make: Make, connection: Connection) -> None:
     empty = make("empty")
-    turns.ask(connection, empty.name)
-    connection.commit()
+    ask(connection, empty.name)
     assert empty.group(turn_seconds=600).work().total == 0
     assert empty.rows(ASKED) == [(True,)]

@@ -172,17 +172,25 @@ class ManagedProcess:
 
     def stop(self, number: signal.Signals = signal.SIGTERM, *, seconds: float = _STOP_SECONDS) -> None:
         """Ask the process to end and wait; kill it with its descendants if it does not."""
-        self._signal(number, descendants=False)
+        self._signal(number)
         if not wait_until(lambda: not self.running, seconds=seconds):
             self.kill()
 
     def kill(self, *, descendants: bool = True) -> None:
-        """Kill the process by SIGKILL, with all its descendants (a machine that lost power) or alone, and wait."""
-        self._signal(signal.SIGKILL, descendants=descendants)
-        wait_until(lambda: not self.running, seconds=_STOP_SECONDS)
+        """Kill the process by SIGKILL, with all its descendants (a machine that lost power) or alone, and wait.
 
-    def _signal(self, number: signal.Signals, *, descendants: bool) -> None:
-        self._processes.call({"do": "signal", "name": self.name, "number": int(number), "descendants": descendants})
+        Raises:
+            StackError: Some of them are there still.
+        """
+        if descendants:
+            self._processes.call({"do": "kill", "name": self.name, "seconds": _STOP_SECONDS})
+        else:
+            self._signal(signal.SIGKILL)
+        if not wait_until(lambda: not self.running, seconds=_STOP_SECONDS):
+            raise StackError(f"{self.name} was killed and is there still after {_STOP_SECONDS:g} s.")
+
+    def _signal(self, number: signal.Signals) -> None:
+        self._processes.call({"do": "signal", "name": self.name, "number": int(number)})
 
     def _status(self) -> dict[str, Any]:
         return self._processes.call({"do": "status", "name": self.name})

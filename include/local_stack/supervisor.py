@@ -6,7 +6,8 @@ every process it started and all their descendants, removes what they left in th
 and exits. Commands:
 
 ``{"do": "start", "name", "command", "environment", "log", "farewell", "user"}`` -> ``{"pid"}``
-``{"do": "signal", "name", "number", "descendants"}`` -> ``{}``
+``{"do": "signal", "name", "number"}`` -> ``{}``
+``{"do": "kill", "name", "seconds"}`` -> ``{}``, once neither the process nor any of its descendants is left
 ``{"do": "status", "name"}`` -> ``{"pid", "exit_code"}`` (``exit_code`` is null while it runs)
 
 It is Linux's child subreaper: a process whose own parent died (an executor's worker, a task in a session of its own, a
@@ -31,6 +32,8 @@ from typing import Any
 
 import psutil
 
+from local_stack.killing import kill_family, send
+
 _IS_LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -53,6 +56,7 @@ class Supervisor:
         self._kept: list[subprocess.Popen[bytes]] = []
         self._farewells: dict[int, int] = {}
         self._exit_codes: dict[int, int] = {}
+        self._starting = False
 
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
         """Carry out one command and return the answer."""
@@ -62,6 +66,8 @@ class Supervisor:
                     return self._start(command)
                 case "signal":
                     return self._signal(command)
+                case "kill":
+                    return self._kill(command)
                 case "status":
                     return self._status(command["name"])
                 case unknown:
@@ -71,6 +77,8 @@ class Supervisor:
 
     def reap(self, *_: int | FrameType | None) -> None:
         """Collect the exit codes of processes that ended, orphans included."""
+        if self._starting:
+            return
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -83,14 +91,14 @@ class Supervisor:
         deadline = time.monotonic() + _FAREWELL_SECONDS
         for pid, number in self._farewells.items():
             if pid not in self._exit_codes:
-                _send(pid, number)
+                send(pid, number)
         polite = {pid for pid, number in self._farewells.items() if number != signal.SIGKILL}
         while psutil.Process().children():
             self.reap()
             spared = {pid for pid in polite if pid not in self._exit_codes} if time.monotonic() < deadline else set()
             for process in psutil.Process().children(recursive=True):
                 if not _belongs_to(process, spared):
-                    _send(process.pid, signal.SIGKILL)
+                    send(process.pid, signal.SIGKILL)
             time.sleep(_POLL_SECONDS)
         for started in self._kept:
             _remove_shared_memory(started.pid)
@@ -98,9 +106,23 @@ class Supervisor:
 
     def _start(self, command: dict[str, Any]) -> dict[str, Any]:
         farewell = int(command["farewell"])
+        # Process ids come again: what is known of an earlier process must go before anything of this one is collected.
+        self._starting = True
+        try:
+            process = self._spawn(command, farewell)
+            self._exit_codes.pop(process.pid, None)
+        finally:
+            self._starting = False
+        self._kept.append(process)
+        self._started[command["name"]] = process
+        self._farewells[process.pid] = farewell
+        self.reap()
+        return {"pid": process.pid}
+
+    def _spawn(self, command: dict[str, Any], farewell: int) -> subprocess.Popen[bytes]:
         identity = {} if command["user"] is None else {**command["user"], "extra_groups": ()}
         with Path(command["log"]).open("ab") as log:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 command["command"],
                 env=command["environment"],
                 cwd=self._home,
@@ -111,31 +133,23 @@ class Supervisor:
                 preexec_fn=lambda: _die_with_supervisor(farewell),  # noqa: PLW1509 - this process has one thread
                 **identity,
             )
-        self._kept.append(process)
-        self._started[command["name"]] = process
-        self._farewells[process.pid] = farewell
-        return {"pid": process.pid}
 
     def _signal(self, command: dict[str, Any]) -> dict[str, Any]:
         process = self._started[command["name"]]
-        if process.pid in self._exit_codes:
-            return {}
-        targets = [process.pid]
-        if command["descendants"]:
-            targets += [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
-        for pid in targets:
-            _send(pid, command["number"])
+        if process.pid not in self._exit_codes:
+            send(process.pid, command["number"])
+        return {}
+
+    def _kill(self, command: dict[str, Any]) -> dict[str, Any]:
+        process = self._started[command["name"]]
+        if process.pid not in self._exit_codes:
+            kill_family(process.pid, seconds=command["seconds"])
         return {}
 
     def _status(self, name: str) -> dict[str, Any]:
         self.reap()
         process = self._started[name]
         return {"pid": process.pid, "exit_code": self._exit_codes.get(process.pid)}
-
-
-def _send(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
 
 
 def _belongs_to(process: psutil.Process, pids: set[int]) -> bool:

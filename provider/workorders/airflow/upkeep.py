@@ -57,4 +57,6 @@ class RetentionOperator(BaseOperator):
         with connect(database_url(self.database_connection), application_name="workorders retention") as connection:
             swept = retention.run(connection)
         self.log.info("%s work orders were deleted, and %s inputs wiped.", f"{swept.deleted:,}", f"{swept.wiped:,}")
-        return {"deleted": swept.deleted, "wiped": swept.wiped}
+        if swept.remainder:
+            self.log.warning("%s", swept.remainder)
+        return {"deleted": swept.deleted, "wiped": swept.wiped, "left": swept.left}

@@ -31,6 +31,8 @@ def run(
                 print_json(swept)
             else:
                 print(f"{count(swept.deleted)} work orders were deleted, and {count(swept.wiped)} inputs were wiped.")
+            if swept.remainder:
+                note(swept.remainder)
             return
         due = retention.due(connection)
     if as_json:

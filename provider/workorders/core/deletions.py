@@ -21,17 +21,18 @@ Row = tuple[UUID, int | None, int | None]
 """A work order's id, stream and position."""
 
 
-def delete(connection: Connection, rows: Sequence[Row]) -> int:
-    """Delete these work orders with all that belongs to them, in the caller's transaction; returns how many.
+def delete(connection: Connection, rows: Sequence[Row]) -> list[Row]:
+    """Delete these work orders with all that belongs to them, in the caller's transaction.
 
-    Work orders of a stream in which missing ones are being created right now are left for the next time.
+    Returns:
+        Those that were left, for missing ones of their stream are being created right now.
     """
     free = {stream for stream in {row[1] for row in rows} if stream is None or _locked(connection, stream)}
     gone = [row for row in rows if row[1] in free]
     if gone:
         connection.execute(_QUERIES["delete"], {"ids": [id_ for id_, _, _ in gone]})
         _remember(connection, gone)
-    return len(gone)
+    return [row for row in rows if row[1] not in free]
 
 
 def lock_out(connection: Connection, stream_id: int) -> None:

@@ -1,7 +1,8 @@
 """Retention: wipes old inputs, outputs and logs, and deletes old work orders, as each workflow's definition says.
 
 In small steps, each a transaction that locks its own work orders and nothing else, with a pause as long as the step
-between them. Nobody who creates work orders waits for it.
+between them. New work orders never wait for it, nor it for them. Against the creation of *missing* ones, which must see
+each work order or its deletion, it takes their stream alone for a step, and while it cannot it goes on with the others.
 """
 
 import time
@@ -15,6 +16,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from workorders.core import deletions
+from workorders.core.backoff import delay_seconds
 from workorders.core.database import Connection
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.filters import CLOCKS_APART
@@ -27,6 +29,8 @@ STEP: Final = 1_000
 _LOCK: Final = 4_564_005
 """Key of the advisory lock that lets one step of retention run at a time; any constant does."""
 _LONGEST_PAUSE: Final = 1.0
+_TRIES: Final = 5
+"""How often one run comes to a stream in which others create what is missing, over some 15 s."""
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -79,6 +83,18 @@ class Swept:
 
     wiped: int = 0
     deleted: int = 0
+    left: int = 0
+    """Work orders that were due and are not deleted: missing ones of their stream were being created at every try."""
+
+    @property
+    def remainder(self) -> str | None:
+        """What was left and why, in a sentence; None when nothing was."""
+        if not self.left:
+            return None
+        return (
+            f"{self.left:,} work orders are due and were not deleted, for missing ones of their streams are being "
+            f"created again, by a replay for instance; the next run comes to them."
+        )
 
 
 def policies(connection: Connection) -> list[Policy]:
@@ -122,21 +138,50 @@ def run(
     with connection.transaction():
         known = policies(connection)
     # Deleting comes first: what is deleted needs no wiping.
-    deleted = wiped = 0
+    deleted, left = _delete(connection, _deleting(known, moment), step, pause)
+    return Swept(_wipe(connection, _wiping(known, moment), step, pause), deleted, left)
+
+
+def _delete(
+    connection: Connection, wanted: Mapping[str, Any], step: int, pause: Callable[[float], None]
+) -> tuple[int, int]:
+    """Delete what is wanted; returns how many were deleted, and how many were left at the last try."""
+    deleted, left, first = _delete_once(connection, wanted, UUID(int=0), step, pause)
+    for tries in range(1, _TRIES):
+        if first is None:
+            break
+        pause(delay_seconds(tries))
+        more, left, first = _delete_once(connection, wanted, UUID(int=first.int - 1), step, pause)
+        deleted += more
+    return deleted, left
+
+
+def _delete_once(
+    connection: Connection, wanted: Mapping[str, Any], after: UUID, step: int, pause: Callable[[float], None]
+) -> tuple[int, int, UUID | None]:
+    """Return how many were deleted, how many were left, and the first of these."""
+    deleted, left, first = 0, 0, None
+    while True:
+        with _paced(pause), connection.transaction():
+            rows = _next(connection, "expired", {**wanted, "after": after, "limit": step})
+            kept = deletions.delete(connection, rows)
+        if not rows:
+            return deleted, left, first
+        deleted, left, after = deleted + len(rows) - len(kept), left + len(kept), rows[-1][0]
+        if kept and first is None:
+            first = kept[0][0]
+
+
+def _wipe(connection: Connection, wanted: Mapping[str, Any], step: int, pause: Callable[[float], None]) -> int:
+    wiped = 0
     after: UUID | None = UUID(int=0)
     while after is not None:
         with _paced(pause), connection.transaction():
-            rows = _next(connection, "expired", {**_deleting(known, moment), "after": after, "limit": step})
-            deleted += deletions.delete(connection, rows)
-            after = rows[-1][0] if rows else None
-    after = UUID(int=0)
-    while after is not None:
-        with _paced(pause), connection.transaction():
-            rows = _next(connection, "unwiped", {**_wiping(known, moment), "after": after, "limit": step})
+            rows = _next(connection, "unwiped", {**wanted, "after": after, "limit": step})
             connection.execute(_QUERIES["wipe"], {"ids": [row[0] for row in rows]})
             wiped += len(rows)
             after = rows[-1][0] if rows else None
-    return Swept(wiped, deleted)
+    return wiped
 
 
 @contextmanager

@@ -60,13 +60,15 @@ def create_one(
     position, new = _position(connection, trigger, item.stream or "", key, key_seconds)
     keyed = item._replace(stream=item.stream or "", position=position)
     if new:
-        return _create(connection, trigger, keyed)
+        # Nothing can have been created or deleted at a position that was drawn just now. Fresh ones take no lock of the
+        # stream: all keys of a trigger share one, so requests and retention would wait for one another.
+        return _create(connection, trigger, keyed, fresh=True)
     return _existing(connection, trigger, keyed)
 
 
-def _create(connection: Connection, trigger: Trigger, item: Item) -> Single:
+def _create(connection: Connection, trigger: Trigger, item: Item, *, fresh: bool = False) -> Single:
     used: list[bytes] = []
-    counts = create_for(connection, trigger, [item], ids=_noted(increasing_ids(), used))
+    counts = create_for(connection, trigger, [item], fresh=fresh, ids=_noted(increasing_ids(), used))
     if counts.already_there:
         return _existing(connection, trigger, item)
     row = connection.execute(_QUERIES["by_id"], {"ids": [UUID(bytes=id_) for id_ in used]}).fetchone()

@@ -12,6 +12,7 @@ from workorders.core import deletions, history, retention, search, triggers
 from workorders.core.database import Connection, connect
 from workorders.core.filters import Filter
 from workorders.core.retention import RetentionBusyError
+from workorders.core.single import Single, create_one
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import Created, create_for
 
@@ -203,6 +204,85 @@ def test_retention_does_not_wait_for_what_others_hold(
     )
     keep(connection, days=11)
     assert positions(connection, trigger, "s") == [1]
+
+
+def test_a_request_with_a_key_waits_for_no_step_of_retention(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    """All keys of a webhook share one stream, and a position that was numbered just now was never deleted."""
+    old = create_one(connection, trigger, accepted("keys", None), key="old")
+    finish_all(connection, name)
+    connection.commit()
+    with connection.transaction():
+        assert deletions.delete(connection, numbered(connection, trigger)) == []
+        other_connection.execute("SET LOCAL lock_timeout = '100ms'")
+        made = create_one(other_connection, trigger, accepted("keys", None), key="new")
+        assert made.created
+        # Who asks for the key of what is being deleted learns how it stood before.
+        again = create_one(other_connection, trigger, accepted("keys", None), key="old")
+        assert again == Single(old.id, "success", created=False)
+    other_connection.commit()
+    assert create_one(connection, trigger, accepted("keys", None), key="old").state == "deleted"
+    assert create_one(connection, trigger, accepted("keys", None), key="new").id == made.id
+
+
+def test_open_requests_with_keys_hold_no_retention_up(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10)
+    create_one(connection, trigger, accepted("keys", None), key="old")
+    finish_all(connection, name)
+    create_one(other_connection, trigger, accepted("keys", None), key="new")
+    create_one(other_connection, trigger, accepted("keys", None), key="old")
+    keep(connection, days=11)
+    assert numbered(connection, trigger) == []
+    other_connection.commit()
+    assert len(numbered(connection, trigger)) == 1
+
+
+def test_a_stream_that_is_busy_is_tried_again_in_the_same_run(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, [*accepted_range("s", 0, 3), *accepted_range("t", 0, 3)])
+    finish_all(connection, name)
+    connection.commit()
+    create_for(other_connection, trigger, [accepted("s", 0)])
+    waited: list[float] = []
+
+    def pause(seconds: float) -> None:
+        if seconds >= 1:
+            waited.append(seconds)
+            assert positions(connection, trigger, "t") == []
+            assert positions(connection, trigger, "s") == [0, 1, 2]
+            connection.commit()
+            if len(waited) == 2:
+                other_connection.commit()
+
+    swept = retention.run(connection, now=in_days(11), step=2, pause=pause)
+    assert (swept.deleted, swept.left) == (6, 0)
+    assert waited == [1, 2]
+    assert positions(connection, trigger, "s") == []
+
+
+def test_a_stream_that_stays_busy_is_left_after_some_tries_and_counted(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, [*accepted_range("s", 0, 3), *accepted_range("t", 0, 3)])
+    finish_all(connection, name)
+    connection.commit()
+    create_for(other_connection, trigger, [accepted("s", 0)])
+    waited: list[float] = []
+    swept = retention.run(connection, now=in_days(11), step=2, pause=waited.append)
+    assert (swept.deleted, swept.left) == (3, 3)
+    assert [seconds for seconds in waited if seconds >= 1] == [1, 2, 4, 8]
+
+
+def numbered(connection: Connection, trigger: Trigger) -> list[deletions.Row]:
+    return connection.execute(
+        "SELECT id, stream_id, position FROM workorders.work_orders WHERE trigger_id = %s ORDER BY id", (trigger.id,)
+    ).fetchall()
 
 
 def test_two_runs_of_retention_do_not_work_at_once(connection: Connection, other_connection: Connection) -> None:

@@ -47,6 +47,11 @@ class Webhooks:
         answer: httpx.Response = self.client.post(f"/{path}", content=body, headers=sent)
         return answer
 
+    def take_no_writes(self, database_connection: str) -> None:
+        """Let the next connection that is used be to a server that only reads, as a demoted one."""
+        with self.creator._database(database_connection).connection() as connection:
+            connection.execute("SET default_transaction_read_only = on")
+
     def close(self) -> None:
         """Close the connections to databases."""
         self.creator.close()

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from workorders.core.database import PREPARE_NOTHING, connection_string
+from workorders.core.database import AWAY, PREPARE_NOTHING, connection_string
 
 _databases: dict[str, "SharedDatabase"] = {}
 
@@ -51,7 +51,7 @@ class SharedDatabase:
                     )
                 cursor = await self._connection.execute(query, arguments)
                 return await cursor.fetchall()
-            except psycopg.OperationalError:
+            except AWAY:
                 await self._drop()
                 raise
 

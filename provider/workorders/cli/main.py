@@ -24,6 +24,7 @@ from workorders.cli import (
     workflows,
 )
 from workorders.cli.output import safe
+from workorders.core.database import AWAY
 from workorders.core.exceptions import WorkOrdersError, one_line
 
 # Plain help, without boxes: it can be searched, and keeps the examples' lines.
@@ -110,7 +111,12 @@ def _sentence(error: psycopg.Error) -> str | None:
         )
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return f"The database user lacks a permission ({reason}); nothing was changed."
-    if isinstance(error, psycopg.OperationalError):
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        return (
+            f"The database takes no writes ({reason}); nothing was changed; if it fails over, try again in a while; if "
+            f"this address is a standby's, give the primary's."
+        )
+    if isinstance(error, AWAY):
         return f"The database did not answer ({reason}); nothing was changed; check that it runs, and its address."
     return None
 

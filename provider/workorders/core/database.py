@@ -18,6 +18,17 @@ DATABASE_URL_VARIABLE = "WORKORDERS_DATABASE_URL"
 PREPARE_NOTHING: Final = None
 """No statement is prepared on the server: behind a pooler, the next transaction may come to a server without it."""
 
+AWAY: Final = (
+    psycopg.OperationalError,
+    # What psycopg counts among Postgres' own faults, and what passes all the same. After a fail-over a connection that
+    # was kept leads to a server that is the primary no more, and only reads.
+    psycopg.errors.ReadOnlySqlTransaction,
+    # Limits on a transaction that somebody may have set; they end the connection.
+    psycopg.errors.IdleInTransactionSessionTimeout,
+    psycopg.errors.TransactionTimeout,
+)
+"""Errors that say that the database is away for now: asked again on a new connection, it may do it."""
+
 _SESSION_SETTINGS = {
     # A partition's lock must not be waited for without end: the attempt that waits fails, says so and is retried.
     "lock_timeout": "30s",

@@ -8,6 +8,7 @@ from uuid import UUID
 import psycopg
 
 from workorders.core import rates
+from workorders.core.database import AWAY
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.limits import HardLimitError
 from workorders.core.outcomes import Outcome, finished
@@ -65,10 +66,10 @@ class Creator:
                     return create_one(connection, trigger, wanted, key=received.key, key_seconds=definition.key_window)
         except HardLimitError as error:
             raise TryAgainError("no-room", str(error), seconds=error.retry_after_seconds, status=429) from error
-        except psycopg.OperationalError as error:
-            _LOG.error("Webhook %s: the database does not answer: %s", hook.definition.name, one_line(error))
+        except AWAY as error:
+            _LOG.error("Webhook %s: the database is away: %s", hook.definition.name, one_line(error))
             raise TryAgainError(
-                "database-away", f"The database does not answer. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
+                "database-away", f"The database is away. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
             ) from error
         except RefusedError:
             raise

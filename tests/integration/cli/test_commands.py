@@ -8,6 +8,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
@@ -203,6 +204,14 @@ def test_the_status_shows_the_ledger_when_kafka_is_away(
     assert len(ended.err.splitlines()) == 1
     first = ended.out.splitlines()[2].split()
     assert first == ["orders", "0", "0", "?", "?", "?", "?", "?", "in", "batch", str(batch)]
+
+
+def test_a_database_that_takes_no_writes_is_one_sentence(workorders: Command, stack: LocalStack) -> None:
+    only_reading = make_conninfo(stack.database_url, options="-c default_transaction_read_only=on")
+    ended = workorders("retention", "run", "--database", only_reading)
+    assert ended.code == 1
+    assert ended.err.startswith("The database takes no writes (cannot execute ")
+    assert len(ended.err.splitlines()) == 1
 
 
 TRIGGER_FILE = "name: {name}\ntype: kafka\nworkflow: admit\ntopics: [orders]\n"

@@ -306,6 +306,24 @@ def test_while_the_database_is_away_the_caller_is_told_to_come_again(webhooks: W
     assert int(answer.headers["retry-after"]) > 0
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_while_the_database_takes_no_writes_the_caller_is_told_to_come_again(
+    webhooks: Webhooks, connection: Connection, name: str, *, known: bool
+) -> None:
+    """As during a fail-over, when a connection still leads to the server that was the primary."""
+    webhooks.define(name)
+    if known:  # what is written next is then a work order, and not the trigger
+        assert webhooks.post(name).status_code == 201
+    before = work_orders(connection, name)
+    webhooks.take_no_writes("workorders_db")
+    answer = webhooks.post(name)
+    assert (answer.status_code, answer.json()["error"]) == (503, "database-away")
+    assert int(answer.headers["retry-after"]) > 0
+    # The connection is not kept, so the next request gets to a server that takes writes.
+    assert webhooks.post(name).status_code == 201
+    assert len(work_orders(connection, name)) == len(before) + 1
+
+
 def test_a_database_that_airflow_does_not_know_is_for_its_operators_to_set_up(webhooks: Webhooks, name: str) -> None:
     webhooks.define(name, database_connection="nowhere")
     answer = webhooks.post(name)

@@ -1,9 +1,10 @@
 import traceback
 
+import psycopg
 import pytest
-from psycopg import conninfo
+from psycopg import conninfo, errors
 
-from workorders.core.database import connection_string
+from workorders.core.database import AWAY, connection_string
 from workorders.core.exceptions import ConfigurationError
 
 URL = "postgresql://someone:hunter2@db.example:5433/orders"
@@ -52,3 +53,21 @@ def test_not_even_a_traceback_shows_the_password_of_a_url_of_a_wrong_form() -> N
     with pytest.raises(ConfigurationError) as raised:
         connection_string(url, "workorders test")
     assert "hunter2" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("08006", "53300", "57P01", "57P03", "55000"),
+        # A primary that is one no more, and limits on idle or long transactions: of psycopg's internal errors.
+        *("25006", "25P03", "25P04"),
+    ],
+)
+def test_what_may_pass_by_itself_counts_as_away(code: str) -> None:
+    assert issubclass(errors.lookup(code), AWAY)
+
+
+@pytest.mark.parametrize("code", ["42P01", "42501", "22P02", "23505", "XX000", "25P02"])
+def test_what_asking_again_cannot_heal_does_not_count_as_away(code: str) -> None:
+    assert issubclass(errors.lookup(code), psycopg.Error)
+    assert not issubclass(errors.lookup(code), AWAY)

@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 
 from workorders.core import runs
-from workorders.core.database import Connection, connect
+from workorders.core.database import AWAY, Connection, connect
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.execution.jobs import Message
 from workorders.core.runs import Finished, RunResult
@@ -65,7 +65,7 @@ class Store:
             try:
                 with self._connected().transaction():
                     return question(self._connected())
-            except psycopg.OperationalError as error:
+            except AWAY as error:
                 self.close()
                 self.in_doubt = True
                 if not self._may_go_on():

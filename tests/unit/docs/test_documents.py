@@ -156,5 +156,5 @@ def test_the_sentences_that_operating_explains_are_said_somewhere() -> None:
     assert unsaid == []
 
 
-OF_OTHERS = {"connection failed", "the database system is shutting down"}
+OF_OTHERS = {"connection failed", "the database system is shutting down", "in a read-only transaction"}
 """What Postgres says, and libpq."""

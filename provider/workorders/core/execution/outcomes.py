@@ -10,6 +10,7 @@ from workorders.core.execution.capture import Captured
 from workorders.core.execution.frames import Frame
 from workorders.core.execution.jobs import Job, Message, Outcome, OutcomeState
 from workorders.core.execution.log_text import compose
+from workorders.core.execution.masked_output import masked
 
 Mask = Callable[[str], str]
 """Takes the known secrets out of a text."""
@@ -17,7 +18,7 @@ Mask = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class OutcomeMaker:
-    """Makes outcomes whose log and error are bounded and hold no secret."""
+    """Makes outcomes whose log and error are bounded, and that hold no secret, outputs included."""
 
     log_bytes: int
     mask: Mask
@@ -36,7 +37,7 @@ class OutcomeMaker:
             error=None if error is None else self.mask(error),
             log=log,
             truncated=truncated,
-            output=frame.first if frame.second else None,
+            output=masked(frame.first, self.mask) if frame.second else None,
             messages=tuple(map(_message, messages)),
             may_retry=may_retry,
         )

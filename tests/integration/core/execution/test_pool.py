@@ -159,6 +159,14 @@ def test_known_secrets_are_in_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome.log == "password=***\n"
 
 
+def test_known_secrets_are_in_no_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_PASSWORD", "correct horse")
+    mask = Mask(secrets_of(os.environ))
+    with Pool(specification(), mask=mask, longest_secret=mask.longest) as pool:
+        (outcome,) = outcomes(pool, [job({"do": "echo", "dsn": "postgresql://nurse:correct%20horse@db/ward"})])
+    assert json.loads(outcome.output or b"") == {"do": "echo", "dsn": "postgresql://nurse:***@db/ward"}
+
+
 def test_a_context_carries_the_named_headers_and_continues_the_trace(pool: Pool) -> None:
     request = {"headers": [["Tenant", "north"], ["tenant", "south"], ["traceparent", TRACEPARENT], ["other", "x"]]}
     (outcome,) = outcomes(pool, [job({"do": "headers"}, request=request)])

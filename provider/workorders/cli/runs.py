@@ -21,6 +21,8 @@ _COLUMNS: Final = (
     Column("workflow"),
     Column("run", number=True),
     Column("state"),
+    Column("who"),
+    Column("why"),
     Column("started"),
     Column("seconds", number=True),
     Column("error"),
@@ -37,6 +39,9 @@ def list_(  # noqa: PLR0917 - the filters of one query, all named where people t
         str | None,
         typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(RUN_STATES)}."),
     ] = None,
+    work_order: Annotated[
+        UUID | None, typer.Option(metavar="ID", show_default=False, help="Only of this work order.")
+    ] = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 20,
     before: Annotated[
         UUID | None, typer.Option(metavar="ID", show_default=False, help="Go on behind this run.")
@@ -50,11 +55,14 @@ def list_(  # noqa: PLR0917 - the filters of one query, all named where people t
     Examples:
       workorders runs list
       workorders runs list --workflow register_event --state failed
+      workorders runs list --work-order 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     if state is not None and state not in RUN_STATES:
         raise typer.BadParameter(f"expected one of {', '.join(RUN_STATES)}; got {state!r}.", param_hint="--state")
     with connect(database) as connection:
-        found = run_history.runs(connection, workflow=workflow, state=state, before=before, limit=limit)
+        found = run_history.runs(
+            connection, workflow=workflow, state=state, work_order=work_order, before=before, limit=limit
+        )
     if as_json:
         print_json(found)
         return
@@ -91,6 +99,8 @@ def _cells(run: RunRow) -> tuple[str, ...]:
         run.workflow,
         str(run.attempt),
         run.state,
+        run.requested_by or "",
+        run.why or "",
         times.show(run.started_at),
         _seconds(run.started_at, run.finished_at),
         error.partition("\n")[0][:_ERROR_CHARACTERS],

@@ -56,6 +56,7 @@ class WorkOrderSummary:
 class RunSummary:
     """One attempt at a work order."""
 
+    id: UUID
     attempt: int
     state: str
     created_at: datetime
@@ -64,6 +65,9 @@ class RunSummary:
     finished_at: datetime | None
     error_type: str | None
     error: str | None
+    requested_by: str | None
+    """Who asked for this run, or cancelled it; None when nobody did: it is the first one, or an automatic retry."""
+    why: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from workorders.core import workflows
+from workorders.core import history, workflows
 from workorders.core.database import Connection
 from workorders.core.exceptions import UnknownRunError
 from workorders.core.queries import load_queries
@@ -31,6 +31,9 @@ class RunRow:
     finished_at: datetime | None
     error_type: str | None
     error: str | None
+    requested_by: str | None
+    """Who asked for this run, or cancelled it; None when nobody did: it is the first one, or an automatic retry."""
+    why: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +43,6 @@ class RunDetails(RunRow):
     heartbeat_at: datetime | None
     group_id: UUID | None
     retry: int
-    requested_by: str | None
-    why: str | None
     output: str | None
     """JSON text."""
     log: str | None
@@ -53,6 +54,7 @@ def runs(
     *,
     workflow: str | None = None,
     state: str | None = None,
+    work_order: UUID | None = None,
     before: UUID | None = None,
     limit: int = 20,
 ) -> list[RunRow]:
@@ -60,11 +62,20 @@ def runs(
 
     Raises:
         UnknownWorkflowError: no workflow has that name.
+        UnknownWorkOrderError: no work order has that id.
     """
-    workflow_id = None if workflow is None else workflows.find(connection, workflow).id
-    arguments = {"workflow_id": workflow_id, "state": state, "before": before, "limit": limit}
+    arguments = {
+        "workflow_id": None if workflow is None else workflows.find(connection, workflow).id,
+        "state": state,
+        "work_order_id": work_order,
+        "before": before,
+        "limit": limit,
+    }
     with connection.cursor(row_factory=class_row(RunRow)) as cursor:
-        return cursor.execute(_QUERIES["runs"], arguments, prepare=False).fetchall()
+        found = cursor.execute(_QUERIES["runs"], arguments, prepare=False).fetchall()
+    if work_order is not None and not found:
+        history.work_order(connection, work_order)
+    return found
 
 
 def run(connection: Connection, id_: UUID) -> RunDetails:

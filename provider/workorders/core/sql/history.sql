@@ -333,7 +333,8 @@ LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 WHERE work_orders.id = %(id)s;
 
 -- name: runs
-SELECT attempt, state::text AS state, created_at, claimed_at, started_at, finished_at, error_type, error
+SELECT id, attempt, state::text AS state, created_at, claimed_at, started_at, finished_at, error_type, error,
+    requested_by, why
 FROM workorders.runs
 WHERE work_order_id = %(work_order_id)s
 ORDER BY attempt;

@@ -1,20 +1,27 @@
+-- block: row
+-- A line of a list.
+    runs.id, runs.work_order_id, workflows.name AS workflow, runs.attempt, runs.state::text AS state,
+    runs.created_at, runs.not_before, runs.claimed_at, runs.started_at, runs.finished_at, runs.error_type, runs.error,
+    runs.requested_by, runs.why
+
 -- name: runs
--- Newest first, by the primary key: a page of a workflow or a state that is rare reads many runs of others.
-SELECT runs.id, runs.work_order_id, workflows.name AS workflow, runs.attempt, runs.state::text AS state,
-    runs.created_at, runs.not_before, runs.claimed_at, runs.started_at, runs.finished_at, runs.error_type, runs.error
+-- Newest first, by the primary key: a page of a workflow or a state that is rare reads many runs of others. Those of one
+-- work order are found by their unique key.
+SELECT
+    -- use: row
 FROM workorders.runs
 JOIN workorders.workflows ON workflows.id = runs.workflow_id
 WHERE (%(workflow_id)s::integer IS NULL OR runs.workflow_id = %(workflow_id)s)
     AND (%(state)s::workorders.run_state IS NULL OR runs.state = %(state)s)
+    AND (%(work_order_id)s::uuid IS NULL OR runs.work_order_id = %(work_order_id)s)
     AND (%(before)s::uuid IS NULL OR runs.id < %(before)s)
 ORDER BY runs.id DESC
 LIMIT %(limit)s;
 
 -- name: run
-SELECT runs.id, runs.work_order_id, workflows.name AS workflow, runs.attempt, runs.state::text AS state,
-    runs.created_at, runs.not_before, runs.claimed_at, runs.started_at, runs.finished_at, runs.error_type, runs.error,
-    runs.heartbeat_at, runs.group_id, runs.retry, runs.requested_by, runs.why,
-    jsonb_pretty(run_outputs.output) AS output, run_logs.log, coalesce(run_logs.truncated, false) AS log_truncated
+SELECT runs.heartbeat_at, runs.group_id, runs.retry,
+    jsonb_pretty(run_outputs.output) AS output, run_logs.log, coalesce(run_logs.truncated, false) AS log_truncated,
+    -- use: row
 FROM workorders.runs
 JOIN workorders.workflows ON workflows.id = runs.workflow_id
 LEFT JOIN workorders.run_outputs ON run_outputs.run_id = runs.id

@@ -1,0 +1,165 @@
+"""`workorders work-orders show`: one work order, from where it came to what became of each run."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import orjson
+import typer
+
+from workorders.cli import times
+from workorders.cli.connections import Database, connect
+from workorders.cli.output import AsJson, Column, hexdump, print_fields, print_json, print_table, safe
+from workorders.core import history
+from workorders.core.exceptions import ConfigurationError
+from workorders.core.history import RunSummary, WorkOrder
+
+RAW_BYTES_SHOWN: Final = 512
+
+_RUN_COLUMNS: Final = (
+    Column("run", number=True),
+    Column("id"),
+    Column("state"),
+    Column("who"),
+    Column("why"),
+    Column("created"),
+    Column("started"),
+    Column("finished"),
+    Column("error"),
+)
+
+
+def show(
+    id_: Annotated[UUID, typer.Argument(metavar="ID", help="Id of the work order.", show_default=False)],
+    as_json: AsJson = False,
+    raw: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Also write the raw value of a rejected message to this new file, byte for byte.",
+        ),
+    ] = None,
+    database: Database = None,
+) -> None:
+    """Show everything about a work order: where it came from, its input or why it was rejected, and its runs.
+
+    Of each run it says when, in which state, and who asked for it and why, if somebody did. Its id leads on to its log
+    and its output: `workorders runs show`.
+
+    What a terminal would obey is printed as \\u...., so a message cannot change what you see. Raw bytes are shown as
+    hexadecimal, the first 512 of them, and in JSON as base64.
+
+    \b
+    Examples:
+      workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f
+      workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --raw message.bin
+      workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --json | jq .body
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect(database) as connection:
+        work_order = history.work_order(connection, id_)
+        runs = history.runs(connection, id_)
+    if raw is not None:
+        _write_raw(work_order, raw)
+    if as_json:
+        print_json(_json(work_order, runs))
+    else:
+        _print(work_order, runs)
+
+
+def _write_raw(work_order: WorkOrder, file: Path) -> None:
+    if work_order.raw is None:
+        raise ConfigurationError(
+            f"Work order {work_order.id} has no raw value (only rejected ones have, unless the value was null); "
+            f"{file} was not written."
+        )
+    try:
+        with file.open("xb") as stream:
+            stream.write(work_order.raw)
+    except OSError as error:
+        raise ConfigurationError(f"The raw value could not be written to {file}: {error.strerror}.") from error
+
+
+def _print(work_order: WorkOrder, runs: Sequence[RunSummary]) -> None:
+    print_fields(
+        [
+            ("work order", str(work_order.id)),
+            ("state", work_order.state),
+            ("trigger", f"{work_order.trigger or '?'} ({work_order.trigger_type or '?'})"),
+            ("workflow", work_order.workflow or "?"),
+            ("created", times.show(work_order.created_at)),
+            ("stream", work_order.stream or ""),
+            ("position", "" if work_order.position is None else str(work_order.position)),
+            ("rejected", f"{work_order.reason}: {work_order.detail}" if work_order.reason else ""),
+        ]
+    )
+    _print_part("request", work_order.request)
+    _print_part("body", work_order.body)
+    if work_order.reason:
+        print(f"\nraw value: {_raw(work_order.raw)}")
+    if runs:
+        print("\nruns:")
+        print_table(_RUN_COLUMNS, [_run_cells(run) for run in runs])
+        print(f"\nLog and output of the newest: workorders runs show {runs[-1].id}")
+
+
+def _print_part(name: str, json_text: str | None) -> None:
+    if json_text is not None:
+        print(f"\n{name}:\n{safe(json_text)}")
+
+
+def _raw(raw: bytes | None) -> str:
+    if raw is None:
+        return "null"
+    if not raw:
+        return "empty (0 bytes)"
+    more = (
+        "" if len(raw) <= RAW_BYTES_SHOWN else f", of which the first {RAW_BYTES_SHOWN} are shown; --raw FILE has all"
+    )
+    return f"{len(raw):,} bytes{more}\n{hexdump(raw, most=RAW_BYTES_SHOWN)}"
+
+
+def _run_cells(run: RunSummary) -> tuple[str, ...]:
+    error = ": ".join(part for part in (run.error_type, run.error) if part)
+    return (
+        str(run.attempt),
+        str(run.id),
+        run.state,
+        run.requested_by or "",
+        run.why or "",
+        times.show(run.created_at),
+        times.show(run.started_at),
+        times.show(run.finished_at),
+        error,
+    )
+
+
+def _json(work_order: WorkOrder, runs: Sequence[RunSummary]) -> dict[str, Any]:
+    return {
+        "id": work_order.id,
+        "trigger": work_order.trigger,
+        "trigger_type": work_order.trigger_type,
+        "workflow": work_order.workflow,
+        "state": work_order.state,
+        "created_at": work_order.created_at,
+        "stream": work_order.stream,
+        "position": work_order.position,
+        "request": _fragment(work_order.request),
+        "body": _fragment(work_order.body),
+        "rejection": _rejection_json(work_order),
+        "runs": runs,
+    }
+
+
+def _rejection_json(work_order: WorkOrder) -> dict[str, Any] | None:
+    if work_order.reason is None:
+        return None
+    raw = None if work_order.raw is None else b64encode(work_order.raw).decode()
+    return {"reason": work_order.reason, "detail": work_order.detail, "raw_base64": raw}
+
+
+def _fragment(json_text: str | None) -> orjson.Fragment | None:
+    # As text, and so with every digit: a number of jsonb may be wider than any that Python reads from JSON.
+    return None if json_text is None else orjson.Fragment(json_text)

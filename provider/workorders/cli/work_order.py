@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -12,9 +13,10 @@ import typer
 from workorders.cli import times
 from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, hexdump, print_fields, print_json, print_table, safe
-from workorders.core import history
+from workorders.core import history, repeats, turned_away
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import RunSummary, WorkOrder
+from workorders.core.repeats import Repeat, Repeats
 
 RAW_BYTES_SHOWN: Final = 512
 
@@ -29,6 +31,17 @@ _RUN_COLUMNS: Final = (
     Column("finished"),
     Column("error"),
 )
+_REPEAT_COLUMNS: Final = (Column("id"), Column("created"), Column("stream"), Column("position", number=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A work order with what belongs to it."""
+
+    work_order: WorkOrder
+    runs: Sequence[RunSummary]
+    repeats: Repeats
+    duplicate_of: UUID | None
 
 
 def show(
@@ -46,8 +59,8 @@ def show(
 ) -> None:
     """Show everything about a work order: where it came from, its input or why it was rejected, and its runs.
 
-    Of each run it says when, in which state, and who asked for it and why, if somebody did. Its id leads on to its log
-    and its output: `workorders runs show`.
+    If its event came again, it says how often, when last and where from. Of each run it says when, in which state, and
+    who asked for it and why, if somebody did. A run's id leads on to its log and its output: `workorders runs show`.
 
     What a terminal would obey is printed as \\u...., so a message cannot change what you see. Raw bytes are shown as
     hexadecimal, the first 512 of them, and in JSON as base64.
@@ -59,14 +72,18 @@ def show(
       workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --json | jq .body
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        work_order = history.work_order(connection, id_)
-        runs = history.runs(connection, id_)
+        found = _Found(
+            history.work_order(connection, id_),
+            history.runs(connection, id_),
+            repeats.of(connection, id_),
+            turned_away.original(connection, id_),
+        )
     if raw is not None:
-        _write_raw(work_order, raw)
+        _write_raw(found.work_order, raw)
     if as_json:
-        print_json(_json(work_order, runs))
+        print_json(_json(found))
     else:
-        _print(work_order, runs)
+        _print(found)
 
 
 def _write_raw(work_order: WorkOrder, file: Path) -> None:
@@ -82,7 +99,8 @@ def _write_raw(work_order: WorkOrder, file: Path) -> None:
         raise ConfigurationError(f"The raw value could not be written to {file}: {error.strerror}.") from error
 
 
-def _print(work_order: WorkOrder, runs: Sequence[RunSummary]) -> None:
+def _print(found: _Found) -> None:
+    work_order, runs = found.work_order, found.runs
     print_fields(
         [
             ("work order", str(work_order.id)),
@@ -93,16 +111,39 @@ def _print(work_order: WorkOrder, runs: Sequence[RunSummary]) -> None:
             ("stream", work_order.stream or ""),
             ("position", "" if work_order.position is None else str(work_order.position)),
             ("rejected", f"{work_order.reason}: {work_order.detail}" if work_order.reason else ""),
+            ("repeated", _repeated(found.repeats)),
         ]
     )
     _print_part("request", work_order.request)
     _print_part("body", work_order.body)
     if work_order.reason:
         print(f"\nraw value: {_raw(work_order.raw)}")
+    _print_repeats(work_order.id, found.repeats)
     if runs:
         print("\nruns:")
         print_table(_RUN_COLUMNS, [_run_cells(run) for run in runs])
         print(f"\nLog and output of the newest: workorders runs show {runs[-1].id}")
+
+
+def _repeated(known: Repeats) -> str:
+    if not known.times:
+        return ""
+    last = times.show(known.last_at)
+    return f"once, at {last}" if known.times == 1 else f"{known.times:,} times, last at {last}"
+
+
+def _print_repeats(id_: UUID, known: Repeats) -> None:
+    _print_part("request of the last repeat by key", known.last_request)
+    if known.kept:
+        print("\nrepeats, kept as rejected work orders:")
+        print_table(_REPEAT_COLUMNS, [_repeat_cells(repeat) for repeat in known.newest])
+    if known.kept > len(known.newest):
+        print(f"All {known.kept:,}: workorders work-orders list --reason {turned_away.DUPLICATE} --text {id_}")
+
+
+def _repeat_cells(repeat: Repeat) -> tuple[str, ...]:
+    position = "" if repeat.position is None else str(repeat.position)
+    return (str(repeat.id), times.show(repeat.created_at), repeat.stream or "", position)
 
 
 def _print_part(name: str, json_text: str | None) -> None:
@@ -136,7 +177,8 @@ def _run_cells(run: RunSummary) -> tuple[str, ...]:
     )
 
 
-def _json(work_order: WorkOrder, runs: Sequence[RunSummary]) -> dict[str, Any]:
+def _json(found: _Found) -> dict[str, Any]:
+    work_order = found.work_order
     return {
         "id": work_order.id,
         "trigger": work_order.trigger,
@@ -149,7 +191,20 @@ def _json(work_order: WorkOrder, runs: Sequence[RunSummary]) -> dict[str, Any]:
         "request": _fragment(work_order.request),
         "body": _fragment(work_order.body),
         "rejection": _rejection_json(work_order),
-        "runs": runs,
+        "duplicate_of": found.duplicate_of,
+        "repeats": _repeats_json(found.repeats),
+        "runs": found.runs,
+    }
+
+
+def _repeats_json(known: Repeats) -> dict[str, Any]:
+    return {
+        "times": known.times,
+        "kept": known.kept,
+        "by_key": known.by_key,
+        "last_at": known.last_at,
+        "last_request": _fragment(known.last_request),
+        "newest": known.newest,
     }
 
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Uuid,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from workorders.core.tables import metadata, work_orders
 
@@ -48,6 +49,17 @@ duplicates = Table(
     metadata,
     Column("work_order_id", Uuid, primary_key=True),
     Column("original_id", Uuid, nullable=False, index=True),
+)
+
+# Repeats that created no work order of their own, for their source named them by a key that was known.
+repeats = Table(
+    "repeats",
+    metadata,
+    Column("work_order_id", Uuid, primary_key=True),
+    Column("times", BigInteger, nullable=False),
+    Column("last_at", DateTime(timezone=True), nullable=False),
+    Column("last_request", JSONB),
+    postgresql_with={"fillfactor": 50},
 )
 
 # One row a key: every number up to the mark is dealt with. Nothing but the partial index names a column that changes

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from workorders.core import deletions
+from workorders.core import deletions, repeats
 from workorders.core.backoff import delay_seconds
 from workorders.core.database import Connection
 from workorders.core.exceptions import WorkOrdersError
@@ -139,7 +139,10 @@ def run(
         known = policies(connection)
     # Deleting comes first: what is deleted needs no wiping.
     deleted, left = _delete(connection, _deleting(known, moment), step, pause)
-    return Swept(_wipe(connection, _wiping(known, moment), step, pause), deleted, left)
+    wiped = _wipe(connection, _wiping(known, moment), step, pause)
+    with connection.transaction():
+        repeats.forget(connection)
+    return Swept(wiped, deleted, left)
 
 
 def _delete(

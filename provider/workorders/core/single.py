@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
+from workorders.core import repeats
 from workorders.core.database import Connection
 from workorders.core.ids import increasing_ids
 from workorders.core.items import Item
@@ -47,7 +48,8 @@ def create_one(
         trigger: what the work order belongs to.
         item: the event.
         key: what identifies the event within `item.stream`, a text of any length, in place of a position. The same
-            key makes no second work order as long as it is known, also when the first one was deleted.
+            key makes no second work order as long as it is known, also when the first one was deleted. A repeat is
+            counted: see `workorders.core.repeats`.
         key_seconds: for how long the key is known, from the creation of its work order; None for ever. Like an
             idempotency key it is then free, whether or not its work order is still there.
 
@@ -63,7 +65,10 @@ def create_one(
         # Nothing can have been created or deleted at a position that was drawn just now. Fresh ones take no lock of the
         # stream: all keys of a trigger share one, so requests and retention would wait for one another.
         return _create(connection, trigger, keyed, fresh=True)
-    return _existing(connection, trigger, keyed)
+    existing = _existing(connection, trigger, keyed)
+    if existing.id is not None:
+        repeats.count(connection, existing.id, item.request)
+    return existing
 
 
 def _create(connection: Connection, trigger: Trigger, item: Item, *, fresh: bool = False) -> Single:

@@ -82,8 +82,3 @@ def original(connection: Connection, work_order_id: UUID) -> UUID | None:
     """Return the work order that this one is a duplicate of; None when it is none, or nobody knows."""
     row = connection.execute(_QUERIES["original"], {"id": work_order_id}).fetchone()
     return None if row is None else row[0]
-
-
-def duplicates(connection: Connection, work_order_id: UUID) -> list[UUID]:
-    """Return the duplicates of a work order, oldest first."""
-    return [row[0] for row in connection.execute(_QUERIES["duplicates"], {"id": work_order_id})]

@@ -6,12 +6,14 @@ from uuid import uuid4
 
 import pytest
 
+from support.admission import BY_ID, events, ids, register
 from support.command import Command
 from support.runs import finish_all
 from support.work_orders import accepted
 from workorders.core import search, triggers
 from workorders.core.database import Connection
 from workorders.core.items import Item
+from workorders.core.single import create_one
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import create_for
 
@@ -103,3 +105,47 @@ def test_a_work_order_that_waits_has_no_runs(workorders: Command, connection: Co
     id_ = of_offset(workorders, trigger, 0)
     assert workorders("runs", "list", "--work-order", id_, "--json").json() == []
     assert "runs" not in workorders("work-orders", "show", id_).out
+
+
+def test_an_original_leads_to_its_repeats_and_each_repeat_to_the_original(
+    workorders: Command, connection: Connection, name: str
+) -> None:
+    trigger = register(connection, name, idempotency=BY_ID)
+    create_for(connection, trigger, events("a" * 13))
+    connection.commit()
+    while search.fill(connection, margin=timedelta(0)):
+        pass
+    connection.commit()
+    first, *repeats = (str(id_) for id_ in ids(connection, trigger))
+    shown = workorders("work-orders", "show", first).out
+    assert re.search(r"^repeated +12 times, last at 20\d\d-\S+Z$", shown, re.MULTILINE)
+    table, _, all_of_them = shown.partition("\nrepeats, kept as rejected work orders:\n")[2].partition("All 12: ")
+    assert [line.split()[0] for line in table.splitlines()[1:]] == repeats[:1:-1]
+    found = workorders(*all_of_them.split()[1:], "--json").json()
+    assert [row["id"] for row in found] == repeats[::-1]
+    json = workorders("work-orders", "show", first, "--json").json()
+    assert json["repeats"]["times"] == json["repeats"]["kept"] == 12
+    assert json["repeats"]["newest"][0] == {
+        "id": repeats[-1],
+        "created_at": json["repeats"]["last_at"],
+        "stream": "s",
+        "position": 12,
+    }
+    assert json["duplicate_of"] is None
+    repeat = workorders("work-orders", "show", repeats[0], "--json").json()
+    assert (repeat["duplicate_of"], repeat["repeats"]["times"]) == (first, 0)
+    assert f"duplicate of {first}" in workorders("work-orders", "show", repeats[0]).out
+
+
+def test_repeats_of_a_key_are_shown_with_when_and_where_from(
+    workorders: Command, connection: Connection, trigger: Trigger
+) -> None:
+    made = create_one(connection, trigger, accepted("keys", None), key="k")
+    create_one(connection, trigger, Item("keys", None, b'{"remote_address": "192.0.2.7"}', b"{}"), key="k")
+    connection.commit()
+    shown = workorders("work-orders", "show", str(made.id)).out
+    assert re.search(r"^repeated +once, at 20\d\d-\S+Z$", shown, re.MULTILINE)
+    assert '\nrequest of the last repeat by key:\n{\n    "remote_address": "192.0.2.7"\n}\n' in shown
+    known = workorders("work-orders", "show", str(made.id), "--json").json()["repeats"]
+    assert (known["times"], known["by_key"], known["newest"]) == (1, 1, [])
+    assert known["last_request"] == {"remote_address": "192.0.2.7"}

@@ -4,13 +4,14 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from uuid import UUID
 
 import pytest
 
 from local_stack.stack import LocalStack
 from support.admission import BY_ID, event, events, ids, outcome, register, wait_for_lock
 from support.work_orders import remove
-from workorders.core import idempotency, turned_away, work_orders
+from workorders.core import idempotency, repeats, turned_away, work_orders
 from workorders.core.arrays import uuids
 from workorders.core.database import Connection, connect
 from workorders.core.items import Item
@@ -46,6 +47,11 @@ def keys_kept(connection: Connection, trigger: Trigger) -> int:
     return int(row[0])
 
 
+def kept(connection: Connection, original: UUID) -> list[UUID]:
+    """Return the repeats of a work order that are work orders of their own, oldest first."""
+    return [repeat.id for repeat in reversed(repeats.of(connection, original).newest)]
+
+
 def age(connection: Connection, trigger: Trigger, interval: str) -> None:
     """Let time pass for the keys of a trigger."""
     connection.execute(
@@ -66,7 +72,7 @@ def test_a_repeated_event_is_a_rejected_work_order_that_names_the_first(
     ]
     first, _, repeat = ids(connection, trigger)
     assert turned_away.original(connection, repeat) == first
-    assert turned_away.duplicates(connection, first) == [repeat]
+    assert kept(connection, first) == [repeat]
     detail = connection.execute("SELECT detail FROM workorders.rejections WHERE work_order_id = %s", (repeat,))
     assert detail.fetchone() == (f"duplicate of {first}",)
 
@@ -88,8 +94,8 @@ def test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run
     connection.commit()
     assert create_for(connection, trigger, events("aabbbb", 1), fresh=True) == Created(1, 5, 0, 5)
     first_a, *repeats_a, first_b, other_b, another_b, last_b = ids(connection, trigger)
-    assert turned_away.duplicates(connection, first_a) == repeats_a
-    assert turned_away.duplicates(connection, first_b) == [other_b, another_b, last_b]
+    assert kept(connection, first_a) == repeats_a
+    assert kept(connection, first_b) == [other_b, another_b, last_b]
     details = connection.execute(
         "SELECT detail FROM workorders.rejections WHERE work_order_id = ANY (%s)", ([*repeats_a, last_b],)
     )

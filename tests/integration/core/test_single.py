@@ -4,7 +4,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.work_orders import accepted, keys, rejected, remove
-from workorders.core import single
+from workorders.core import repeats, single
 from workorders.core.database import Connection, connect
 from workorders.core.single import Single, create_one
 from workorders.core.triggers import Trigger
@@ -133,4 +133,6 @@ def test_two_callers_with_one_key_at_once_get_one_work_order(
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(create, range(8)))
     assert sum(single.created for single in made) == 1
-    assert len({single.id for single in made}) == 1
+    (id_,) = {single.id for single in made}
+    assert id_ is not None
+    assert repeats.of(connection, id_).by_key == 7

@@ -1,3 +1,4 @@
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
@@ -7,7 +8,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.webhooks import SECRET, Webhooks, now_text, sign
-from workorders.core import history, workflows
+from workorders.core import history, repeats, workflows
 from workorders.core.database import Connection
 from workorders.core.filters import Filter
 from workorders.webhook import app
@@ -183,9 +184,22 @@ class TestKeys:
         again = webhooks.post(name, b'{"a":2}', Idempotency_Key=long)
         other = webhooks.post(name, Idempotency_Key="other")
         assert [answer.status_code for answer in (first, again, other)] == [201, 200, 201]
-        assert again.json()["work_order_id"] == first.json()["work_order_id"]
+        assert again.json() == first.json()
         assert len(work_orders(connection, name)) == 2
         assert request_of(connection, other.json()["work_order_id"])["key"] == "other"
+
+    def test_a_repeat_of_a_key_is_counted_with_when_and_where_from(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        webhooks.define(name)
+        first, *_ = (webhooks.post(name, Idempotency_Key="a", User_Agent=f"shop/{number}") for number in range(3))
+        found = repeats.of(connection, UUID(first.json()["work_order_id"]))
+        assert (found.times, found.by_key) == (2, 2)
+        assert found.last_at is not None
+        assert found.last_request is not None
+        request = json.loads(found.last_request)
+        assert ["user-agent", "shop/2"] in request["headers"]
+        assert (request["path"], request["key"]) == (f"/{name}", "a")
 
     def test_two_webhooks_may_use_one_key(self, webhooks: Webhooks, name: str) -> None:
         webhooks.define(name)

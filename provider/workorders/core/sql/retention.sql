@@ -63,11 +63,15 @@ JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
     AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+LEFT JOIN workorders.repeats ON repeats.work_order_id = work_orders.id
 WHERE work_orders.id > %(after)s
     AND work_orders.id < %(end_id)s
     AND work_orders.state NOT IN ('pending', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
-    AND (dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}')
+    AND (
+        dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
+        OR repeats.last_request IS NOT NULL
+    )
 ORDER BY work_orders.id
 LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
@@ -79,10 +83,14 @@ JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
     AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+LEFT JOIN workorders.repeats ON repeats.work_order_id = work_orders.id
 WHERE work_orders.id < %(end_id)s
     AND work_orders.state NOT IN ('pending', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
-    AND (dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}')
+    AND (
+        dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
+        OR repeats.last_request IS NOT NULL
+    )
 GROUP BY policies.workflow_id;
 
 -- name: wipe
@@ -92,6 +100,8 @@ WITH clips AS (
     UPDATE workorders.dataclips SET body = NULL, request = '{}' WHERE id = ANY (%(ids)s)
 ), rejections AS (
     UPDATE workorders.rejections SET raw = NULL, request = '{}' WHERE work_order_id = ANY (%(ids)s)
+), repeats AS (
+    UPDATE workorders.repeats SET last_request = NULL WHERE work_order_id = ANY (%(ids)s)
 ), runs AS (
     SELECT id FROM workorders.runs WHERE work_order_id = ANY (%(ids)s)
 ), outputs AS (

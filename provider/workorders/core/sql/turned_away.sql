@@ -27,6 +27,3 @@ WHERE rejections.work_order_id = given.id;
 
 -- name: original
 SELECT original_id FROM workorders.duplicates WHERE work_order_id = %(id)s;
-
--- name: duplicates
-SELECT work_order_id FROM workorders.duplicates WHERE original_id = %(id)s ORDER BY work_order_id;

@@ -19,8 +19,8 @@ from local_stack.processes import ManagedProcess, Processes
 _silent = logging.getLogger(f"{__name__}.probe")
 _silent.disabled = True
 
-_START_SECONDS = 60.0
-_STOP_SECONDS = 30.0
+_START_SECONDS = 240.0
+_STOP_SECONDS = 60.0
 _PROBE_SECONDS = 2.0
 
 # The client compiler's code and the serial collector start fastest and are content with one core; the heap is enough
@@ -57,9 +57,10 @@ _SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # A broker that was killed may register again only when its last session has run out, 9 seconds by default.
+    # A broker that was killed may register again only when its last session has run out, 9 seconds by default; one that
+    # stands still for as long, on a busy machine, has no leaders any more.
     "broker.heartbeat.interval.ms": "500",
-    "broker.session.timeout.ms": "3000",
+    "broker.session.timeout.ms": "6000",
 }
 
 _USER = "workorders"

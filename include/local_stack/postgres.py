@@ -23,8 +23,8 @@ from local_stack.processes import ManagedProcess, Processes, unprivileged_user
 
 SUPERUSER = "postgres"
 
-_START_SECONDS = 60.0
-_STOP_SECONDS = 30.0
+_START_SECONDS = 300.0
+_STOP_SECONDS = 120.0
 
 # fsync and synchronous_commit stay as they are: what the tests show about crashes and speed has to hold elsewhere.
 _SETTINGS = {

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from local_stack.errors import StackError
 from local_stack.waiting import wait_until
@@ -28,6 +28,7 @@ class Processes:
         #: The folder of the logs, one file a process.
         self.logs = logs
         self._lock = threading.Lock()
+        self._calls = 0
         path = [str(_INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
         with (logs / _SUPERVISOR_LOG).open("ab") as log:
             self._supervisor = subprocess.Popen(
@@ -55,21 +56,33 @@ class Processes:
         if stdin is None or stdout is None:
             raise AssertionError("The supervisor was started with pipes.")
         with self._lock:
+            self._calls += 1
             try:
-                stdin.write(json.dumps(command).encode() + b"\n")
+                stdin.write(json.dumps({**command, "call": self._calls}).encode() + b"\n")
                 stdin.flush()
-                line = stdout.readline()
+                answer = self._answer(stdout, self._calls)
             except (OSError, ValueError):
-                line = b""
-        if not line:
+                answer = None
+        if answer is None:
             raise StackError(
                 "The local stack's supervisor is gone, and every process of the stack with it; its log is "
                 f"{self.logs / _SUPERVISOR_LOG}."
             )
-        answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise StackError(f"The supervisor could not {command['do']} {command['name']}: {answer['error']}")
         return answer
+
+    @staticmethod
+    def _answer(stdout: IO[bytes], call: int) -> dict[str, Any] | None:
+        """Return the answer to a call; None when the supervisor is gone.
+
+        Who was interrupted while waiting (a test whose time was over) has left its answer unread; it is passed over.
+        """
+        while line := stdout.readline():
+            answer: dict[str, Any] = json.loads(line)
+            if answer["call"] == call:
+                return answer
+        return None
 
     def close(self) -> None:
         """Let the supervisor stop everything and wait for its end. May be called more than once."""

@@ -1,9 +1,9 @@
 """The process that owns the processes of one stack, and outlives whoever started the stack.
 
 Run as ``python -m local_stack.supervisor HOME``. It reads one JSON command a line from standard input and answers each
-with one JSON line. When its input ends, or its parent is gone (however that happened, SIGKILL included), it stops
-every process it started and all their descendants, removes what they left in the kernel and the stack's home folder,
-and exits. Commands:
+with one JSON line; both carry the number of the ``call``. When its input ends, or its parent is gone (however that
+happened, SIGKILL included), it stops every process it started and all their descendants, removes what they left in the
+kernel and the stack's home folder, and exits. Commands:
 
 ``{"do": "start", "name", "command", "environment", "log", "farewell", "user"}`` -> ``{"pid"}``
 ``{"do": "signal", "name", "number"}`` -> ``{}``
@@ -206,7 +206,7 @@ def main(home: Path) -> None:
     signal.signal(signal.SIGCHLD, supervisor.reap)
     try:
         for command in _commands(parent):
-            sys.stdout.write(json.dumps(supervisor.answer(command)) + "\n")
+            sys.stdout.write(json.dumps({**supervisor.answer(command), "call": command["call"]}) + "\n")
             sys.stdout.flush()
     except BrokenPipeError:
         pass  # the owner went away before it read the answer

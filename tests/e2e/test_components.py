@@ -34,11 +34,16 @@ def test_every_component_may_be_killed_and_started_while_batches_go_through(
                 eventually(lambda: at_work(components), seconds=SECONDS, what="a batch at work")
             kill_and_start(parts[name])
         components.until_ingested(places)
-    assert {part["status"] for part in airflow_stack.airflow.health().values()} == {"healthy"}
+    eventually(lambda: is_well(airflow_stack), seconds=SECONDS, what="the health of all components")
 
 
 def test_listens_on_the_loopback_interface_only(airflow_stack: LocalStack) -> None:
     assert listening(airflow_stack) == {"127.0.0.1"}
+
+
+def is_well(stack: LocalStack) -> bool:
+    """Say whether all components say that they are well."""
+    return {part["status"] for part in stack.airflow.health().values()} == {"healthy"}
 
 
 def at_work(flow: Flow) -> bool:

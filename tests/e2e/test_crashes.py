@@ -25,8 +25,10 @@ def test_a_spark_application_killed_amid_a_batch_is_tried_again_and_doubles_noth
     flow = Flow(api, triggers["crashes"])
     flow.until_waiting()
     api.set_paused(flow.listener, paused=True)
-    places = flow.trigger.produce(some_events(MESSAGES, 2))
-    api.set_paused(flow.listener, paused=False)
+    try:
+        places = flow.trigger.produce(some_events(MESSAGES, 2))
+    finally:
+        api.set_paused(flow.listener, paused=False)
     eventually(lambda: copying(airflow_stack), seconds=SECONDS, every=0.02, what="an open transaction with work orders")
     (application,) = spark_applications(airflow_stack)
     application.kill()

@@ -45,10 +45,12 @@ class Flow:
         """
         self.until_waiting()
         self.api.set_paused(self.ingest, paused=True)
-        places = self.trigger.produce(values)
-        eventually(self.ingest_runs, seconds=SECONDS, what="the hand-over of a batch")
-        yield places
-        self.api.set_paused(self.ingest, paused=False)
+        try:
+            places = self.trigger.produce(values)
+            eventually(self.ingest_runs, seconds=SECONDS, what="the hand-over of a batch")
+            yield places
+        finally:
+            self.api.set_paused(self.ingest, paused=False)
 
     def until_ingested(self, places: Iterable[Place]) -> None:
         """Wait until exactly these messages have work orders, each once, and every commit has followed.

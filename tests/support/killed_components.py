@@ -1,5 +1,7 @@
 """Airflow's own processes, killed, and started again as systemd or a container's restart policy does."""
 
+from contextlib import suppress
+
 import psutil
 
 from local_stack.airflow import AirflowComponent
@@ -33,9 +35,9 @@ def start_ended(stack: LocalStack) -> None:
 
 def listening(stack: LocalStack) -> set[str]:
     """Return the addresses at which the stack's processes listen."""
-    return {
-        connection.laddr.ip.removeprefix("::ffff:")
-        for process in psutil.Process(stack.supervisor_pid).children(recursive=True)
-        for connection in process.net_connections(kind="inet")
-        if connection.status == psutil.CONN_LISTEN
-    }
+    addresses = set()
+    for process in psutil.Process(stack.supervisor_pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it has just ended, as Postgres' helpers do all the time
+            listens = [found for found in process.net_connections(kind="inet") if found.status == psutil.CONN_LISTEN]
+            addresses |= {connection.laddr.ip.removeprefix("::ffff:") for connection in listens}
+    return addresses

@@ -116,8 +116,9 @@ class Load:
             self._stop_relaying.set()
             for thread in threads:
                 thread.join(120)
+            assert not any(thread.is_alive() for thread in threads), "a writer or a relay does not end"
 
-    def until_written(self, more: int, seconds: float = 60.0) -> None:
+    def until_written(self, more: int, seconds: float = 240.0) -> None:
         """Wait until so many more messages are committed."""
         goal, deadline = len(self.written.committed) + more, time.monotonic() + seconds
         while len(self.written.committed) < goal:

@@ -97,6 +97,14 @@ def _sleep(body: dict[str, Any], context: Context) -> None:
     time.sleep(60)
 
 
+def _meet(body: dict[str, Any], context: Context) -> None:
+    """Come to the input's folder, and stay until as many as the input says are there."""
+    folder = Path(body["folder"])
+    (folder / str(os.getpid())).touch()
+    while len(list(folder.iterdir())) < body["count"]:
+        time.sleep(0.05)
+
+
 def _leave_program(body: dict[str, Any], context: Context) -> None:
     program = subprocess.Popen(["sleep", "60"])
     Path(body["file"]).write_text(str(program.pid))
@@ -113,6 +121,7 @@ _WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "fault": _fault,
     "kill": _kill,
     "sleep": _sleep,
+    "meet": _meet,
     "leave a program": _leave_program,
     "give up": _give_up,
     "no JSON": lambda body, context: object(),

@@ -44,9 +44,16 @@ def answers_kept_back(stack: LocalStack) -> Iterator[Connection]:
             assert wait_until(lambda: standbys(stack) == "nobody", seconds=30)
             yield control
         finally:
-            control.execute("ALTER SYSTEM RESET synchronous_standby_names")
-            control.execute("SELECT pg_reload_conf()")
-            assert wait_until(lambda: standbys(stack) == "", seconds=30)
+            let_answers_go(stack)
+
+
+def let_answers_go(stack: LocalStack) -> None:
+    """Let commits wait for nobody; by a new connection, for no later test could commit if this one's were lost."""
+    with connect(stack.postgres.url(SUPERUSER), autocommit=True) as anew:
+        anew.execute("SET synchronous_commit = local")
+        anew.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        anew.execute("SELECT pg_reload_conf()")
+    assert wait_until(lambda: standbys(stack) == "", seconds=30)
 
 
 def standbys(stack: LocalStack) -> str:

@@ -55,7 +55,9 @@ def test_the_wait_doubles_with_every_attempt(
 ) -> None:
     waits = []
     for _ in range(4):
-        write_down(connection, batch_id, begin(connection, batch_id), {ranges[0]: "no"})
+        epoch = begin(connection, batch_id)
+        stalls.write_down(connection, batches.load(connection, batch_id), epoch, {ranges[0]: "no"})
+        # Asked before the commit, for now() is when the transaction began, and a commit may take seconds.
         found = connection.execute(
             "SELECT round(extract(epoch FROM next_attempt_at - now())) FROM workorders.kafka_ledger "
             "WHERE trigger_id = %s AND partition = 0",
@@ -63,7 +65,7 @@ def test_the_wait_doubles_with_every_attempt(
         ).fetchone()
         assert found is not None
         waits.append(int(found[0]))
-        connection.rollback()
+        connection.commit()
     assert waits == pytest.approx([1, 2, 4, 8], abs=1)
 
 

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -73,12 +72,19 @@ def command_line(process: psutil.Process) -> list[str]:
     return []
 
 
+def memory_map(process: psutil.Process) -> str:
+    """What a process has mapped; nothing of one that has just ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{process.pid}/maps").read_text()
+    return ""
+
+
 def shared_memory_of(processes: list[psutil.Process]) -> set[str]:
     """What these processes have mapped that would outlive them: System V segments by id, POSIX ones by file."""
     found = set()
     for process in processes:
         # address, permissions, offset, device, inode (a System V segment's id), path
-        for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines():
+        for line in memory_map(process).splitlines():
             inode, path = [*line.split(maxsplit=5), ""][4:6]
             if path.startswith("/SYSV"):
                 found.add(inode)
@@ -114,14 +120,9 @@ def read_what_it_holds(holder: subprocess.Popen[str]) -> tuple[Path, int]:
     return Path(home), int(supervisor)
 
 
-def test_starts_within_seconds_and_stops_within_seconds() -> None:
-    begin = time.monotonic()
+def test_leaves_no_folder_behind() -> None:
     with LocalStack() as stack:
-        started = time.monotonic()
         logs = stack.logs
-    stopped = time.monotonic()
-    assert started - begin < 30
-    assert stopped - started < 10
     assert not stack.home.exists()
     assert not logs.exists()
 

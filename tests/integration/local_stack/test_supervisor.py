@@ -51,6 +51,10 @@ def python(processes: Processes, name: str, program: str) -> ManagedProcess:
     return ManagedProcess(processes, name, [sys.executable, "-c", program], {})
 
 
+class InterruptedWaitError(Exception):
+    """The time of a test is over."""
+
+
 def is_there(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
@@ -141,6 +145,27 @@ def test_a_process_is_ended_by_sigterm_and_does_not_inherit_that_it_is_ignored(p
     polite.start()
     polite.stop()
     assert polite.exit_code == -signal.SIGTERM
+
+
+def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_ones(processes: Processes) -> None:
+    long, short = python(processes, "long", SLEEP), python(processes, "short", "")
+    short.finish(seconds=30, what="The short one")
+    long.start()
+
+    def interrupt(*_: object) -> None:
+        raise InterruptedWaitError
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    psutil.Process(processes.pid).suspend()
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(InterruptedWaitError):
+            _ = short.running
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+        psutil.Process(processes.pid).resume()
+    assert long.running
+    assert not short.running
 
 
 def test_its_processes_die_with_a_supervisor_that_is_killed(processes: Processes) -> None:

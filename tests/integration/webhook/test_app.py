@@ -264,21 +264,21 @@ class TestLimits:
 def test_too_many_requests_are_told_when_there_is_room_again(
     webhooks: Webhooks, connection: Connection, name: str
 ) -> None:
-    webhooks.define(name, rate_limit_per_second=0.01, rate_burst=2)
+    webhooks.define(name, rate_limit_per_second=0.001, rate_burst=2)
     answers = [webhooks.post(name) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [201, 201, 429]
-    assert 90 <= int(answers[2].headers["retry-after"]) <= 100
+    assert 900 <= int(answers[2].headers["retry-after"]) <= 1000
     assert len(work_orders(connection, name)) == 2
 
 
 def test_a_rate_limit_holds_for_all_api_servers_together(webhooks: Webhooks, connection: Connection, name: str) -> None:
-    webhooks.define(name, rate_limit_per_second=0.01, rate_burst=3)
+    webhooks.define(name, rate_limit_per_second=0.001, rate_burst=3)
     another = Webhooks(webhooks.folder, webhooks.urls)
     with another.client:
         answers = [server.post(name) for server in (webhooks, another) * 2]
     another.close()
     assert [answer.status_code for answer in answers] == [201, 201, 201, 429]
-    assert 90 <= int(answers[3].headers["retry-after"]) <= 100
+    assert 900 <= int(answers[3].headers["retry-after"]) <= 1000
     assert len(work_orders(connection, name)) == 3
 
 

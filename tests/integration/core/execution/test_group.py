@@ -44,7 +44,7 @@ def make(stack: LocalStack, name: str) -> Make:
 
 
 def test_whatever_a_run_does_every_other_one_succeeds_and_each_end_is_written_down(make: Make) -> None:
-    executing = make(timeout_seconds=1, processes=2)
+    executing = make(timeout_seconds=5, processes=2)
     executing.create([{"do": way} for way in ("echo", "fail", "echo", "exit process", "sleep", "tell")] * 2)
     tally = executing.group(processes=2).work()
     assert tally.states == {"success": 6, "failed": 2, "crashed": 2, "killed": 2}

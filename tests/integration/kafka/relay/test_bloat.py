@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from local_stack.stack import LocalStack
+from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
 from workorders.outbox import OutboxMessage
@@ -37,6 +38,7 @@ def test_a_warm_relay_lets_the_space_of_sent_messages_be_used_again(
 def size_after(outbox: Outbox, topic: str) -> int:
     """Write messages, do what Postgres does by itself every minute, and return the bytes of the outbox's tables."""
     outbox.write(*(OutboxMessage(topic=topic, key=f"k{n % 100}", value=b"x" * BYTES) for n in range(MESSAGES)))
+    eventually(lambda: outbox.waiting() <= MESSAGES, seconds=120, what="The relay's keeping up")
     with psycopg.connect(outbox.database_url, autocommit=True) as connection:
         for table in ("messages", "claims", "shards", "counters"):
             connection.execute(f"VACUUM workorders.outbox_{table}".encode())

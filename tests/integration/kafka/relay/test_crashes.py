@@ -65,10 +65,10 @@ def test_a_relay_that_stands_still_until_kafka_ends_its_transaction_loses_and_re
 ) -> None:
     topics.create(name, partitions=2)
     expected = write(outbox, name)
-    with relay_that("acknowledged", "SIGSTOP", outbox, seconds=6) as zombie:
+    with relay_that("acknowledged", "SIGSTOP", outbox, seconds=20) as zombie:
         assert topics.is_transaction_open(name)
         # The cluster looks for transactions that are too old every ten seconds.
-        eventually(lambda: not topics.is_transaction_open(name), seconds=30, what="The end of the transaction")
+        eventually(lambda: not topics.is_transaction_open(name), seconds=120, what="The end of the transaction")
         if successor:
             outbox.leases_run_out()
             expected += write(outbox, name, MESSAGES)
@@ -93,7 +93,7 @@ def test_no_transaction_is_open_in_postgres_while_kafka_is_waited_for(
 
     def slow_commit(sender: Sender, marker: Any) -> Any:
         waits.set()
-        answered.wait(60)
+        answered.wait(120)
         return commit(sender, marker)
 
     monkeypatch.setattr(Sender, "commit", slow_commit)
@@ -102,8 +102,7 @@ def test_no_transaction_is_open_in_postgres_while_kafka_is_waited_for(
         try:
             assert waits.wait(30)
             # What is read ahead is read in a moment, and waits without a transaction.
-            eventually(lambda: set(states(outbox)) == {"idle"}, seconds=10, what="The end of all transactions")
-            assert len(states(outbox)) == 2
+            eventually(lambda: states(outbox) == ["idle"] * 2, seconds=30, what="The end of all transactions")
         finally:
             answered.set()
         draining.result(60)

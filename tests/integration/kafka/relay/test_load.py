@@ -52,9 +52,11 @@ def test_the_number_of_shards_changes_under_load(outbox: Outbox, load: Load) -> 
 def test_the_broker_dies_and_comes_back(stack: LocalStack, outbox: Outbox, load: Load) -> None:
     with load.running(relays=1):
         load.until_written(150)
-        stack.kafka.kill()
-        load.until_written(150)
-        stack.kafka.start()
+        try:
+            stack.kafka.kill()
+            load.until_written(150)
+        finally:
+            stack.kafka.start()
         load.until_written(150)
     outbox.drain()
     load.assert_right()

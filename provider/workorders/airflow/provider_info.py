@@ -30,23 +30,39 @@ def get_provider_info() -> dict[str, Any]:
         "sensors": [
             {
                 "integration-name": "Work orders",
-                "python-modules": ["workorders.kafka.airflow.sensor", "workorders.airflow.run_sensor"],
+                "python-modules": [
+                    "workorders.airflow.run_sensor",
+                    "workorders.kafka.airflow.outbox",
+                    "workorders.kafka.airflow.sensor",
+                ],
             }
         ],
         "operators": [
             {
                 "integration-name": "Work orders",
                 "python-modules": [
-                    "workorders.kafka.airflow.operators",
+                    "workorders.airflow.bulk_jobs",
+                    "workorders.airflow.dags",
                     "workorders.airflow.execute",
+                    "workorders.airflow.gaps",
                     "workorders.airflow.run_dags",
+                    "workorders.airflow.upkeep",
+                    "workorders.cron.airflow",
+                    "workorders.kafka.airflow.operators",
+                    "workorders.kafka.airflow.outbox",
+                    "workorders.kafka.airflow.resolve",
+                    "workorders.manual.airflow",
                 ],
             }
         ],
         "triggers": [
             {
                 "integration-name": "Work orders",
-                "python-modules": ["workorders.kafka.airflow.trigger", "workorders.airflow.run_trigger"],
+                "python-modules": [
+                    "workorders.airflow.run_trigger",
+                    "workorders.kafka.airflow.outbox_trigger",
+                    "workorders.kafka.airflow.trigger",
+                ],
             }
         ],
     }

@@ -6,7 +6,11 @@ from importlib.metadata import entry_points
 from importlib.resources import files
 
 import jsonschema
+import pytest
+from airflow.sdk import BaseOperator, BaseSensorOperator
+from airflow.triggers.base import BaseTrigger
 
+from support.operators import subclasses
 from workorders.airflow.plugin import WorkOrdersPlugin
 from workorders.airflow.provider_info import get_provider_info
 
@@ -16,16 +20,21 @@ def test_it_has_the_form_that_airflow_asks_for() -> None:
     jsonschema.validate(get_provider_info(), schema)
 
 
-def test_every_module_and_class_that_it_names_is_there() -> None:
+def named(kind: str) -> list[str]:
+    """Return the modules that it names for a kind of class."""
+    return [module for part in get_provider_info()[kind] for module in part["python-modules"]]
+
+
+@pytest.mark.parametrize("kind", ["sensors", "operators", "triggers"])
+def test_it_names_every_module_with_a_class_of_a_kind_and_no_other(kind: str) -> None:
+    sensors = subclasses(BaseSensorOperator)
+    classes = {"sensors": sensors, "operators": subclasses(BaseOperator) - sensors, "triggers": subclasses(BaseTrigger)}
+    assert named(kind) == sorted({found.__module__ for found in classes[kind]})
+
+
+def test_every_hook_that_it_names_is_there() -> None:
     info = get_provider_info()
-    named = [
-        module
-        for kind in ("sensors", "operators", "triggers", "hooks")
-        for part in info[kind]
-        for module in part["python-modules"]
-    ]
-    assert len(named) == 8
-    for module in named:
+    for module in named("hooks"):
         import_module(module)
     for connection in info["connection-types"]:
         module, _, name = connection["hook-class-name"].rpartition(".")

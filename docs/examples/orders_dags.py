@@ -1,12 +1,12 @@
 """Two DAGs of your own around the public sensor and operators, with a task of your own after each batch."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
 from workorders.airflow.hook import WorkOrdersHook
-from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
+from workorders.airflow.retries import endless_retries
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
@@ -19,13 +19,8 @@ from workorders.kafka.definition import KafkaTriggerDefinition
 TRIGGER = KafkaTriggerDefinition(name="shop", workflow="ship", topics=("shop.orders",), max_messages=50_000)
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
-# Airflow's own back-off adds a random part and goes on where it was after a clear; this policy waits 1, 2, 4 ... 60 s
-# and begins anew.
-FOR_EVER: dict[str, Any] = {
-    "retries": ENDLESS_RETRIES,
-    "retry_policy": EndlessRetries(),
-    "retry_delay": timedelta(seconds=1),
-}
+# Tried again after 1, 2, 4 ... 60 s, for ever, and counted anew after a clear.
+FOR_EVER = endless_retries()
 
 
 @task

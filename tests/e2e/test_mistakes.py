@@ -1,5 +1,8 @@
 """Mistakes of people: in a trigger file, in a connection. They fail where people look, with a sentence."""
 
+import json
+
+from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Task
 from support.eventually import eventually
 from support.flow import SECONDS
@@ -32,8 +35,43 @@ def test_a_trigger_file_with_a_mistake_takes_no_other_trigger_down(api: AirflowA
     assert api.import_errors() == []
 
 
-def test_a_connection_that_does_not_exist_fails_the_task_with_a_sentence(api: AirflowApi) -> None:
+def test_a_connection_with_a_mistake_fails_the_task_with_a_sentence_until_it_is_put_right(
+    api: AirflowApi, airflow_stack: LocalStack
+) -> None:
     task = failing(api, "unconnected_listener", {"up_for_retry", "failed"})
-    log = api.log_text(task, 1)
+
+    def tried(number: int) -> Task | None:
+        now = api.task(task.run, task.id)
+        return now if now.try_number >= number else None
+
     assert task.id == "wait_for_messages"
-    assert "nowhere" in f"{log} {api.error(task, 1)}"
+    missing = "Trigger unconnected: The conn_id `nowhere` isn't defined: define this connection in Airflow. "
+    again = eventually(lambda: tried(4), seconds=SECONDS, what="a fourth try")
+    assert again is not None
+    # The policy of the task holds for a wait that failed in the triggerer: without a random part.
+    assert [api.error(again, number) for number in (1, 2, 3)] == [
+        f"{missing}Nothing was changed. Next try in {delay} s." for delay in (1, 2, 4)
+    ]
+
+    kafka = airflow_stack.kafka.sasl_settings
+    api.set_connection("nowhere", "kafka", json.dumps({**kafka, "sasl.password": "wrong-password"}))
+
+    def refused() -> Task | None:
+        now = api.task(task.run, task.id)
+        return now if "refused us" in api.error(now, now.try_number) else None
+
+    now = eventually(refused, seconds=SECONDS, what="a try that Kafka refused")
+    assert now is not None
+    sentence = api.error(now, now.try_number)
+    assert sentence.startswith("Trigger unconnected: Kafka at ")
+    assert "check the credentials and permissions of the Airflow Kafka connection" in sentence
+    assert "Nothing was changed. Next try in " in sentence
+    assert "wrong-password" not in api.log_text(now, now.try_number)
+
+    api.set_connection("nowhere", "kafka", json.dumps(kafka))
+
+    def waits() -> bool:
+        now = api.task(task.run, task.id)
+        return "does not have the topic" in api.log_text(now, now.try_number) and now.state == "deferred"
+
+    eventually(waits, seconds=2 * SECONDS, what="the wait for a topic that is not there yet")

@@ -69,6 +69,15 @@ class AirflowApi:
         """Pause or unpause a DAG."""
         self._answer(self._client.patch(f"/dags/{dag_id}", json={"is_paused": paused}))
 
+    def set_connection(self, connection_id: str, kind: str, extra: str) -> None:
+        """Define a connection, or put it right."""
+        body = {"connection_id": connection_id, "conn_type": kind, "extra": extra}
+        path = f"/connections/{connection_id}"
+        if self._client.get(path).is_success:
+            self._answer(self._client.patch(path, json=body))
+        else:
+            self._answer(self._client.post("/connections", json=body))
+
     def set_slots(self, pool: str, slots: int) -> None:
         """Say how many tasks of a pool may run at a time."""
         self._answer(self._client.patch(f"/pools/{pool}", params={"update_mask": "slots"}, json={"slots": slots}))

@@ -13,6 +13,7 @@ from airflow.sdk import BaseOperator, Param
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.failures import explained, readable
 from workorders.airflow.users import user_of
 from workorders.core import bulk, jobs
 from workorders.core.database import Connection, connect
@@ -29,6 +30,7 @@ EXPORTS_VARIABLE: Final = "WORKORDERS_EXPORTS"
 RETRY_DELAY: Final = jobs.SILENCE + timedelta(seconds=10)
 """A task that died is taken for alive until its job was silent for so long."""
 
+_UNDONE: Final = "What the job had done stays done, and a further try goes on where it stood."
 _FILE_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*\.(jsonl|csv)$"
 _REPORT_SECONDS: Final = 5.0
 _TEXTS: Final = ("trigger", "workflow", "state", "reason", "stream", "text")
@@ -88,12 +90,18 @@ class BulkJobOperator(BaseOperator):
         self.kind = kind
         self.database_connection = database_connection
 
+    @readable
     def execute(self, context: "Context") -> dict[str, Any]:
         """Count, and unless it is a dry run do it; returns the numbers.
 
         Raises:
             AirflowFailException: the form asks for what cannot be, or the job failed for a reason that stays.
+            TaskFailedError: the database failed, or somebody else works at the job.
         """
+        with explained(self, context, f"The form to {self.kind} work orders", _UNDONE):
+            return self._execute(context)
+
+    def _execute(self, context: "Context") -> dict[str, Any]:
         params: Mapping[str, Any] = context["params"]
         run = context["dag_run"]
         url = database_url(self.database_connection)

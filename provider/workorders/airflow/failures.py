@@ -2,16 +2,41 @@
 
 import logging
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from workorders.core.exceptions import WorkOrdersError
+import psycopg
+from airflow.sdk.exceptions import (
+    AirflowNotFoundException,
+    AirflowRuntimeError,
+    AirflowSecretsBackendAccessDenied,
+)
+
+from workorders.airflow.retries import next_try
+from workorders.core.exceptions import WorkOrdersError, one_line
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator, Context
 
 LINE_LENGTH = 100
 """Characters of a line that the page shows without being scrolled sideways."""
+FAILURES: Final = (
+    psycopg.Error,
+    WorkOrdersError,
+    AirflowNotFoundException,
+    AirflowSecretsBackendAccessDenied,
+    AirflowRuntimeError,
+)
+"""What a task of ours fails by when it is no mistake of ours: Postgres, what we raise on purpose, a connection that
+Airflow does not have or give, and Airflow itself."""
 
 Execute = TypeVar("Execute", bound=Callable[..., Any])
+
+
+class TaskFailedError(WorkOrdersError):
+    """A task could not do its work; the sentence says where, why, what was not done, and when the next try is."""
 
 
 def readable(execute: Execute) -> Execute:
@@ -22,14 +47,53 @@ def readable(execute: Execute) -> Execute:
     """
 
     @wraps(execute)
-    def executed(self: Any, context: Any) -> Any:
+    def executed(self: Any, context: Any, *arguments: Any, **named: Any) -> Any:
         try:
-            return execute(self, context)
+            return execute(self, context, *arguments, **named)
         except WorkOrdersError as error:
             _say(self.log, str(error))
             raise
 
     return executed  # type: ignore[return-value]
+
+
+@contextmanager
+def explained(
+    task: "BaseOperator",
+    context: "Context",
+    where: str,
+    undone: str,
+    error_class: type[WorkOrdersError] = TaskFailedError,
+    *,
+    whole: tuple[type[WorkOrdersError], ...] = (),
+) -> Iterator[None]:
+    """Let whatever fails in it fail with the whole sentence: where, why, what was not done, when the next try is.
+
+    Args:
+        task: the operator that is at work; it says whether and when it is tried again.
+        context: of its try.
+        where: what it works on, as a sentence begins: "Trigger orders".
+        undone: a sentence about what was done and what was not.
+        error_class: what is raised.
+        whole: errors that say all of this but the last already; they pass as they are.
+    """
+    try:
+        yield
+    except whole:
+        raise
+    except FAILURES as error:
+        raise error_class(f"{where}: {reason(error)} {undone} {next_try(task, context['ti'])}") from error
+
+
+def reason(error: Exception) -> str:
+    """Return why something failed as one sentence, with what a person can do where the error itself does not say it."""
+    said = one_line(error)
+    if isinstance(error, AirflowNotFoundException):
+        return f"{said.rstrip('.')}: define this connection in Airflow."
+    if isinstance(error, psycopg.Error):
+        # libpq's own text does not say whose it is.
+        said = f"Postgres: {said}"
+    return said if said.endswith((".", "?", "!")) else f"{said}."
 
 
 def _say(log: "logging.Logger", sentence: str) -> None:

@@ -12,6 +12,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.failures import explained, readable
 from workorders.airflow.notifiers import say, usable
 from workorders.airflow.schedules import by_clock
 from workorders.core import gap_alerts, triggers
@@ -73,17 +74,21 @@ class WatchGapsOperator(BaseOperator):
         self.notify = tuple(notify)
         self.database_connection = database_connection
 
+    @readable
     def execute(self, context: "Context") -> None:
         """Look once.
 
         Raises:
             AirflowFailException: a gap is due; the sentence says which. It is said no more, so there is no retry.
-            psycopg.Error: the database failed; nothing was claimed.
+            TaskFailedError: the database failed; nothing was claimed.
         """
         notifiers = usable(self.notify, self.log)
-        with connect(
-            database_url(self.database_connection), application_name="workorders gaps", autocommit=True
-        ) as connection:
+        with (
+            explained(self, context, f"Trigger {self.trigger_name}", "No alert for a gap was said or lost."),
+            connect(
+                database_url(self.database_connection), application_name="workorders gaps", autocommit=True
+            ) as connection,
+        ):
             try:
                 due = gap_alerts.claim(connection, triggers.find(connection, self.trigger_name))
             except UnknownTriggerError:

@@ -2,17 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-import psycopg
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.retries import next_try_seconds
+from workorders.airflow.failures import explained, readable
 from workorders.core import runs, workflows
 from workorders.core.database import connect
-from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.execution.exceptions import ExecutionError
 from workorders.core.execution.tally import MOST_NAMED, Tally
 from workorders.core.runs import Recovered
@@ -21,6 +18,9 @@ from workorders.core.workflows import Workflow
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+
+_UNDONE: Final = "Runs that were not begun wait again; what was at work has its end, or is found lost."
 
 
 class GroupOperator(BaseOperator):
@@ -48,22 +48,18 @@ class GroupOperator(BaseOperator):
         self.claim_seconds = claim_seconds
         self.group = group
 
+    @readable
     def execute(self, context: "Context") -> None:
         """Work.
 
         Raises:
             ExecutionError: runs could not be worked through; the sentence says what became of them.
         """
-        try:
+        with explained(self, context, f"Workflow {self.definition.name}", _UNDONE, ExecutionError):
             url = database_url(self.database_connection)
             workflow, recovered = _prepare(url, self.definition)
             _say_recovered(recovered, self.log.warning)
             self.work(url, workflow, _turn_of(context))
-        except (psycopg.Error, WorkOrdersError, AirflowRuntimeError) as error:
-            ti = context["ti"]
-            seconds = next_try_seconds(ti.try_number, ti.max_tries)
-            reason = one_line(error)
-            raise ExecutionError(f"Workflow {self.definition.name}: {reason} Next try in {seconds} s.") from error
 
     @abstractmethod
     def work(self, url: str, workflow: Workflow, turn: str) -> None:

@@ -1,4 +1,4 @@
-"""Retries without end: 1, 2, 4 ... 60 seconds, counted anew after every clear."""
+"""Retries without end: 1, 2, 4 ... 60 seconds, counted anew after every clear; and when the next try of a task is."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,8 @@ from airflow.sdk import RetryDecision, RetryPolicy
 from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import BaseOperator, Context
+    from airflow.sdk.types import RuntimeTaskInstanceProtocol
 
 ENDLESS_RETRIES = 1_000_000_000
 """More than 1,900 years of tries; twice as much would overflow Airflow's 32-bit column when a task is cleared."""
@@ -50,9 +51,20 @@ class EndlessRetries(RetryPolicy):
         return cls()
 
 
+def next_try(task: "BaseOperator", ti: "RuntimeTaskInstanceProtocol") -> str:
+    """Return when a task that fails now is tried again, as a sentence."""
+    if ti.try_number > ti.max_tries:
+        return "It is not tried again by itself; clear the task to try again."
+    if isinstance(task.retry_policy, EndlessRetries):
+        return f"Next try in {next_try_seconds(ti.try_number, ti.max_tries)} s."
+    if task.retry_policy is None and not task.retry_exponential_backoff:
+        return f"Next try in {task.retry_delay.total_seconds():.0f} s."
+    return "It is tried again when its own retry settings say so."
+
+
 def endless_retries() -> dict[str, Any]:
     """Return the arguments of a task that is tried again for ever."""
-    # The policy counts on workers; a failure in the triggerer meets Airflow's own back-off instead.
+    # The policy is asked on workers. Airflow's own back-off is for what fails without one: a worker that was killed.
     return {
         "retries": ENDLESS_RETRIES,
         "retry_policy": EndlessRetries(),

@@ -1,15 +1,19 @@
 """Operators that keep the history fast and as long as it should be."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseOperator
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.failures import explained, readable
 from workorders.core import retention, upkeep
 from workorders.core.database import connect
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+
+_UNDONE: Final = "The steps that were finished stay done, and the next run of this DAG does the rest."
 
 
 class UpkeepOperator(BaseOperator):
@@ -27,9 +31,17 @@ class UpkeepOperator(BaseOperator):
         self.database_connection = database_connection
         self.seconds = seconds
 
+    @readable
     def execute(self, context: "Context") -> dict[str, Any]:
-        """Do it; returns the numbers."""
-        with connect(database_url(self.database_connection), application_name="workorders upkeep") as connection:
+        """Do it; returns the numbers.
+
+        Raises:
+            TaskFailedError: the database failed; what was done stays done.
+        """
+        with (
+            explained(self, context, "The upkeep of the history", _UNDONE),
+            connect(database_url(self.database_connection), application_name="workorders upkeep") as connection,
+        ):
             done = upkeep.run(connection, seconds=self.seconds)
         self.log.info(
             "The words of %s work orders were added, %s were looked at again.",
@@ -52,9 +64,17 @@ class RetentionOperator(BaseOperator):
         super().__init__(**kwargs)
         self.database_connection = database_connection
 
+    @readable
     def execute(self, context: "Context") -> dict[str, int]:
-        """Do it; returns the numbers."""
-        with connect(database_url(self.database_connection), application_name="workorders retention") as connection:
+        """Do it; returns the numbers.
+
+        Raises:
+            TaskFailedError: the database failed; what was done stays done.
+        """
+        with (
+            explained(self, context, "The retention of the history", _UNDONE),
+            connect(database_url(self.database_connection), application_name="workorders retention") as connection,
+        ):
             swept = retention.run(connection)
         self.log.info("%s work orders were deleted, and %s inputs wiped.", f"{swept.deleted:,}", f"{swept.wiped:,}")
         if swept.remainder:

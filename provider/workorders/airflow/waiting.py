@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import psycopg
 from airflow.sdk import BaseSensorOperator
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.triggers.base import (
     BaseTrigger,
     StartTriggerArgs,
-    TaskFailedEvent,
     TaskSkippedEvent,
     TaskSuccessEvent,
     TriggerEvent,
 )
 
+from workorders.airflow.failures import FAILURES, readable, reason
+from workorders.airflow.retries import next_try
 from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
-from workorders.core.exceptions import ConfigurationError, one_line
+from workorders.core.database import AWAY
+from workorders.core.exceptions import WorkOrdersError, one_line
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -28,9 +30,19 @@ if TYPE_CHECKING:
 Look = Callable[[], Awaitable[str | None]]
 """Looks once, and returns why the wait is over; None when it is not."""
 
+FAILED = "failed"
+"""Key of the sentence in the event of a wait that failed."""
+
+
+class CannotWaitError(WorkOrdersError):
+    """What is waited for cannot be looked for, and waiting does not help: a person must."""
+
 
 class WaitingTrigger(BaseTrigger):
     """Looks until there is something to do, and ends the task right there, without starting a worker for it.
+
+    Only a failure that waiting does not heal goes to a worker: that is where Airflow asks a task's retry policy, and
+    from the triggerer alone the next try would come when Airflow's own back-off says.
 
     It only says "look": what is taken is decided later, in the database. Two triggerers that run it at once do no
     harm, and neither does one that starts it anew. What is away is waited for, with back-off and a line in the log.
@@ -40,7 +52,11 @@ class WaitingTrigger(BaseTrigger):
         idle_after: seconds after which the wait ends without anything, so that a run does not last for ever.
     """
 
-    healing: ClassVar[tuple[type[Exception], ...]] = (psycopg.Error,)
+    healing: ClassVar[tuple[type[Exception], ...]] = (
+        *AWAY,
+        psycopg.InterfaceError,
+        AirflowRuntimeError,
+    )
     """Failures that may pass: the next look comes after a while."""
 
     def __init__(self, *, poll_interval: float, idle_after: float) -> None:
@@ -81,19 +97,21 @@ class WaitingTrigger(BaseTrigger):
         deadline = time.monotonic() + self.idle_after
         while time.monotonic() < deadline:
             try:
-                reason = await self._until_found(deadline)
-            except (ConfigurationError, AirflowNotFoundException) as error:
-                self.log.error("%s: %s Nothing was changed.", self.subject, error)
-                yield TaskFailedEvent()
-                return
+                found = await self._until_found(deadline)
             except self.healing as error:
                 self._failures += 1
                 delay = min(delay_seconds(self._failures), self.longest_delay(error))
                 self.log.warning("%s Nothing was lost; looking again in %s s.", one_line(error), delay)
                 await asyncio.sleep(delay)
                 continue
-            if reason is not None:
-                self.log.info("%s", reason)
+            # Tables that are not there, or a role that may not read them: a psycopg.Error that does not heal.
+            except FAILURES as error:
+                sentence = f"{self.subject}: {reason(error)} Nothing was changed."
+                self.log.error("%s", sentence)
+                yield TriggerEvent({FAILED: sentence})  # type: ignore[no-untyped-call]
+                return
+            if found is not None:
+                self.log.info("%s", found)
                 yield TaskSuccessEvent()
                 return
         self.log.info("Nothing came within %.0f s; this run ends without work.", self.idle_after)
@@ -102,10 +120,10 @@ class WaitingTrigger(BaseTrigger):
     async def _until_found(self, deadline: float) -> str | None:
         async with self.watch() as look:
             while time.monotonic() < deadline:
-                reason = await look()
+                found = await look()
                 self._failures = 0
-                if reason is not None:
-                    return reason
+                if found is not None:
+                    return found
                 await asyncio.sleep(self.poll_interval)
         return None
 
@@ -138,8 +156,17 @@ class WaitingSensor(BaseSensorOperator):
         """Hand the wait over to the triggerer; runs only when a worker started the task."""
         self.defer(trigger=self.trigger_class(**self.arguments()), method_name="execute_complete")
 
+    @readable
     def execute_complete(self, context: "Context", event: Any = None) -> None:
-        """Return: the trigger ends the task itself, so this runs only in `dag.test()`."""
+        """Fail with the trigger's sentence and the time of the next try; else the trigger has ended the task itself.
+
+        Without a failure this runs only in `dag.test()`.
+
+        Raises:
+            CannotWaitError: what is waited for cannot be looked for.
+        """
+        if isinstance(event, dict) and FAILED in event:
+            raise CannotWaitError(f"{event[FAILED]} {next_try(self, context['ti'])}")
 
 
 def path_of(waiting: type[WaitingTrigger]) -> str:

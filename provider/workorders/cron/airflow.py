@@ -6,6 +6,7 @@ from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.failures import explained, readable
 from workorders.airflow.retries import endless_retries
 from workorders.airflow.schedules import START
 from workorders.core.database import connect
@@ -60,19 +61,24 @@ class CreateScheduledOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
 
+    @readable
     def execute(self, context: "Context") -> str | None:
         """Create the work order and return its id.
 
         Raises:
-            psycopg.Error: the database failed; nothing was created, and the task is tried again.
+            TaskFailedError: the database failed; nothing was created, and the task is tried again.
         """
         start, end = context.get("data_interval_start"), context.get("data_interval_end")
         run = context["dag_run"]
         by_schedule = start is not None and end is not None and start < end
         due = Due(start, end) if by_schedule and end is not None else Due(None, run.run_after)
-        with connect(
-            database_url(self.definition.database_connection), application_name="workorders cron", autocommit=True
-        ) as database:
+        where = f"Trigger {self.definition.name}, due {due.end.isoformat()}"
+        with (
+            explained(self, context, where, "No work order was created."),
+            connect(
+                database_url(self.definition.database_connection), application_name="workorders cron", autocommit=True
+            ) as database,
+        ):
             made = create(database, self.definition, due)
         self.log.info(
             "%s: work order %s (%s) for %s %s.",

@@ -15,6 +15,10 @@ class UnknownTopicError(WorkOrdersError):
     """A topic that a trigger names is not in the cluster."""
 
 
+class NotPlannedError(WorkOrdersError):
+    """No batch could be planned or handed over; what was planned already is handed over by the next try."""
+
+
 class GroupCommitError(WorkOrdersError):
     """The consumer group's offsets could not be written; the ledger is right all the same."""
 

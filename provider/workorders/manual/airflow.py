@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, Param
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.failures import explained, readable
 from workorders.airflow.schedules import by_hand
 from workorders.airflow.users import user_of
 from workorders.core import triggers
-from workorders.core.by_hand import Wish, create
+from workorders.core.by_hand import NotAnInputError, Wish, create
 from workorders.core.database import connect
 from workorders.manual.definition import ManualTriggerDefinition
 
@@ -66,12 +67,13 @@ class CreateByHandOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
 
+    @readable
     def execute(self, context: "Context") -> str | None:
         """Create the work order and return its id.
 
         Raises:
             NotAnInputError: the form's input cannot be one.
-            psycopg.Error: the database failed; nothing was created.
+            TaskFailedError: the database failed; nothing was created.
         """
         params, run = context["params"], context["dag_run"]
         wish = Wish(
@@ -81,9 +83,13 @@ class CreateByHandOperator(BaseOperator):
             # The run is the event when nobody gave a key: a task that is cleared creates nothing twice.
             key=params["key"] or f"{run.dag_id}/{run.run_id}",
         )
-        with connect(
-            database_url(self.definition.database_connection), application_name="workorders manual", autocommit=True
-        ) as database:
+        where = f"Trigger {self.definition.name}"
+        with (
+            explained(self, context, where, "No work order was created.", whole=(NotAnInputError,)),
+            connect(
+                database_url(self.definition.database_connection), application_name="workorders manual", autocommit=True
+            ) as database,
+        ):
             trigger = triggers.register(
                 database,
                 name=self.definition.name,

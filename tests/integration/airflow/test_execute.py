@@ -1,7 +1,6 @@
 """The tasks that work through runs, on a real database, and an Airflow that is a table of DAG runs."""
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,10 +11,11 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
+from support.tries import a_try
 from support.turns import ask
 from workorders.airflow import following
 from workorders.airflow.execute import ExecuteRunsOperator
-from workorders.airflow.retries import ENDLESS_RETRIES
+from workorders.airflow.retries import endless_retries
 from workorders.airflow.run_dags import RunDagsOperator
 from workorders.core.database import connect
 from workorders.core.execution.exceptions import ExecutionError
@@ -24,7 +24,7 @@ from workorders.core.workflow_definition import WorkflowDefinition
 pytestmark = pytest.mark.integration
 
 Make = Callable[..., Executing]
-TRY: Any = {"ti": SimpleNamespace(run_id="a run", try_number=1, max_tries=ENDLESS_RETRIES)}
+TRY: Any = a_try()
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def test_a_callable_that_cannot_be_imported_fails_the_task_with_the_sentence(mak
     executing = make("missing")
     executing.create([{}])
     with pytest.raises(ExecutionError, match=rf"Workflow {executing.name}: .*missing.* Next try in 1 s\."):
-        ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+        ExecuteRunsOperator(task_id="execute", definition=definition(executing), **endless_retries()).execute(TRY)
     assert [state for state, _ in executing.states()] == ["pending"]
 
 
@@ -135,7 +135,7 @@ def test_a_dag_that_airflow_does_not_know_leaves_every_work_order_waiting(make: 
     executing.create([{"end": "success"}] * 3)
     dag_runs.refuse = ErrorType.GENERIC_ERROR
     with pytest.raises(ExecutionError, match="Next try in 1 s") as raised:
-        RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+        RunDagsOperator(task_id="execute", definition=definition(executing), **endless_retries()).execute(TRY)
     assert isinstance(raised.value.__cause__, AirflowRuntimeError)
     assert [state for state, _ in executing.states()] == ["pending"] * 3
 

@@ -1,7 +1,6 @@
 """The task that watches the sequences of a trigger, on a real database."""
 
 import logging
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from local_stack.stack import LocalStack
 from support import heard
 from support.admission import BY_NUMBER, event, register
+from support.tries import a_try
 from workorders.airflow.gaps import WatchGapsOperator
 from workorders.core.database import Connection
 from workorders.core.triggers import Trigger
@@ -17,7 +17,7 @@ from workorders.core.work_orders import create_for
 
 pytestmark = pytest.mark.integration
 
-TRY: Any = {"ti": SimpleNamespace(try_number=1)}
+TRY: Any = a_try()
 
 
 @pytest.fixture(autouse=True)

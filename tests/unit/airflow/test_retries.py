@@ -1,9 +1,19 @@
 """How long a failed task waits for its next try."""
 
-import pytest
-from airflow.sdk import RetryAction
+from datetime import timedelta
+from typing import Any
 
-from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries, next_try_seconds
+import pytest
+from airflow.sdk import BaseOperator, RetryAction
+
+from support.tries import a_try
+from workorders.airflow.retries import (
+    ENDLESS_RETRIES,
+    EndlessRetries,
+    endless_retries,
+    next_try,
+    next_try_seconds,
+)
 
 LARGEST_INTEGER = 2**31 - 1
 
@@ -28,6 +38,29 @@ def test_the_policy_retries_with_that_wait_and_says_it() -> None:
     assert decision.retry_delay is not None
     assert decision.retry_delay.total_seconds() == 8
     assert decision.reason == "next try in 8 s"
+
+
+@pytest.mark.parametrize(
+    ("settings", "try_number", "max_tries", "sentence"),
+    [
+        (endless_retries(), 4, ENDLESS_RETRIES, "Next try in 8 s."),
+        (endless_retries(), 14, 12 + ENDLESS_RETRIES, "Next try in 2 s."),
+        ({"retries": 2, "retry_delay": timedelta(minutes=1)}, 2, 2, "Next try in 60 s."),
+        (
+            {"retries": 2, "retry_exponential_backoff": 2.0},
+            2,
+            2,
+            "It is tried again when its own retry settings say so.",
+        ),
+        ({"retries": 2}, 3, 2, "It is not tried again by itself; clear the task to try again."),
+        ({}, 1, 0, "It is not tried again by itself; clear the task to try again."),
+    ],
+)
+def test_when_the_next_try_is_depends_on_what_the_task_was_given(
+    settings: dict[str, Any], try_number: int, max_tries: int, sentence: str
+) -> None:
+    task = BaseOperator(task_id="a_task", **settings)
+    assert next_try(task, a_try(try_number, max_tries=max_tries)["ti"]) == sentence
 
 
 def test_the_policy_survives_its_serialization() -> None:

@@ -7,9 +7,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from airflow.triggers.base import TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
+from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
-from workorders.airflow.waiting import Look, WaitingTrigger
+from support.tries import a_try
+from workorders.airflow.retries import endless_retries
+from workorders.airflow.waiting import FAILED, CannotWaitError, Look, WaitingSensor, WaitingTrigger
 from workorders.core.exceptions import ConfigurationError
 
 
@@ -87,10 +91,49 @@ def test_a_failure_after_a_good_look_is_the_first_again(delays: list[float]) -> 
     assert delays == [1, 2, 0.0, 1]
 
 
-def test_what_waiting_cannot_heal_fails_the_task(delays: list[float]) -> None:
-    trigger = Scripted([ConfigurationError("No such connection.")])
-    assert isinstance(ended(trigger), TaskFailedEvent)
-    assert trigger.open == 0
+def test_an_airflow_that_does_not_answer_is_asked_again_later(delays: list[float]) -> None:
+    away = AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR))
+    assert isinstance(ended(Scripted([away, "There is one."])), TaskSuccessEvent)
+    assert delays == [1]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConfigurationError("The form is wrong."), "The form is wrong."),
+        (AirflowNotFoundException("No `x`"), "No `x`: define this connection in Airflow."),
+        (psycopg.errors.UndefinedTable("no table of that name"), "Postgres: no table of that name."),
+    ],
+)
+def test_what_waiting_cannot_heal_goes_to_a_worker_for_only_there_is_the_retry_policy_asked(
+    delays: list[float], error: Exception, said: str
+) -> None:
+    trigger = Scripted([error])
+    event = ended(trigger)
+    assert type(event) is TriggerEvent
+    assert event.payload == {FAILED: f"Script: {said} Nothing was changed."}
+    assert (delays, trigger.open) == ([], 0)
+
+
+class Sensor(WaitingSensor):
+    """Waits by a script."""
+
+    trigger_class = Scripted
+
+    def arguments(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+
+def test_there_the_task_fails_with_the_sentence_and_the_next_try() -> None:
+    sensor = Sensor(task_id="wait", **endless_retries())
+    with pytest.raises(CannotWaitError) as raised:
+        sensor.execute_complete(a_try(3), {FAILED: "Script: no. Nothing was changed."})
+    assert str(raised.value) == "Script: no. Nothing was changed. Next try in 4 s."
+
+
+def test_a_wait_that_did_not_fail_is_over_without_a_word() -> None:
+    Sensor(task_id="wait").execute_complete(a_try(), "success")
 
 
 def test_the_task_is_skipped_when_nothing_came_in_time() -> None:

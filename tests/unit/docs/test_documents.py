@@ -156,5 +156,12 @@ def test_the_sentences_that_operating_explains_are_said_somewhere() -> None:
     assert unsaid == []
 
 
-OF_OTHERS = {"connection failed", "the database system is shutting down", "in a read-only transaction"}
-"""What Postgres says, and libpq."""
+OF_OTHERS = {
+    "Postgres: connection failed",
+    "the database system is shutting down",
+    "in a read-only transaction",
+    "Postgres: relation ... does not exist",
+    "permission denied",
+    "The conn_id ... isn't defined",
+}
+"""What Postgres says, libpq, and Airflow."""

@@ -5,18 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.failures import readable
-from workorders.airflow.retries import next_try_seconds, tries_since_clear
+from workorders.airflow.failures import FAILURES, explained, readable, reason
+from workorders.airflow.retries import next_try, tries_since_clear
 from workorders.core import limits
 from workorders.core.database import connect
-from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka import batches, ledger, stalls, verdicts
 from workorders.kafka.airflow.alerting import Alerting
 from workorders.kafka.airflow.connection import kafka_settings
@@ -27,7 +26,7 @@ from workorders.kafka.batches import Batch
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.connections import Connections
 from workorders.kafka.definition import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
-from workorders.kafka.exceptions import GroupCommitError, StalledError
+from workorders.kafka.exceptions import GroupCommitError, NotPlannedError, StalledError
 from workorders.kafka.planner import plan_batch
 from workorders.kafka.preparation import prepare
 from workorders.kafka.settings import client_settings
@@ -41,6 +40,7 @@ LONGEST_NOTE = 1000
 BATCH_ID = "{{ params.batch_id }}"
 """Template of the batch that an ingest run is for."""
 
+_UNPLANNED = "Nothing was handed over, and no offset was committed; messages wait in Kafka."
 _SAFE = "the work orders are safe in the ledger, which does not depend on the group"
 
 
@@ -67,7 +67,15 @@ class PlanBatchOperator(BaseOperator):
 
     @readable
     def execute(self, context: "Context") -> list[dict[str, Any]]:
-        """Plan, and look for batches that were left behind."""
+        """Plan, and look for batches that were left behind.
+
+        Raises:
+            NotPlannedError: Kafka, the database or Airflow did not answer or refused us; nothing was handed over.
+        """
+        with explained(self, context, f"Trigger {self.definition.name}", _UNPLANNED, NotPlannedError):
+            return self._plan(context)
+
+    def _plan(self, context: "Context") -> list[dict[str, Any]]:
         runs = IngestRuns(self.ingest_dag_id, context["ti"].get_dr_count)
         cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
         with connect(database_url(self.definition.database_connection), application_name="workorders plan") as database:
@@ -117,15 +125,20 @@ class HandOverOperator(TriggerDagRunOperator):
         kwargs.setdefault("logical_date", None)
         super().__init__(**kwargs)
 
+    @readable
     def execute(self, context: "Context") -> None:
         """Start the run.
 
         Raises:
             AirflowSkipException: the run is at work.
+            TaskFailedError: Airflow did not say whether it is. (It starts the run when this has returned; what it then
+                says ends the log as it says it.)
         """
         # Airflow would kill the tasks of a run that it resets, also of one that this task's last try has just reset.
         name = str(self.trigger_run_id)
-        if self.reset_dag_run and run_at_work(self.trigger_dag_id, name, context["ti"].get_dr_count):
+        with explained(self, context, f"Run {name} of {self.trigger_dag_id}", "It was not started, and waits."):
+            is_at_work = self.reset_dag_run and run_at_work(self.trigger_dag_id, name, context["ti"].get_dr_count)
+        if is_at_work:
             raise AirflowSkipException(f"Run {name} of {self.trigger_dag_id} is at work already; nothing was reset.")
         super().execute(context)
 
@@ -209,7 +222,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                     self._submit(context, connections, batch_id, epoch)
         except StalledError as error:
             raise StalledError(self._sentence(context, batch_id, str(error))) from None
-        except (psycopg.Error, WorkOrdersError) as error:
+        except FAILURES as error:
             raise StalledError(self._sentence(context, batch_id, _nothing_committed(error))) from error
 
     @staticmethod
@@ -264,10 +277,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                 reasons = stalls.sentences(database, batch_id)
             raise StalledError(" ".join(reasons) or f"The Spark application failed: {error}") from None
 
-    def _sentence(self, context: "Context", batch_id: int, reason: str) -> str:
-        ti = context["ti"]
-        seconds = next_try_seconds(ti.try_number, ti.max_tries)
-        return f"Trigger {self.trigger_name}, batch {batch_id}: {reason} Next try in {seconds} s."
+    def _sentence(self, context: "Context", batch_id: int, said: str) -> str:
+        return f"Trigger {self.trigger_name}, batch {batch_id}: {said} {next_try(self, context['ti'])}"
 
 
 class CommitOffsetsOperator(BaseOperator):
@@ -298,14 +309,12 @@ class CommitOffsetsOperator(BaseOperator):
         """
         try:
             self._commit()
-        except (psycopg.Error, WorkOrdersError) as error:
-            ti = context["ti"]
-            seconds = next_try_seconds(ti.try_number, ti.max_tries)
-            reason = one_line(error)
+        except FAILURES as error:
+            said = reason(error)
             if not isinstance(error, GroupCommitError):
-                reason += f" The offsets of consumer group {self.definition.group} were not committed; {_SAFE}."
+                said += f" The offsets of consumer group {self.definition.group} were not committed; {_SAFE}."
             raise GroupCommitError(
-                f"Trigger {self.definition.name}, batch {self.batch_id}: {reason} Next try in {seconds} s."
+                f"Trigger {self.definition.name}, batch {self.batch_id}: {said} {next_try(self, context['ti'])}"
             ) from error
 
     def _commit(self) -> None:
@@ -330,7 +339,7 @@ class CommitOffsetsOperator(BaseOperator):
 
 
 def _nothing_committed(error: Exception) -> str:
-    return f"{one_line(error)} Nothing was committed."
+    return f"{reason(error)} Nothing was committed."
 
 
 def default_application() -> str:

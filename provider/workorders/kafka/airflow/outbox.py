@@ -9,7 +9,8 @@ from airflow.sdk import DAG, BaseOperator
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags import refused_dag
-from workorders.airflow.retries import endless_retries
+from workorders.airflow.failures import explained, readable
+from workorders.airflow.retries import endless_retries, next_try
 from workorders.airflow.schedules import always_running
 from workorders.airflow.waiting import WaitingSensor
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 DAG_ID = "outbox_relay"
 
+_UNSENT = "What was not sent waits in its table, and nothing is lost."
 _POLL_SECONDS = 0.5
 _IDLE_AFTER = timedelta(hours=1)
 
@@ -98,29 +100,31 @@ class DrainOutboxOperator(BaseOperator):
         self.definition = definition
         self.shard = shard
 
+    @readable
     def execute(self, context: "Context") -> dict[str, int]:
         """Drain the shard.
 
         Raises:
             HeldMessagesError: something was refused meanwhile; it is held, and all else was sent.
-            WorkOrdersError: nothing could be sent; the text says why.
+            TaskFailedError: Kafka or the database failed; the text says why.
         """
         # Only a worker needs it, and the processor of DAGs need not wait for a Kafka client.
         from workorders.kafka.relay.drain import drain  # noqa: PLC0415
 
         definition = RelayDefinition.model_validate(self.definition)
-        drained = drain(
-            Connections(database_url(definition.database_connection), kafka_settings(definition.kafka_connection)),
-            definition,
-            shards=[self.shard],
-            warm_for=definition.warm_for,
-            longest=definition.longest_task,
-        )
+        with explained(self, context, f"Outbox, shard {self.shard}", _UNSENT):
+            drained = drain(
+                Connections(database_url(definition.database_connection), kafka_settings(definition.kafka_connection)),
+                definition,
+                shards=[self.shard],
+                warm_for=definition.warm_for,
+                longest=definition.longest_task,
+            )
         self.log.info("Shard %s: %s messages were sent.", self.shard, drained.messages)
         if drained.failures:
             raise HeldMessagesError(
-                f"{len(drained.failures)} refusals in shard {self.shard}; {drained.messages} messages were sent, and "
-                f"all others go on. The last one: {drained.failures[-1]}"
+                f"Outbox, shard {self.shard}: {len(drained.failures)} refusals; {drained.messages} messages were sent, "
+                f"and all others go on. The last one: {drained.failures[-1]} {next_try(self, context['ti'])}"
             )
         return {"messages": drained.messages}
 

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Param
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.failures import readable
+from workorders.airflow.failures import explained, readable
 from workorders.airflow.users import user_of
 from workorders.core.database import connect
 from workorders.kafka.airflow.connection import kafka_settings
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.decisions import Kind
 from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.resolving import Wish, consider, make
 from workorders.kafka.settings import client_settings
 
@@ -87,7 +88,15 @@ class ResolveOperator(BaseOperator):
 
         Raises:
             DecisionRefusedError: it does not fit, or an attempt is at work; nothing was changed.
+            DecisionUncertainError: the database went away meanwhile; the sentence says where to look.
+            TaskFailedError: the cluster or the database failed; nothing was changed.
         """
+        where = f"Trigger {self.definition.name}, {context['params']['topic']}"
+        whole = (DecisionRefusedError, DecisionUncertainError)
+        with explained(self, context, where, "Nothing was decided, and nothing was changed.", whole=whole):
+            return self._resolve(context)
+
+    def _resolve(self, context: "Context") -> list[str]:
         params: Mapping[str, Any] = context["params"]
         wish = Wish(
             Kind(params["decision"]),

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import psycopg
 from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
@@ -59,7 +58,7 @@ class NewMessagesTrigger(WaitingTrigger):
             marked as ended is noticed as well.
     """
 
-    healing = (KafkaUnavailableError, UnknownTopicError, psycopg.Error)
+    healing = (*WaitingTrigger.healing, KafkaUnavailableError, UnknownTopicError)
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,7 +17,8 @@ from local_stack.stack import LocalStack
 from support.ingesting import partition_of, plan, row
 from support.stalling import let_it_last
 from support.topics import Topics
-from workorders.airflow.retries import ENDLESS_RETRIES
+from support.tries import a_try
+from workorders.airflow.retries import endless_retries
 from workorders.core.database import Connection
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import Created
@@ -32,7 +33,7 @@ from workorders.kafka.partitions import OffsetRange
 pytestmark = pytest.mark.integration
 
 HOUR = 3600.0
-CONTEXT: Any = {"ti": SimpleNamespace(try_number=1, max_tries=ENDLESS_RETRIES)}
+CONTEXT: Any = a_try()
 
 
 class Metrics:
@@ -133,6 +134,7 @@ def operator(stack: LocalStack, monkeypatch: pytest.MonkeyPatch, name: str) -> C
         application="none.py",
         alert_after=HOUR,
         notify=["pagers.broken", "pagers.page", "pagers.missing"],
+        **endless_retries(),
     )
 
 

@@ -1,7 +1,6 @@
 """The commit of offsets: it follows the ledger whatever somebody did to the group, and says why it could not."""
 
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +11,8 @@ from support.definitions import define
 from support.groups import commit, member
 from support.ingesting import plan
 from support.topics import Topics
-from workorders.airflow.retries import ENDLESS_RETRIES
+from support.tries import a_try
+from workorders.airflow.retries import endless_retries
 from workorders.core.database import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka import ledger
@@ -23,7 +23,7 @@ from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
 
-CONTEXT: Any = {"ti": SimpleNamespace(try_number=3, max_tries=ENDLESS_RETRIES)}
+CONTEXT: Any = a_try(3)
 
 
 @pytest.fixture
@@ -48,7 +48,9 @@ def task(
     batch_id = plan(connection, trigger, range_)
     ledger.move(connection, trigger, range_, ledger.take_epoch(connection, batch_id), None)
     connection.commit()
-    return CommitOffsetsOperator(task_id="commit_offsets", definition=define(trigger.name), batch_id=batch_id)
+    return CommitOffsetsOperator(
+        task_id="commit_offsets", definition=define(trigger.name), batch_id=batch_id, **endless_retries()
+    )
 
 
 def fail(task: CommitOffsetsOperator) -> str:

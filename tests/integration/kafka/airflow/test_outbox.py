@@ -10,13 +10,15 @@ from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEve
 from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
+from support.tries import a_try
+from workorders.airflow.retries import endless_retries
 from workorders.kafka.airflow.outbox import DrainOutboxOperator, HeldMessagesError
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.outbox import OutboxMessage
 
 pytestmark = pytest.mark.integration
 
-CONTEXT: Any = {}
+CONTEXT: Any = a_try()
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def outbox(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Outbox:
 
 def drain(outbox: Outbox) -> DrainOutboxOperator:
     fields = outbox.definition.model_copy(update={"warm_for": 0.0}).model_dump(mode="json")
-    return DrainOutboxOperator(task_id="drain", definition=fields, shard=0)
+    return DrainOutboxOperator(task_id="drain", definition=fields, shard=0, **endless_retries())
 
 
 def wait(idle_after: float) -> TriggerEvent:
@@ -57,8 +59,12 @@ def test_a_refusal_fails_the_task_after_all_else_was_sent(outbox: Outbox, topics
     topics.create(name)
     missing = f"{name}-missing"
     outbox.write(*(OutboxMessage(topic=topic, key="k", value="1") for topic in (missing, name)))
-    with pytest.raises(HeldMessagesError, match=f"Topic {missing} takes no messages: the cluster has no such topic"):
+    with pytest.raises(HeldMessagesError) as raised:
         drain(outbox).execute(CONTEXT)
+    sentence = str(raised.value)
+    assert sentence.startswith("Outbox, shard 0: 1 refusals; 1 messages were sent, and all others go on.")
+    assert f"Topic {missing} takes no messages: the cluster has no such topic" in sentence
+    assert sentence.endswith(" Next try in 1 s.")
     assert outbox.values(name) == [b"1"]
     # Held, it wakes nobody until its time has come.
     assert isinstance(wait(0.2), TaskSkippedEvent)

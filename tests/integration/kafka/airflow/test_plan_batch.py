@@ -2,36 +2,63 @@
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
 
 import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
 
+from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.definitions import define
 from support.topics import Topics
+from workorders.airflow.retries import ENDLESS_RETRIES, endless_retries
 from workorders.core.database import Connection
 from workorders.kafka import batches, ledger
 from workorders.kafka.airflow.operators import PlanBatchOperator
+from workorders.kafka.cluster import Cluster
+from workorders.kafka.exceptions import NotPlannedError
 
 pytestmark = pytest.mark.integration
 
 
 @dataclass
 class Planning:
-    """The task that plans, and the states of the ingest runs by their id."""
+    """The third try of the task that plans, and the states of the ingest runs by their id."""
+
+    try_number: ClassVar[int] = 3
+    max_tries: ClassVar[int] = ENDLESS_RETRIES
 
     name: str
     runs: dict[str, str] = field(default_factory=dict)
+    airflow_is_away: bool = False
 
     def handed_over(self) -> list[tuple[int, bool]]:
         """Run the task; return the batches that it hands over, and whether their run is started again."""
-        operator = PlanBatchOperator(task_id="plan", definition=define(self.name), ingest_dag_id="an_ingest")
+        operator = PlanBatchOperator(
+            task_id="plan", definition=define(self.name), ingest_dag_id="an_ingest", **endless_retries()
+        )
         found = operator.execute({"ti": self})  # type: ignore[typeddict-item]
         assert [one["trigger_run_id"] for one in found] == [f"batch_{one['conf']['batch_id']}" for one in found]
         return [(one["conf"]["batch_id"], one["reset_dag_run"]) for one in found]
 
+    def sentence(self) -> str:
+        """Run the task, which fails, and return what it says between its trigger and the next try."""
+        with pytest.raises(NotPlannedError) as raised:
+            self.handed_over()
+        said = str(raised.value)
+        where, undone = f"Trigger {self.name}: ", "Nothing was handed over, and no offset was committed"
+        assert said.startswith(where)
+        assert undone in said
+        assert said.endswith(" Next try in 4 s.")
+        return said.removeprefix(where).partition(f" {undone}")[0]
+
     def get_dr_count(self, *, dag_id: str, run_ids: list[str], states: list[str] | None = None) -> int:
         """Count runs as Airflow does."""
         assert dag_id == "an_ingest"
+        if self.airflow_is_away:
+            raise AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR))
         return sum(self.runs.get(run) is not None and (not states or self.runs[run] in states) for run in run_ids)
 
 
@@ -106,3 +133,55 @@ def test_what_was_left_goes_along_with_the_next_batch(
     (left, new) = planning.handed_over()
     assert left == (batch, False)
     assert new[0] > batch
+
+
+def test_a_broker_that_is_away_is_named_and_once_it_is_back_the_plan_is_made(
+    stack: LocalStack, planning: Planning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workorders.kafka.airflow.operators.Cluster", partial(Cluster, timeout_seconds=1.0))
+    address = f"127.0.0.1:{free_port()}"
+    with monkeypatch.context() as away:
+        away.setenv(
+            "AIRFLOW_CONN_KAFKA_DEFAULT",
+            json.dumps({"conn_type": "kafka", "extra": {**stack.kafka_settings, "bootstrap.servers": address}}),
+        )
+        assert f"Kafka at {address} did not answer" in planning.sentence()
+    assert len(planning.handed_over()) == 1
+
+
+def test_wrong_credentials_are_said_without_the_password(
+    stack: LocalStack, planning: Planning, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("workorders.kafka.airflow.operators.Cluster", partial(Cluster, timeout_seconds=3.0))
+    wrong = {**stack.kafka.sasl_settings, "sasl.password": "wrong-password"}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": wrong}))
+    said = planning.sentence()
+    assert "check the credentials and permissions of the Airflow Kafka connection" in said
+    assert "wrong-password" not in said + "".join(capfd.readouterr())
+
+
+def test_a_database_that_is_away_is_named_without_its_password(
+    planning: Planning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = free_port()
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", f"postgresql://a:secret@127.0.0.1:{port}/a")
+    said = planning.sentence()
+    assert said.startswith(f'Postgres: connection failed: connection to server at "127.0.0.1", port {port} failed')
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize("connection_id", ["kafka_default", "workorders_db"])
+def test_a_connection_that_is_missing_is_named(
+    planning: Planning, monkeypatch: pytest.MonkeyPatch, connection_id: str
+) -> None:
+    monkeypatch.delenv(f"AIRFLOW_CONN_{connection_id.upper()}")
+    assert planning.sentence() == f"The conn_id `{connection_id}` isn't defined: define this connection in Airflow."
+
+
+def test_an_airflow_that_does_not_say_which_runs_there_are_leaves_the_planned_batch_to_the_next_try(
+    planning: Planning,
+) -> None:
+    planning.airflow_is_away = True
+    assert "API_SERVER_ERROR" in planning.sentence()
+    planning.airflow_is_away = False
+    assert [again for _, again in planning.handed_over()] == [False]

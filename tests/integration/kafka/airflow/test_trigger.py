@@ -10,12 +10,13 @@ import pytest
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time.comms import ErrorResponse
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-from airflow.triggers.base import TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
+from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from local_stack.stack import LocalStack
 from support.definitions import define
 from support.eventually import eventually
 from support.topics import Topics
+from workorders.airflow.waiting import FAILED
 from workorders.core.database import connect
 from workorders.kafka import batches
 from workorders.kafka.airflow.trigger import LEFT_BEHIND_SECONDS, NewMessagesTrigger
@@ -347,8 +348,10 @@ def test_wrong_credentials_fail_the_task_and_say_so(
 ) -> None:
     wrong = {**stack.kafka.sasl_settings, "sasl.password": "wrong-password"}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_REFUSED", json.dumps({"conn_type": "kafka", "extra": wrong}))
-    assert isinstance(known.event(kafka_connection="kafka_refused"), TaskFailedEvent)
+    sentence = known.event(kafka_connection="kafka_refused").payload[FAILED]
     said = capfd.readouterr().out
+    assert sentence in said
+    assert sentence.endswith(" Nothing was changed.")
     assert "refused us" in said
     assert "check the credentials and permissions of the Airflow Kafka connection" in said
     assert "wrong-password" not in said

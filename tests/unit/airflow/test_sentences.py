@@ -1,0 +1,136 @@
+"""Every operator of ours that fails by what is around it says all that a person needs, whichever operator it is."""
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pendulum
+import pytest
+from airflow.sdk import BaseOperator, BaseSensorOperator
+
+from local_stack.ports import free_port
+from support.definitions import define
+from support.operators import subclasses
+from support.tries import a_try
+from workorders.airflow.bulk_jobs import BulkJobOperator
+from workorders.airflow.dags import RefusedOperator
+from workorders.airflow.execute import ExecuteRunsOperator
+from workorders.airflow.gaps import WatchGapsOperator
+from workorders.airflow.retries import endless_retries
+from workorders.airflow.run_dags import RunDagsOperator
+from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.cron.airflow import CreateScheduledOperator
+from workorders.cron.definition import CronTriggerDefinition
+from workorders.kafka.airflow.operators import (
+    CommitOffsetsOperator,
+    CreateWorkOrdersOperator,
+    HandOverOperator,
+    PlanBatchOperator,
+)
+from workorders.kafka.airflow.outbox import DrainOutboxOperator
+from workorders.kafka.airflow.resolve import ResolveOperator
+from workorders.manual.airflow import CreateByHandOperator
+from workorders.manual.definition import ManualTriggerDefinition
+
+Make = Callable[..., BaseOperator]
+
+HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
+    PlanBatchOperator: (
+        {"definition": define("orders"), "ingest_dag_id": "orders_ingest"},
+        "Trigger orders: ",
+        "Nothing was handed over, and no offset was committed",
+    ),
+    CreateWorkOrdersOperator: (
+        {"trigger_name": "orders", "batch_id": 7},
+        "Trigger orders, batch 7: ",
+        "Nothing was committed.",
+    ),
+    CommitOffsetsOperator: (
+        {"definition": define("orders"), "batch_id": 7},
+        "Trigger orders, batch 7: ",
+        "The offsets of consumer group workorders-orders were not committed",
+    ),
+    ResolveOperator: ({"definition": define("orders")}, "Trigger orders, a.topic: ", "Nothing was decided"),
+    DrainOutboxOperator: ({"definition": {}, "shard": 3}, "Outbox, shard 3: ", "nothing is lost"),
+    ExecuteRunsOperator: (
+        {"definition": WorkflowDefinition(name="admit", callable="a.module:function")},
+        "Workflow admit: ",
+        "not begun wait again",
+    ),
+    RunDagsOperator: (
+        {"definition": WorkflowDefinition(name="admit", dag_id="a")},
+        "Workflow admit: ",
+        "not begun wait again",
+    ),
+    WatchGapsOperator: ({"trigger_name": "orders"}, "Trigger orders: ", "No alert for a gap was said or lost."),
+    BulkJobOperator: ({"kind": "rerun"}, "The form to rerun work orders: ", "What the job had done stays done"),
+    UpkeepOperator: ({}, "The upkeep of the history: ", "the next run of this DAG does the rest"),
+    RetentionOperator: ({}, "The retention of the history: ", "the next run of this DAG does the rest"),
+    CreateScheduledOperator: (
+        {"definition": CronTriggerDefinition(name="nightly", workflow="admit", schedule="@daily")},
+        "Trigger nightly, due 2026-03-01T09:00:00+00:00: ",
+        "No work order was created.",
+    ),
+    CreateByHandOperator: (
+        {"definition": ManualTriggerDefinition(name="asked", workflow="admit")},
+        "Trigger asked: ",
+        "No work order was created.",
+    ),
+}
+"""How each is made, how its sentence begins, and what it says of what was not done."""
+ELSEWHERE: Final = {
+    HandOverOperator: "has a test of its own: it needs nothing but Airflow",
+    RefusedOperator: "it fails by design, with the sentence of a file",
+}
+
+ASKED: Final[dict[str, Any]] = {
+    "params": {"topic": "a.topic", "decision": "resume", "partitions": [], "offset": None, "dry_run": True, "why": "x"}
+    | {"body": {}, "who": None, "key": None},
+    "dag_run": SimpleNamespace(
+        dag_id="a", run_id="b", triggering_user_name="ada", run_after=pendulum.datetime(2026, 3, 1, 9)
+    ),
+}
+
+
+def test_no_operator_is_forgotten_here() -> None:
+    assert {kind for kind in subclasses(BaseOperator) if not issubclass(kind, BaseSensorOperator)} == {
+        *HOW,
+        *ELSEWHERE,
+    }
+
+
+def failed(kind: type[BaseOperator]) -> str:
+    """Run the operator's second try, which fails, and return its sentence without how it begins and ends."""
+    arguments, where, undone = HOW[kind]
+    operator = kind(task_id="a_task", **arguments, **endless_retries())
+    with pytest.raises(WorkOrdersError) as raised:
+        operator.execute(a_try(2, **ASKED))
+    sentence = str(raised.value)
+    assert sentence.startswith(where)
+    assert undone in sentence
+    assert sentence.endswith(" Next try in 2 s.")
+    return sentence
+
+
+@pytest.mark.parametrize("kind", HOW, ids=lambda kind: kind.__name__)
+def test_without_its_connection_it_says_which_one_to_define(
+    kind: type[BaseOperator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WORKORDERS_DB", "KAFKA_DEFAULT"):
+        monkeypatch.delenv(f"AIRFLOW_CONN_{name}", raising=False)
+    sentence = failed(kind)
+    assert "workorders_db" in sentence or "kafka_default" in sentence
+    assert "define this connection in Airflow" in sentence
+
+
+@pytest.mark.parametrize("kind", HOW, ids=lambda kind: kind.__name__)
+def test_without_its_database_it_says_that_and_no_password(
+    kind: type[BaseOperator], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", f"postgresql://clerk:t0p-secret@127.0.0.1:{free_port()}/a")
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", '{"conn_type": "kafka", "extra": {"bootstrap.servers": "a:1"}}')
+    sentence = failed(kind)
+    assert "Connection refused" in sentence
+    assert "t0p-secret" not in f"{sentence}{''.join(capfd.readouterr())}"

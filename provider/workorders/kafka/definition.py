@@ -97,7 +97,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     active_batches: Annotated[int, whole_number(1, 1000), Field(json_schema_extra={"minimum": 1})] = 4
     """How many batches may be ingested at once, replays included."""
     pool: Annotated[str, text("the name of an Airflow pool")] | None = None
-    """Airflow pool of `create_work_orders`, which runs Spark; all other tasks take the default pool, as it does without."""
+    """Airflow pool of `create_work_orders`, the task that runs Spark; the default pool if not given."""
     spark: SparkSettings = Field(default_factory=SparkSettings)
     """Settings of the Spark application."""
 

@@ -2,7 +2,9 @@
 
 from mutations.mutation import Change, Mutation
 
-CRASHES, HOLDS, DRAIN = (f"integration/kafka/relay/test_{name}.py" for name in ("crashes", "holds", "drain"))
+CRASHES, HOLDS, DRAIN, RETRIES = (
+    f"integration/kafka/relay/test_{name}.py" for name in ("crashes", "holds", "drain", "retries")
+)
 BATCHES, ENQUEUE, WINDOW = (f"integration/outbox/test_{name}.py" for name in ("batches", "enqueue", "window"))
 MIGRATION = "outbox/migrations/versions/outbox_0001_messages.py"
 
@@ -142,6 +144,21 @@ OUTBOX = (
             ),
         ),
         (f"{HOLDS}::test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_it",),
+    ),
+    Mutation(
+        "outbox-held-key-overtakes-itself",
+        3,
+        (
+            Change(
+                "outbox/sql/relay.sql",
+                "        WHERE held.kind = 'key' AND held.topic = dropped.topic AND held.bucket = dropped.bucket",
+                "        WHERE false",
+            ),
+        ),
+        (
+            f"{RETRIES}::test_a_relay_killed_while_a_held_key_is_tried_again_keeps_its_order",
+            f"{RETRIES}::test_a_producer_lost_while_a_held_key_is_tried_again_keeps_its_order",
+        ),
     ),
     Mutation(
         "outbox-topic-with-a-backlog-takes-all",

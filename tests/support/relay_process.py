@@ -91,6 +91,11 @@ def _acknowledged() -> None:
     _before(Sender, "_commit", flushed)
 
 
+def _flushed(producer: Sender) -> bool:
+    producer._producer.flush(30)
+    return True
+
+
 def _filled() -> None:
     """The broker has the second batch, while its claim is not even begun."""
     filled = threading.Event()
@@ -129,7 +134,19 @@ STEPS: dict[str, Callable[[], None]] = {
     "committed": lambda: _after(Sender, "_commit", _second),
 }
 
+RETRY_STEPS: dict[str, Callable[[], None]] = {
+    "claiming again": lambda: _before(batches, "_write_claim", _always),
+    "claimed again": lambda: _after(shard, "advance", _always),
+    "filled again": lambda: _after(Sender, "fill", _always),
+    "produced again": lambda: _before(Sender, "_commit", _always),
+    "acknowledged again": lambda: _before(Sender, "_commit", _flushed),
+    "committed again": lambda: _after(Sender, "_commit", _always),
+    "deleting again": lambda: _before(batches, "_finish", _always),
+    "deleted again": lambda: _after(batches, "_finish", _always),
+}
+"""Where the first batch of the process is that of a held key, whose oldest message tries again."""
+
 if __name__ == "__main__":
     vars(sender)["SECONDS"] = float(sys.argv[3])
-    STEPS[sys.argv[1]]()
+    {**STEPS, **RETRY_STEPS}[sys.argv[1]]()
     drain(Connections.from_environment(), RelayDefinition.model_validate_json(os.environ[DEFINITION_VARIABLE]))

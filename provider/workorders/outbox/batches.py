@@ -124,6 +124,8 @@ def claim(
 def drop_claims(connection: Connection, lease: Lease) -> None:
     """Give the open batches of a shard back: they are known not to be in Kafka, or may be sent again.
 
+    A message of a held key, which was being tried again, steps aside once more.
+
     Raises:
         OutboxFencedError: the lease is somebody else's by now; nothing was changed.
     """
@@ -167,10 +169,19 @@ def _finish(connection: Connection, lease: Lease, settings: OutboxSettings, sent
     for topic, compacted in sent.compacted.items():
         connection.execute(_QUERIES["count_compacted"], {"topic": topic, "shard": lease.shard, "compacted": compacted})
     if sent.ended_hold is not None:
-        hold = {"hold": sent.ended_hold}
-        if connection.execute(_QUERIES["lock_hold"], hold).fetchone() is not None:
-            connection.execute(_QUERIES["rows_come_back"], hold)
-            connection.execute(_QUERIES["end_hold"], hold)
+        _end_hold(connection, sent.ended_hold, any_sent=bool(sent.number))
+
+
+def _end_hold(connection: Connection, hold: int, *, any_sent: bool) -> None:
+    found = connection.execute(_QUERIES["lock_hold"], {"hold": hold}).fetchone()
+    if found is None:
+        return
+    connection.execute(_QUERIES["rows_come_back"], {"hold": hold})
+    connection.execute(_QUERIES["end_hold"], {"hold": hold})
+    kind, topic = found
+    if kind == "key" and any_sent:
+        # A topic that takes the message of a key is none to be held.
+        connection.execute(_QUERIES["end_hold_of_topic"], {"topic": topic})
 
 
 def _read_for_claim(connection: Connection, lease: Lease, settings: OutboxSettings, wanted: Wanted) -> Reading:

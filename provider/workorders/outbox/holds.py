@@ -64,6 +64,7 @@ def hold_row(
     with connection.transaction():
         hold_shard(connection, lease)
         connection.execute(_QUERIES["drop_claims"], {"shard": lease.shard})
+        connection.execute(_QUERIES["row_comes_back"], place)
         kind = "hold_key" if whole_key and row.key is not None else "hold_message"
         hold = connection.execute(_QUERIES[kind], {**place, "reason": reason}).fetchone()
         if hold is not None:

@@ -131,7 +131,7 @@ def release_shard(connection: Connection, shard: int, *, sent: bool) -> int:
         row = connection.execute(_QUERIES["count_claimed"], place).fetchone()
         if sent:
             connection.execute(_QUERIES["delete_claimed"], place)
-        connection.execute(_QUERIES["drop_claims"], place)
+        connection.execute(_RELAY["drop_claims"], place)
         connection.execute(_QUERIES["believe_kafka"], place)
     return int(row[0]) if row else 0
 

@@ -53,6 +53,3 @@ WHERE claim.shard = %(shard)s AND message.topic = claim.topic AND message.bucket
 
 -- name: count_claimed
 SELECT coalesce(sum(cardinality(ids)), 0)::bigint FROM workorders.outbox_claims WHERE shard = %(shard)s
-
--- name: drop_claims
-DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s

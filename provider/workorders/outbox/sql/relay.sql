@@ -89,7 +89,29 @@ WHERE shard = %(shard)s AND epoch = %(epoch)s
 SELECT marked_batch FROM workorders.outbox_shards WHERE shard = %(shard)s
 
 -- name: drop_claims
-DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s
+-- A row of a held key was out to be tried again. It steps aside once more, lest later ones of its key overtake it.
+WITH dropped AS (
+    DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s RETURNING topic, bucket, ids
+), found AS (
+    SELECT hold.id AS hold_id, message.topic, message.bucket, message.id
+    FROM dropped CROSS JOIN LATERAL unnest(dropped.ids) AS claimed (id)
+    JOIN workorders.outbox_messages AS message
+        ON message.topic = dropped.topic AND message.bucket = dropped.bucket AND message.id = claimed.id
+    JOIN workorders.outbox_holds AS hold
+        ON hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket AND hold.key = message.key
+    WHERE EXISTS (
+        SELECT FROM workorders.outbox_holds AS held
+        WHERE held.kind = 'key' AND held.topic = dropped.topic AND held.bucket = dropped.bucket
+    )
+    FOR KEY SHARE OF hold
+), moved AS (
+    DELETE FROM workorders.outbox_messages AS message USING found
+    WHERE message.topic = found.topic AND message.bucket = found.bucket AND message.id = found.id
+    RETURNING found.hold_id, message.*
+)
+INSERT INTO workorders.outbox_held
+    (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+SELECT hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM moved
 
 -- name: finish
 WITH claim AS (
@@ -130,6 +152,14 @@ ON CONFLICT (topic, shard) DO UPDATE SET failed = counter.failed + excluded.fail
 -- name: forget_sent
 DELETE FROM workorders.outbox_sent WHERE sent_at < now() - make_interval(secs => %(seconds)s)
 
+-- block: topic_is_not_waiting
+-- A key waits while its topic is held. Once that is due as well, either may try for it: all that the topic has may
+-- be of held keys.
+NOT EXISTS (
+    SELECT FROM workorders.outbox_holds AS of_topic WHERE of_topic.kind = 'topic' AND of_topic.topic = hold.topic
+        AND (of_topic.next_try_at <= clock_timestamp()) IS NOT TRUE
+)
+
 -- name: anything
 -- Something to send, or a hold whose time has come. Steps from one topic and bucket to the next by the index.
 WITH RECURSIVE pair AS (
@@ -148,7 +178,8 @@ SELECT EXISTS (
 ) OR EXISTS (
     SELECT FROM workorders.outbox_holds AS hold
     WHERE hold.next_try_at <= clock_timestamp() AND (
-        hold.kind = 'key' AND hold.bucket = ANY (%(buckets)s)
+        hold.kind = 'key' AND hold.bucket = ANY (%(buckets)s) AND
+        -- use: topic_is_not_waiting
         OR hold.kind = 'topic' AND EXISTS (SELECT FROM pair WHERE topic = hold.topic AND bucket = ANY (%(buckets)s))
     )
 )
@@ -184,7 +215,8 @@ SELECT hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topi
 
 -- block: due
 next_try_at <= clock_timestamp() AND (
-    kind = 'key' AND bucket = ANY (%(buckets)s)
+    kind = 'key' AND bucket = ANY (%(buckets)s) AND
+    -- use: topic_is_not_waiting
     -- A topic is tried by a shard that has messages of it.
     OR kind = 'topic' AND EXISTS (
         SELECT FROM workorders.outbox_messages AS message
@@ -322,6 +354,19 @@ INSERT INTO workorders.outbox_held
     (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
 SELECT %(hold)s, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM gone
 
+-- name: row_comes_back
+-- One that was out to be tried again, and has stepped aside once more.
+WITH back AS (
+    DELETE FROM workorders.outbox_held AS held USING workorders.outbox_holds AS hold
+    WHERE hold.kind = 'key' AND hold.topic = %(topic)s AND hold.bucket = ANY (%(buckets)s)
+        AND held.hold_id = hold.id AND held.id = %(id)s
+    RETURNING held.*
+)
+INSERT INTO workorders.outbox_messages
+    (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+OVERRIDING SYSTEM VALUE
+SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM back
+
 -- name: lock_hold
 SELECT kind, topic FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE
 
@@ -334,3 +379,6 @@ SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, v
 
 -- name: end_hold
 DELETE FROM workorders.outbox_holds WHERE id = %(hold)s
+
+-- name: end_hold_of_topic
+DELETE FROM workorders.outbox_holds WHERE kind = 'topic' AND topic = %(topic)s

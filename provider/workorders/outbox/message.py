@@ -30,7 +30,7 @@ class OutboxMessage:
     headers: Sequence[Header] = ()
     #: Chosen by the key, as Java's clients do it, unless given.
     partition: int | None = None
-    #: Unix time in milliseconds; the time of sending unless given.
+    #: Unix time in milliseconds, more than 0; the time of sending unless given.
     timestamp_ms: int | None = None
     #: What consumers may know the event by; made up unless given.
     event_id: UUID | None = None

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from workorders.core.database import Connection
+from workorders.kafka.relay.headers import record_headers
 from workorders.outbox import OutboxMessage, OutboxMessageError, enqueue
 
 pytestmark = pytest.mark.integration
@@ -93,7 +94,8 @@ def test_a_sqlalchemy_connection_or_session_carries_messages(
         ({"topic": ".."}, "its topic is no name that Kafka takes"),
         ({"value": b"x" * 1_000_000}, "its 1000128 bytes are more than the 1000000 that are allowed"),
         ({"partition": -1}, "its partition is negative"),
-        ({"timestamp_ms": -1}, "its timestamp is negative"),
+        ({"timestamp_ms": -1}, "its timestamp is 0, which Kafka's client takes for none, or negative"),
+        ({"timestamp_ms": 0}, "its timestamp is 0, which Kafka's client takes for none, or negative"),
         ({"key": 1}, "its key is int and not bytes, str or None"),
         ({"value": object()}, "its value is not JSON"),
         ({"headers": [("a", 1)]}, "a header's value is int and not bytes, str or None"),
@@ -113,10 +115,20 @@ def test_what_cannot_be_sent_fails_in_the_writers_transaction(
 
 def test_headers_of_another_form_are_refused_from_sql_too(writer: Writer, name: str) -> None:
     connection = writer()
-    for headers in ('{"a": "b"}', '["a"]', '[["a"]]', '[[1, "b"]]', '[["a", 1]]', '[["a", {"base64": "?"}]]'):
+    unread = (f'[["a", {{"base64": "{text}"}}]]' for text in ("?", "abc", "abcde", "ab=", "a===", "=", "YQ==YQ=="))
+    for headers in ('{"a": "b"}', '["a"]', '[["a"]]', '[[1, "b"]]', '[["a", 1]]', *unread):
         with pytest.raises(psycopg.errors.InvalidParameterValue, match="its headers are no array of pairs"):
             connection.execute("SELECT workorders.enqueue(%s::text, 'k', 'v', %s)", [name, headers])
         connection.rollback()
+
+
+@pytest.mark.parametrize("size", range(8))
+def test_bytes_of_every_length_are_headers(writer: Writer, name: str, size: int) -> None:
+    connection = writer()
+    value = b"\xff" * size
+    enqueue(connection, OutboxMessage(topic=name, key="k", value="v", headers=[("a", value)]))
+    ((_, _, headers, *_),) = rows(connection, name)
+    assert record_headers(headers, None, None) in ([("a", value)], [("a", value.decode(errors="ignore"))])
 
 
 def test_writers_of_one_key_take_turns_and_others_do_not_wait(writer: Writer, name: str) -> None:

@@ -154,6 +154,8 @@ class Sender:
                         timestamp=timestamp_ms or _NOW,
                         headers=record_headers(headers, header if adds_event_id else None, event_id),
                     )
+            except ValueError as error:
+                return Refusal(OutboxRow._make(row), f"its headers cannot be read: {error}")
             except KafkaException as error:
                 if not is_of_message(error.args[0]):
                     raise

@@ -98,7 +98,7 @@ WITH dropped AS (
     JOIN workorders.outbox_messages AS message
         ON message.topic = dropped.topic AND message.bucket = dropped.bucket AND message.id = claimed.id
     JOIN workorders.outbox_holds AS hold
-        ON hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket AND hold.key = message.key
+        ON hold.topic = message.topic AND hold.bucket = message.bucket AND hold.key = message.key AND hold.kind = 'key'
     WHERE EXISTS (
         SELECT FROM workorders.outbox_holds AS held
         WHERE held.kind = 'key' AND held.topic = dropped.topic AND held.bucket = dropped.bucket

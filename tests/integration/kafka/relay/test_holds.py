@@ -162,3 +162,41 @@ def test_only_the_last_message_of_a_key_goes_where_a_topic_is_compacted_before(
     with outbox.connect() as connection:
         (topic,) = operating.topics(connection)
     assert (topic.sent, topic.compacted, topic.waiting) == (3, 27, 0)
+
+
+@pytest.mark.parametrize("mode", ["exactly-once", "at-least-once"])
+def test_headers_that_nobody_can_read_hold_their_key_alone(
+    outbox: Outbox, topics: Topics, name: str, mode: str
+) -> None:
+    """Such were written before they were refused at once."""
+    topics.create(name)
+    outbox.write(
+        *(OutboxMessage(topic=name, key=f"k{n % 2}", value=b"%d" % n, headers=[("a", b"\xff")]) for n in range(6))
+    )
+    outbox.ask(
+        """
+        UPDATE workorders.outbox_messages SET headers = '[["a", {"base64": "abc"}]]' WHERE value = '2'
+        """
+    )
+    (failure,) = outbox.drain(mode=mode).failures
+    assert "was refused: its headers cannot be read" in failure
+    assert {b"0", b"1", b"3", b"5"} == set(outbox.values(name))
+    (hold,) = holds(outbox)
+    assert (hold.kind, hold.key, hold.messages) == ("key", b"k0", 2)
+    assert outbox.drain(mode=mode).failures == []
+
+
+def test_by_policy_a_message_whose_headers_nobody_can_read_is_set_aside(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    topics.create(name)
+    outbox.write(*(OutboxMessage(topic=name, key="k", value=b"%d" % n, headers=[("a", b"\xff")]) for n in range(3)))
+    outbox.ask(
+        """
+        UPDATE workorders.outbox_messages SET headers = '[["a", {"base64": "abcde"}]]' WHERE value = '1'
+        """
+    )
+    assert len(outbox.drain(topics={name: TopicDefinition(on_refused="set-aside")}).failures) == 1
+    assert outbox.values(name) == [b"0", b"2"]
+    (hold,) = holds(outbox)
+    assert (hold.kind, hold.messages) == ("message", 1)

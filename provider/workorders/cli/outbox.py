@@ -44,6 +44,7 @@ _SHARD_COLUMNS = (
     Column("last batch", number=True),
     Column("under way", number=True),
     Column("division"),
+    Column("error"),
 )
 
 HoldNumber = Annotated[int | None, typer.Argument(metavar="[HOLD]", help="Number of the hold.", show_default=False)]
@@ -53,7 +54,7 @@ HoldNumber = Annotated[int | None, typer.Argument(metavar="[HOLD]", help="Number
 def status(as_json: AsJson = False, database: Database = None) -> None:
     """Show what waits by topic, what is held and why, and who works on which shard.
 
-    Every waiting row is counted. Ends with 1 when something is held.
+    Every waiting row is counted. Ends with 1 when something is held, or the last work on a shard ended with an error.
 
     \b
     Examples:
@@ -66,7 +67,7 @@ def status(as_json: AsJson = False, database: Database = None) -> None:
         print_json({"topics": topics, "holds": [_hold_json(hold) for hold in held], "shards": shards})
     else:
         _print(topics, held, shards)
-    if held:
+    if held or any(shard.last_error for shard in shards):
         raise typer.Exit(1)
 
 
@@ -155,6 +156,7 @@ def _shard_cells(shard: ShardStatus) -> tuple[str, ...]:
         count(shard.last_batch),
         count(shard.under_way),
         "in force" if shard.settled else "not settled yet",
+        shard.last_error or "",
     )
 
 

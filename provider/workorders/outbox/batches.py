@@ -149,7 +149,13 @@ def _begin(connection: Connection, lease: Lease, settings: OutboxSettings, sent:
     marked_batch = sent.number if sent and sent.marked else None
     row = connection.execute(
         _QUERIES["take_number"],
-        {"shard": lease.shard, "epoch": lease.epoch, "seconds": LEASE_SECONDS, "marked_batch": marked_batch},
+        {
+            "shard": lease.shard,
+            "epoch": lease.epoch,
+            "seconds": LEASE_SECONDS,
+            "marked_batch": marked_batch,
+            "any_sent": bool(sent and sent.number),
+        },
     ).fetchone()
     if row is None:
         raise fenced(lease)

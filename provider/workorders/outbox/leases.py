@@ -74,6 +74,18 @@ def settle(connection: Connection, lease: Lease) -> None:
             raise fenced(lease)
 
 
+def note_error(connection: Connection, lease: Lease, error: str) -> None:
+    """Say with which error the work on a shard ended; does nothing when the lease is somebody else's by now."""
+    with connection.transaction():
+        connection.execute(_QUERIES["note_error"], {"shard": lease.shard, "epoch": lease.epoch, "error": error})
+
+
+def clear_error(connection: Connection, lease: Lease) -> None:
+    """Say that the shard works; does nothing when the lease is somebody else's by now."""
+    with connection.transaction():
+        connection.execute(_QUERIES["clear_error"], {"shard": lease.shard, "epoch": lease.epoch})
+
+
 def fenced(lease: Lease) -> OutboxFencedError:
     """Return what is raised when a lease turns out to be lost."""
     return OutboxFencedError(

@@ -59,6 +59,8 @@ class ShardStatus:
     settled: bool
     #: Messages of a batch that was claimed and not deleted yet.
     under_way: int
+    #: With which the last work on it ended; None when it works.
+    last_error: str | None
 
 
 def topics(connection: Connection) -> Sequence[TopicStatus]:

@@ -12,12 +12,14 @@ ROW_ID: Final = 0
 ROW_TOPIC: Final = 1
 ROW_KEY: Final = 2
 ROW_VALUE: Final = 3
+ROW_HEADERS: Final = 4
 ROW_PARTITION: Final = 5
 ROW_BUCKET: Final = 8
 
 _ID: Final = itemgetter(ROW_ID)
 _KEY: Final = itemgetter(ROW_KEY)
 _VALUE: Final = itemgetter(ROW_VALUE)
+_HEADERS: Final = itemgetter(ROW_HEADERS)
 
 
 class OutboxRow(NamedTuple):
@@ -66,8 +68,9 @@ def as_reading(rows: Sequence[Row]) -> Reading:
 
 
 def bytes_of(rows: Sequence[Row]) -> int:
-    """Return how many bytes the keys and values of rows have."""
-    return sum(sum(map(len, filter(None, map(column, rows)))) for column in (_KEY, _VALUE))
+    """Return how many bytes the keys, values and headers of rows have."""
+    size = sum(sum(map(len, filter(None, map(column, rows)))) for column in (_KEY, _VALUE))
+    return size + sum(map(_header_bytes, filter(None, map(_HEADERS, rows))))
 
 
 def ids_of(rows: Sequence[Row]) -> list[int | None]:
@@ -78,3 +81,11 @@ def ids_of(rows: Sequence[Row]) -> list[int | None]:
 def place_of(row: Row) -> tuple[str, int]:
     """Return topic and bucket of a row."""
     return row[ROW_TOPIC], row[ROW_BUCKET]
+
+
+def _header_bytes(headers: Sequence[Sequence[Any]]) -> int:
+    # A value that is no text stands under a name of its own, as base64.
+    return sum(
+        len(name) + sum(map(len, value.values() if isinstance(value, dict) else [value or ""]))
+        for name, value in headers
+    )

@@ -5,12 +5,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, RetryDecision
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags import refused_dag
 from workorders.airflow.failures import explained, readable
-from workorders.airflow.retries import endless_retries, next_try
+from workorders.airflow.retries import EndlessRetries, endless_retries, next_try
 from workorders.airflow.schedules import always_running
 from workorders.airflow.waiting import WaitingSensor
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
@@ -27,10 +27,23 @@ DAG_ID = "outbox_relay"
 _UNSENT = "What was not sent waits in its table, and nothing is lost."
 _POLL_SECONDS = 0.5
 _IDLE_AFTER = timedelta(hours=1)
+_AFTER_REFUSAL = timedelta(seconds=1)
 
 
 class HeldMessagesError(WorkOrdersError):
     """Something was refused and is held; all that could be sent was sent."""
+
+
+class RelayRetries(EndlessRetries):
+    """Goes on at once after a refusal: what was refused is held, and all others are not to wait for it."""
+
+    def evaluate(
+        self, exception: BaseException, try_number: int, max_tries: int, context: "Context | None" = None
+    ) -> RetryDecision:
+        """Return the wait after this failure."""
+        if isinstance(exception, HeldMessagesError):
+            return RetryDecision.retry(delay=_AFTER_REFUSAL, reason="what was refused is held; all others go on")
+        return super().evaluate(exception, try_number, max_tries, context)
 
 
 def outbox_dags(file: Path) -> dict[str, DAG]:

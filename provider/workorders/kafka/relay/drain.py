@@ -11,24 +11,21 @@ from functools import partial
 from typing import Final
 
 from workorders.core.database import Connection, connect
-from workorders.core.queries import load_queries
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.connections import Connections
 from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.heartbeat import Heartbeat
-from workorders.kafka.relay.held import HeldShards, held_shards
+from workorders.kafka.relay.held import HeldShards, held_shards, noting
 from workorders.kafka.relay.sender import SenderLostError
 from workorders.kafka.relay.shard import ShardRelay
 from workorders.kafka.relay.spare import SpareConnections
 from workorders.kafka.relay.tools import new_tools
 from workorders.kafka.relay.topics import KnownTopics
 from workorders.kafka.settings import client_settings
-from workorders.outbox import leases, settings
+from workorders.outbox import leases, sent, settings
 from workorders.outbox.exceptions import OutboxFencedError
 
 log: Final = logging.getLogger(__name__)
-
-_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
 
 SHORTEST_WAIT: Final = 0.02
 LONGEST_WAIT: Final = 0.25
@@ -36,9 +33,11 @@ _TAKE_EVERY_SECONDS: Final = 5.0
 _TAKE_SOON_SECONDS: Final = 0.25
 """Another relay that settles an old division is done in a moment."""
 _FORGET_EVERY_SECONDS: Final = 60.0
+_FORGET_SECONDS: Final = 0.25
 _LOSSES_BEFORE_GIVING_UP: Final = 3
-_SHOWN_AFTER_SECONDS: Final = 10.0
-"""A drain that had to hold something ends so soon, however much there is to send, for its end is what people see."""
+_SHOWN_AFTER_SECONDS: Final = 300.0
+"""A drain that had to hold something ends so soon, however much there is to send: its end is what people see in
+Airflow. To end with the first refusal, when there are always some, would cost all others a start each time."""
 
 
 @dataclass(slots=True)
@@ -141,12 +140,14 @@ class _Relay:
             if sum(self._step(held, relay) for relay in held.all()):
                 wait, quiet_since = SHORTEST_WAIT, time.monotonic()
                 continue
-            if self._drained.failures or time.monotonic() - quiet_since >= warm_for:
+            if time.monotonic() - quiet_since >= warm_for:
                 break
             time.sleep(wait)
             wait = min(wait * 1.5, LONGEST_WAIT)
         for relay in held.all():
-            relay.finish()
+            with noting(self._connection, relay.lease):
+                relay.finish()
+                leases.clear_error(self._connection, relay.lease)
 
     def report(self, sentence: str) -> None:
         """Note a failure that was held."""
@@ -157,7 +158,8 @@ class _Relay:
     def _step(self, held: HeldShards, relay: ShardRelay) -> bool:
         shard, before = relay.lease.shard, relay.sent
         try:
-            worked = self._step_or_recover(relay)
+            with noting(self._connection, relay.lease):
+                worked = self._step_or_recover(relay)
         except OutboxFencedError as error:
             log.warning("%s", error)
             held.lost(relay)
@@ -183,7 +185,8 @@ class _Relay:
             return True
 
     def _forget_sent(self, seconds: int) -> None:
-        if seconds and time.monotonic() >= self._forget_at:
+        if time.monotonic() < self._forget_at:
+            return
+        # What is left waits until the next look at the shards, for sending goes first.
+        if sent.forget(self._connection, older_than=seconds, within=_FORGET_SECONDS):
             self._forget_at = time.monotonic() + _FORGET_EVERY_SECONDS
-            with self._connection.transaction():
-                self._connection.execute(_QUERIES["forget_sent"], {"seconds": seconds})

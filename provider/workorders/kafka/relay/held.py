@@ -9,10 +9,12 @@ from uuid import uuid4
 import psycopg
 
 from workorders.core.database import Connection
+from workorders.core.exceptions import one_line
 from workorders.kafka.relay.heartbeat import Heartbeat
 from workorders.kafka.relay.shard import ShardRelay
 from workorders.kafka.relay.tools import Tools
 from workorders.outbox import leases, settings
+from workorders.outbox.exceptions import OutboxFencedError
 from workorders.outbox.leases import Lease
 
 
@@ -83,8 +85,9 @@ class HeldShards:
             if lease is None:
                 continue
             try:
-                ShardRelay(self._connection, lease, self.tools).recover()
-                leases.settle(self._connection, lease)
+                with noting(self._connection, lease):
+                    ShardRelay(self._connection, lease, self.tools).recover()
+                    leases.settle(self._connection, lease)
             finally:
                 leases.release(self._connection, lease)
 
@@ -92,10 +95,27 @@ class HeldShards:
         relay = ShardRelay(self._connection, lease, self.tools)
         self._held[lease.shard] = relay
         self._keep()
-        relay.recover()
+        with noting(self._connection, lease):
+            relay.recover()
 
     def _keep(self) -> None:
         self._heartbeat.keep(relay.lease for relay in self._held.values())
+
+
+@contextmanager
+def noting(connection: Connection, lease: Lease) -> Iterator[None]:
+    """Write the error with which the work on a shard ends where people see it, and raise it."""
+    try:
+        yield
+    except OutboxFencedError:
+        # The shard is somebody else's, and so is what is to be said of it.
+        raise
+    except Exception as error:
+        # Where the database is away, the task's log has to do.
+        with suppress(psycopg.Error):
+            connection.rollback()
+            leases.note_error(connection, lease, one_line(error))
+        raise
 
 
 @contextmanager

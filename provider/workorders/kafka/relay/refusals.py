@@ -32,14 +32,6 @@ _OF_TOPIC: Final = frozenset(
         KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     }
 )
-_FENCED: Final = frozenset(
-    {
-        KafkaError._FENCED,
-        KafkaError.PRODUCER_FENCED,
-        KafkaError.INVALID_PRODUCER_EPOCH,
-        KafkaError.INVALID_PRODUCER_ID_MAPPING,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +60,3 @@ def is_of_message(error: KafkaError) -> bool:
 def is_of_topic(error: KafkaError) -> bool:
     """Say whether its topic takes nothing now."""
     return error.code() in _OF_TOPIC
-
-
-def is_fencing(error: KafkaError) -> bool:
-    """Say whether another producer with our transactional id has begun."""
-    return error.code() in _FENCED

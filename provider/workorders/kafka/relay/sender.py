@@ -17,6 +17,7 @@ SECONDS: Final = 60.0
 """Limit of a transaction, and of every wait for Kafka."""
 
 _HASTE_SECONDS: Final = 1.0
+_ROOM_SECONDS: Final = 0.1
 _OVERHEAD_BYTES: Final = 4096
 _ANY_PARTITION: Final = -1
 _NOW: Final = 0
@@ -142,24 +143,29 @@ class Sender:
         adds_event_id = self._definition.adds_event_id
         for row in rows:
             _, topic, key, value, headers, partition, timestamp_ms, event_id, _ = row
-            try:
-                if headers is None and partition is None and timestamp_ms is None and not adds_event_id:
-                    produce(topic, value, key)
-                else:
-                    produce(
-                        topic,
-                        value,
-                        key,
-                        _ANY_PARTITION if partition is None else partition,
-                        timestamp=timestamp_ms or _NOW,
-                        headers=record_headers(headers, header if adds_event_id else None, event_id),
-                    )
-            except ValueError as error:
-                return Refusal(OutboxRow._make(row), f"its headers cannot be read: {error}")
-            except KafkaException as error:
-                if not is_of_message(error.args[0]):
-                    raise
-                return Refusal(OutboxRow._make(row), error.args[0].str())
+            while True:
+                try:
+                    if headers is None and partition is None and timestamp_ms is None and not adds_event_id:
+                        produce(topic, value, key)
+                    else:
+                        produce(
+                            topic,
+                            value,
+                            key,
+                            _ANY_PARTITION if partition is None else partition,
+                            timestamp=timestamp_ms or _NOW,
+                            headers=record_headers(headers, header if adds_event_id else None, event_id),
+                        )
+                    break
+                except BufferError:
+                    # librdkafka's queue is full. What is in it is answered or given up in time, so there will be room.
+                    self._producer.poll(_ROOM_SECONDS)
+                except ValueError as error:
+                    return Refusal(OutboxRow._make(row), f"its headers cannot be read: {error}")
+                except KafkaException as error:
+                    if not is_of_message(error.args[0]):
+                        raise
+                    return Refusal(OutboxRow._make(row), error.args[0].str())
         return None
 
     def _commit(self) -> Suspicion | None:

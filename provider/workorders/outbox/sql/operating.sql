@@ -27,7 +27,8 @@ SELECT shard.shard, shard.epoch, shard.owner, shard.leased_until,
     shard.leased_until < clock_timestamp() AS run_out, shard.last_batch, shard.marked_batch,
     shard.generation = settings.generation AS settled,
     (SELECT coalesce(sum(cardinality(ids)), 0)::bigint FROM workorders.outbox_claims AS claim
-     WHERE claim.shard = shard.shard) AS under_way
+     WHERE claim.shard = shard.shard) AS under_way,
+    shard.last_error
 FROM workorders.outbox_shards AS shard CROSS JOIN workorders.outbox_settings AS settings
 WHERE shard.shard < settings.shards OR shard.generation <> settings.generation
 ORDER BY shard.shard
@@ -43,7 +44,8 @@ SELECT shard FROM workorders.outbox_shards
 WHERE shard = %(shard)s AND (owner IS NULL OR leased_until < clock_timestamp()) FOR UPDATE
 
 -- name: believe_kafka
-UPDATE workorders.outbox_shards SET marked_batch = -1, epoch = epoch + 1, owner = NULL, leased_until = NULL
+UPDATE workorders.outbox_shards
+SET marked_batch = -1, epoch = epoch + 1, owner = NULL, leased_until = NULL, last_error = NULL
 WHERE shard = %(shard)s
 
 -- name: delete_claimed

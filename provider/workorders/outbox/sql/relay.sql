@@ -49,18 +49,30 @@ WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
 -- name: release
 UPDATE workorders.outbox_shards SET owner = NULL, leased_until = NULL WHERE shard = %(shard)s AND epoch = %(epoch)s
 
+-- name: note_error
+UPDATE workorders.outbox_shards SET last_error = %(error)s
+WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
+
+-- name: clear_error
+UPDATE workorders.outbox_shards SET last_error = NULL
+WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL AND last_error IS NOT NULL
+
 -- name: unsettled_shards
 SELECT shard FROM workorders.outbox_shards
 WHERE generation < (SELECT generation FROM workorders.outbox_settings) ORDER BY shard
 
 -- name: settle
-UPDATE workorders.outbox_shards SET generation = (SELECT generation FROM workorders.outbox_settings)
+UPDATE workorders.outbox_shards
+SET generation = (SELECT generation FROM workorders.outbox_settings), last_error = NULL
 WHERE shard = %(shard)s AND epoch = %(epoch)s
 
 -- name: take_number
 -- The one gate of every write for a shard: with another epoch, nothing is changed.
 UPDATE workorders.outbox_shards
-SET last_batch = last_batch + 1, marked_batch = coalesce(%(marked_batch)s, marked_batch), leased_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+SET last_batch = last_batch + 1, marked_batch = coalesce(%(marked_batch)s, marked_batch),
+    leased_until = clock_timestamp() + make_interval(secs => %(seconds)s),
+    -- What came to Kafka shows that the shard works.
+    last_error = CASE WHEN NOT %(any_sent)s THEN last_error END
 WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
 RETURNING last_batch
 
@@ -150,7 +162,11 @@ INSERT INTO workorders.outbox_counters AS counter (topic, shard, failed) VALUES 
 ON CONFLICT (topic, shard) DO UPDATE SET failed = counter.failed + excluded.failed
 
 -- name: forget_sent
-DELETE FROM workorders.outbox_sent WHERE sent_at < now() - make_interval(secs => %(seconds)s)
+-- So many of the oldest, and none that another relay is just deleting.
+DELETE FROM workorders.outbox_sent WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM workorders.outbox_sent WHERE sent_at < now() - make_interval(secs => %(seconds)s)
+    ORDER BY sent_at LIMIT %(most)s FOR UPDATE SKIP LOCKED
+))
 
 -- block: topic_is_not_waiting
 -- A key waits while its topic is held. Once that is due as well, either may try for it: all that the topic has may
@@ -204,6 +220,8 @@ WITH RECURSIVE pair AS (
     ) AS message
     JOIN workorders.outbox_holds AS hold
         ON hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket AND hold.key = message.key
+    -- One that somebody just ends is waited for, and its rows stay where they are.
+    FOR KEY SHARE OF hold
 ), moved AS (
     DELETE FROM workorders.outbox_messages AS message USING found
     WHERE message.topic = found.topic AND message.bucket = found.bucket AND message.id = found.id
@@ -271,10 +289,11 @@ SELECT id, share.topic, key, value, headers, partition, timestamp_ms, CASE WHEN 
     share.bucket
 FROM share CROSS JOIN LATERAL (
     SELECT waiting.id, waiting.key, waiting.value, waiting.headers, waiting.partition, waiting.timestamp_ms,
-        waiting.event_id, sum(coalesce(octet_length(value), 0) + coalesce(octet_length(key), 0))
-            OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - coalesce(octet_length(value), 0)
-            - coalesce(octet_length(key), 0) AS bytes_before
-    FROM workorders.outbox_messages AS waiting
+        waiting.event_id, sum(size.bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - size.bytes AS bytes_before
+    FROM workorders.outbox_messages AS waiting CROSS JOIN LATERAL (
+        SELECT coalesce(octet_length(value), 0) + coalesce(octet_length(key), 0)
+            + coalesce(octet_length(headers::text), 0) AS bytes
+    ) AS size
     WHERE waiting.topic = share.topic AND waiting.bucket = share.bucket
     ORDER BY id LIMIT share.messages
 ) AS message
@@ -328,7 +347,8 @@ VALUES ('topic', %(topic)s, %(reason)s, clock_timestamp() + interval '1 minute')
 ON CONFLICT (topic) WHERE kind = 'topic' DO UPDATE
 SET reason = excluded.reason, tries = hold.tries + 1,
     next_try_at = clock_timestamp() + least(interval '1 minute' * 2 ^ least(hold.tries, 10), interval '1 hour')
-RETURNING id
+-- Each shard meets the same failure; the first one has set the time of the next try.
+WHERE hold.next_try_at <= clock_timestamp()
 
 -- name: hold_key
 INSERT INTO workorders.outbox_holds AS hold (kind, topic, bucket, key, reason, next_try_at)

@@ -5,13 +5,14 @@ import time
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from psycopg.pq import TransactionStatus
 
 from local_stack.stack import LocalStack
 from support.consumed import consumed
 from support.outbox import Outbox, assert_exactly_once, new_outbox
 from support.topics import Topics
-from workorders.kafka.relay import shard
+from workorders.kafka.relay import sender, shard
 from workorders.kafka.relay.ahead import Ahead
 from workorders.kafka.relay.sender import Sender
 from workorders.outbox import OutboxMessage, enqueue
@@ -178,3 +179,34 @@ def test_without_transactions_a_batch_is_claimed_before_any_of_it_is_sent(
     assert steps.count("claimed") >= 2
     # The first one was claimed as it was read.
     assert [steps[place - 1] for place, step in enumerate(steps) if step == "sent"][1:3] == ["claimed", "claimed"]
+
+
+def test_a_producers_full_queue_makes_it_wait_and_nothing_else(
+    outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    small = {"queue.buffering.max.messages": 20}
+    monkeypatch.setattr(sender, "Producer", lambda config: Producer({**config, **small}))
+    expected = [b"%d" % n for n in range(100)]
+    outbox.write(*(OutboxMessage(topic=name, key="k", value=value) for value in expected))
+    drained = outbox.drain()
+    assert (drained.messages, drained.failures) == (100, [])
+    assert outbox.values(name) == expected
+
+
+def test_headers_count_among_the_bytes_of_a_batch(
+    outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    header = ("h", "x" * 10_000)
+    outbox.write(*(OutboxMessage(topic=name, key="k", value=b"%d" % n, headers=[header]) for n in range(100)))
+    counts: list[int] = []
+    fill = Sender.fill
+
+    def noted_fill(sender: Sender, rows: Any) -> Any:
+        counts.append(len(rows))
+        return fill(sender, rows)
+
+    monkeypatch.setattr(Sender, "fill", noted_fill)
+    assert outbox.drain(batch_bytes=50_000).messages == 100
+    assert max(counts) <= 5

@@ -8,7 +8,7 @@ from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization
 
 from workorders.airflow.retries import ENDLESS_RETRIES
-from workorders.kafka.airflow.outbox import outbox_dags
+from workorders.kafka.airflow.outbox import HeldMessagesError, RelayRetries, outbox_dags
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 
 
@@ -42,6 +42,18 @@ def test_the_relay_survives_its_serialization_and_its_sensor_starts_in_the_trigg
     assert sensor.start_from_trigger is True
     arguments = BaseSerialization.deserialize(sensor.start_trigger_args.trigger_kwargs)
     assert OutboxTrigger(**arguments).serialize()[1] == arguments
+
+
+def test_after_a_refusal_the_next_try_begins_at_once_and_after_other_failures_later_each_time() -> None:
+    policy = RelayRetries()
+
+    def delay(error: Exception) -> float:
+        decision = policy.evaluate(error, 6, ENDLESS_RETRIES)
+        assert decision.retry_delay is not None
+        return decision.retry_delay.total_seconds()
+
+    assert delay(HeldMessagesError("refused")) == 1
+    assert delay(RuntimeError("away")) == 32
 
 
 def test_a_mistake_in_the_file_gives_a_dag_that_says_which_field(tmp_path: Path) -> None:

@@ -55,7 +55,10 @@ def airflow_stack(request: pytest.FixtureRequest, dags_folder: Path) -> Iterator
         triggers_folder=HERE / "triggers",
         workflows_folder=HERE / "workflows",
         # No file changes here once it was read, and reading them all again every five seconds takes a third of a core.
-        environment={"AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60"},
+        environment={
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
+            "WORKORDERS_OUTBOX": str(HERE / "outbox.yaml"),
+        },
         name="end-to-end",
     ) as stack:
         yield stack

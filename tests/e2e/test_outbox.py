@@ -1,4 +1,6 @@
-"""The outbox through the real Airflow: from a commit in Postgres to a consumer, and a refusal that people see."""
+"""The outbox through the real Airflow: from a commit in Postgres to a consumer, and failures that people see."""
+
+from uuid import uuid4
 
 import pytest
 
@@ -7,10 +9,11 @@ from support.airflow_api import AirflowApi
 from support.consumed import consumed
 from support.eventually import eventually
 from support.topics import Topics
-from workorders.core.database import connect
+from workorders.core.database import Connection, connect
 from workorders.outbox import OutboxMessage, enqueue, operating
+from workorders.outbox.exceptions import OutboxDecisionError
 
-DAG = "outbox_relay"
+DAGS = ("outbox_relay", "outbox_relay_1")
 SECONDS = 180.0
 
 
@@ -18,7 +21,7 @@ SECONDS = 180.0
 def topic(airflow_stack: LocalStack) -> str:
     """A topic of this test alone."""
     topics = Topics(airflow_stack.kafka_settings)
-    return topics.create("e2e.outbox", partitions=2)
+    return topics.create(f"e2e.outbox.{uuid4().hex[:8]}", partitions=2)
 
 
 def test_committed_messages_arrive_once_and_a_refusal_is_a_task_instance(
@@ -32,7 +35,9 @@ def test_committed_messages_arrive_once_and_a_refusal_is_a_task_instance(
         connection.rollback()
     eventually(lambda: len(values(airflow_stack, topic)) >= 50, seconds=SECONDS, what="The messages in Kafka", every=1)
     assert sorted(values(airflow_stack, topic)) == sorted(str(n).encode() for n in range(50))
-    errors = eventually(lambda: refusal(api), seconds=SECONDS, what="A try that says what was refused", every=1)
+    errors = eventually(
+        lambda: failures(api, "e2e.nowhere"), seconds=SECONDS, what="A try that says what was refused", every=1
+    )
     assert any("Topic e2e.nowhere takes no messages: the cluster has no such topic." in error for error in errors)
     with connect(airflow_stack.database_url) as connection:
         assert [(hold.kind, hold.topic) for hold in operating.holds(connection)] == [("topic", "e2e.nowhere")]
@@ -41,16 +46,74 @@ def test_committed_messages_arrive_once_and_a_refusal_is_a_task_instance(
             operating.release_hold(connection, hold.id)
 
 
+def test_a_shard_that_stands_still_is_a_task_instance_and_the_other_shard_goes_on(
+    airflow_stack: LocalStack, api: AirflowApi, topic: str
+) -> None:
+    with connect(airflow_stack.database_url) as connection:
+        still, going = keys_by_shard(connection, topic)
+        # As if the database had been restored: a batch is open, and its marker is not the last one in Kafka.
+        connection.execute("UPDATE workorders.outbox_shards SET marked_batch = 7000 WHERE shard = 0")
+        connection.execute(
+            "INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids) "
+            "VALUES (0, 7001, %s, 0, true, ARRAY[1])",
+            [topic],
+        )
+        enqueue(connection, OutboxMessage(topic=topic, key=still, value="stands"))
+    errors = eventually(lambda: failures(api, "Shard 0"), seconds=SECONDS, what="A try that says what stands")
+    assert any("Shard 0 of the outbox stands still" in error for error in errors)
+    # Two runs of the other shard's DAG: its next one does not wait for the one that stands still.
+    for value in ("one", "two"):
+        sent_by_a_run(airflow_stack, api, OutboxMessage(topic=topic, key=going, value=value))
+    assert b"stands" not in values(airflow_stack, topic)
+    eventually(lambda: is_released(airflow_stack), seconds=SECONDS, what="The end of a relay's try")
+    eventually(lambda: b"stands" in values(airflow_stack, topic), seconds=SECONDS, what="The message", every=1)
+
+
+def sent_by_a_run(stack: LocalStack, api: AirflowApi, message: OutboxMessage) -> None:
+    """Write a message for the second shard, and wait until it was sent and the shard's next run has begun."""
+    runs = len(api.runs(DAGS[1]))
+    with connect(stack.database_url) as connection:
+        enqueue(connection, message)
+    value = str(message.value).encode()
+    eventually(lambda: value in values(stack, message.topic), seconds=SECONDS, what=f"Message {value!r}")
+    eventually(lambda: len(api.runs(DAGS[1])) > runs, seconds=SECONDS, what="The next run", every=1)
+
+
+def is_released(stack: LocalStack) -> bool:
+    """Decide about the shard in a moment in which no relay tries it."""
+    with connect(stack.database_url) as connection:
+        try:
+            operating.release_shard(connection, 0, sent=False)
+        except OutboxDecisionError:
+            return False
+    return True
+
+
+def keys_by_shard(connection: Connection, topic: str) -> list[str]:
+    """Return a key of each of two shards."""
+    found = connection.execute(
+        """
+        SELECT min(made.key) FROM (SELECT 'k' || number AS key FROM generate_series(1, 50) AS number) AS made
+        GROUP BY get_byte(workorders.outbox_hash(%(topic)s, convert_to(made.key, 'UTF8')), 4) & 1
+        ORDER BY get_byte(workorders.outbox_hash(%(topic)s, convert_to(min(made.key), 'UTF8')), 4) & 1
+        """,
+        {"topic": topic},
+    ).fetchall()
+    return [row[0] for row in found]
+
+
 def values(stack: LocalStack, topic: str) -> list[bytes]:
     return [message.value() or b"" for message in consumed(stack.kafka_settings, topic)]
 
 
-def refusal(api: AirflowApi) -> list[str]:
-    """Return the errors of a drain's first failed try; none while there is no such try."""
-    for run in api.runs(DAG):
-        for task in api.tasks(run):
-            if task.id == "drain" and (task.try_number > 1 or task.state in {"failed", "up_for_retry"}):
-                return [
-                    str(line["error_detail"][-1]["exc_value"]) for line in api.log(task, 1) if line.get("error_detail")
-                ]
-    return []
+def failures(api: AirflowApi, about: str) -> list[str]:
+    """Return the errors of drains' first failed tries that name something; none while there is no such try."""
+    return [
+        str(line["error_detail"][-1]["exc_value"])
+        for dag in DAGS
+        for run in api.runs(dag)
+        for task in api.tasks(run)
+        if task.id == "drain" and (task.try_number > 1 or task.state in {"failed", "up_for_retry"})
+        for line in api.log(task, 1)
+        if line.get("error_detail") and about in str(line["error_detail"][-1]["exc_value"])
+    ]

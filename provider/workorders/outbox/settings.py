@@ -29,7 +29,7 @@ class OutboxSettings:
 
     def buckets(self, shard: int) -> list[int]:
         """Return the buckets of a shard; none when the shard is not in use."""
-        return list(range(shard, BUCKETS, self.shards)) if shard < self.shards else []
+        return buckets_of(shard, self.shards)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +42,11 @@ class TopicSettings:
     #: What a message does that is refused for good: it holds its key, or it is set aside alone.
     on_refused: str = "hold"
     max_message_bytes: int | None = None
+
+
+def buckets_of(shard: int, shards: int) -> list[int]:
+    """Return the buckets of a shard among so many; none when there is no such shard."""
+    return list(range(shard, BUCKETS, shards)) if shard < shards else []
 
 
 def current(connection: Connection) -> OutboxSettings:

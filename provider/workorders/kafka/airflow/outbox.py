@@ -1,6 +1,6 @@
-"""The DAG that relays the outbox: a sensor waits in the triggerer, tasks drain the shards."""
+"""The DAGs that relay the outbox, one a shard: a sensor waits in the triggerer, a task drains the shard."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,13 @@ from workorders.kafka.airflow.connection import kafka_settings
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.kafka.connections import Connections
 from workorders.kafka.relay.definition import RelayDefinition, load_relay
+from workorders.outbox.settings import buckets_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 DAG_ID = "outbox_relay"
+"""Of the first shard, which is there in every division; the others' numbers follow it."""
 
 _UNSENT = "What was not sent waits in its table, and nothing is lost."
 _POLL_SECONDS = 0.5
@@ -47,52 +49,61 @@ class RelayRetries(EndlessRetries):
 
 
 def outbox_dags(file: Path) -> dict[str, DAG]:
-    """Return the relay's DAG by its id; where the file has a mistake, one that fails and says so."""
+    """Return the relay's DAGs by their ids; where the file has a mistake, one that fails and says so."""
     try:
-        dag = relay_dag(load_relay(file))
+        definition = load_relay(file)
+        dags = [relay_dag(definition, shard) for shard in range(definition.shards)]
     except ConfigurationError as error:
-        dag = refused_dag(file, error)
-    return {dag.dag_id: dag}
+        dags = [refused_dag(file, error)]
+    return {dag.dag_id: dag for dag in dags}
 
 
-def relay_dag(definition: RelayDefinition) -> DAG:
-    """Return the DAG. Pausing it stops the sending; messages then wait in their table."""
+def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
+    """Return the DAG of a shard. Pausing it stops the sending; messages then wait in their table.
+
+    Each shard has one of its own, for the next run of a DAG begins when all tasks of the last one have ended: a shard
+    that is busy, or stands still, would keep the others from starting.
+    """
     with always_running(
-        DAG_ID,
-        description="Carries messages from the outbox in Postgres to Kafka",
+        f"{DAG_ID}_{shard}" if shard else DAG_ID,
+        description=f"Carries messages from the outbox in Postgres to Kafka: shard {shard} of {definition.shards}",
         tags=["outbox", "workorders"],
         doc_md=_DOC,
+        # A part of the keys must not stop because there are more shards than before.
+        is_paused_upon_creation=False if shard else None,
     ) as dag:
-        wait = WaitForOutboxSensor(task_id="wait_for_messages", definition=definition, **endless_retries())
-        # As plain values, for Airflow stores the arguments of a mapped task.
-        fields = definition.model_dump(mode="json")
-        drain = DrainOutboxOperator.partial(task_id="drain", definition=fields, **endless_retries()).expand(
-            shard=list(range(definition.shards))
-        )
+        wait = WaitForOutboxSensor(task_id="wait_for_messages", definition=definition, shard=shard, **endless_retries())
+        retries = {**endless_retries(), "retry_policy": RelayRetries()}
+        drain = DrainOutboxOperator(task_id="drain", definition=definition, shard=shard, **retries)
         wait >> drain
     return dag
 
 
 class WaitForOutboxSensor(WaitingSensor):
-    """Waits until messages are in the outbox, or the time of something held has come.
+    """Waits until messages of a shard are in the outbox, or the time of something held has come.
 
     Args:
         definition: how the outbox is relayed.
+        shard: number of the shard.
         start_from_trigger: whether the triggerer takes the task straight from the scheduler.
     """
 
     template_fields: Sequence[str] = ("database_connection",)
     trigger_class = OutboxTrigger
 
-    def __init__(self, *, definition: RelayDefinition, start_from_trigger: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self, *, definition: RelayDefinition, shard: int, start_from_trigger: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.database_connection = definition.database_connection
+        self.buckets = buckets_of(shard, definition.shards)
         self.start(from_trigger=start_from_trigger)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of the trigger."""
         return {
             "database_connection": self.database_connection,
+            "buckets": self.buckets,
             "poll_interval": _POLL_SECONDS,
             "idle_after": _IDLE_AFTER.total_seconds(),
         }
@@ -102,13 +113,13 @@ class DrainOutboxOperator(BaseOperator):
     """Sends what waits in one shard, and keeps looking for a while after the last message.
 
     Args:
-        definition: fields of a `RelayDefinition`.
+        definition: how the outbox is relayed.
         shard: number of the shard.
     """
 
     ui_color = "#e8f1fa"
 
-    def __init__(self, *, definition: Mapping[str, Any], shard: int, **kwargs: Any) -> None:
+    def __init__(self, *, definition: RelayDefinition, shard: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.definition = definition
         self.shard = shard
@@ -124,7 +135,7 @@ class DrainOutboxOperator(BaseOperator):
         # Only a worker needs it, and the processor of DAGs need not wait for a Kafka client.
         from workorders.kafka.relay.drain import drain  # noqa: PLC0415
 
-        definition = RelayDefinition.model_validate(self.definition)
+        definition = self.definition
         with explained(self, context, f"Outbox, shard {self.shard}", _UNSENT):
             drained = drain(
                 Connections(database_url(definition.database_connection), kafka_settings(definition.kafka_connection)),
@@ -145,7 +156,8 @@ class DrainOutboxOperator(BaseOperator):
 _DOC = """
 Carries messages from the outbox in Postgres to their Kafka topics, in commit order a key.
 
-* Pause this DAG to stop the sending. Nothing is lost: messages wait in their table.
+* Every shard has a DAG of its own: `outbox_relay`, then `outbox_relay_1` and so on.
+* Pause this DAG to stop the sending of its shard. Nothing is lost: messages wait in their table.
 * A red try of `drain` says in the last line of its log what was refused. It is held alone and kept; all others go on.
 * `workorders outbox status` shows what waits, what is held and why; `workorders outbox release` lets it go on.
 """

@@ -1,6 +1,6 @@
 """The Airflow trigger that waits until the outbox holds something, without a worker."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -8,7 +8,6 @@ from workorders.airflow.connections import async_database_url
 from workorders.airflow.shared import shared_database
 from workorders.airflow.waiting import Look, WaitingTrigger
 from workorders.core.queries import load_queries
-from workorders.outbox.settings import BUCKETS
 
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
 
@@ -18,6 +17,7 @@ class OutboxTrigger(WaitingTrigger):
 
     Args:
         database_connection: id of the Airflow Postgres connection.
+        buckets: those of the shard that is waited for.
         poll_interval: seconds between two looks.
         idle_after: seconds after which the wait ends without messages.
     """
@@ -26,15 +26,23 @@ class OutboxTrigger(WaitingTrigger):
     awaited = "messages in the outbox"
 
     def __init__(
-        self, *, database_connection: str, poll_interval: float, idle_after: float, **_from_another_version: Any
+        self,
+        *,
+        database_connection: str,
+        buckets: Sequence[int],
+        poll_interval: float,
+        idle_after: float,
+        **_from_another_version: Any,
     ) -> None:
         super().__init__(poll_interval=poll_interval, idle_after=idle_after)
         self.database_connection = database_connection
+        self.buckets = list(buckets)
 
     def arguments(self) -> dict[str, Any]:
         """Return what this was made with."""
         return {
             "database_connection": self.database_connection,
+            "buckets": self.buckets,
             "poll_interval": self.poll_interval,
             "idle_after": self.idle_after,
         }
@@ -45,7 +53,7 @@ class OutboxTrigger(WaitingTrigger):
         database = shared_database(await async_database_url(self.database_connection))
 
         async def look() -> str | None:
-            rows = await database.fetch(_QUERIES["anything"], {"buckets": list(range(BUCKETS))})
+            rows = await database.fetch(_QUERIES["anything"], {"buckets": self.buckets})
             return "Messages wait for Kafka." if rows and rows[0][0] else None
 
         yield look

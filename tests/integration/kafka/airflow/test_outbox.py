@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from local_stack.stack import LocalStack
+from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
 from support.tries import a_try
@@ -15,6 +17,8 @@ from workorders.airflow.retries import endless_retries
 from workorders.kafka.airflow.outbox import DrainOutboxOperator, HeldMessagesError
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.outbox import OutboxMessage
+from workorders.outbox.exceptions import OutboxContradictionError
+from workorders.outbox.settings import buckets_of
 
 pytestmark = pytest.mark.integration
 
@@ -31,13 +35,18 @@ def outbox(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Outbox:
     return made
 
 
-def drain(outbox: Outbox) -> DrainOutboxOperator:
-    fields = outbox.definition.model_copy(update={"warm_for": 0.0}).model_dump(mode="json")
-    return DrainOutboxOperator(task_id="drain", definition=fields, shard=0, **endless_retries())
+def drain(outbox: Outbox, shard: int = 0, **changes: Any) -> DrainOutboxOperator:
+    definition = outbox.definition.model_copy(update={"warm_for": 0.0, **changes})
+    return DrainOutboxOperator(task_id="drain", definition=definition, shard=shard, **endless_retries())
 
 
-def wait(idle_after: float) -> TriggerEvent:
-    trigger = OutboxTrigger(database_connection="workorders_db", poll_interval=0.05, idle_after=idle_after)
+def wait(idle_after: float, shard: int = 0, shards: int = 1) -> TriggerEvent:
+    trigger = OutboxTrigger(
+        database_connection="workorders_db",
+        buckets=buckets_of(shard, shards),
+        poll_interval=0.05,
+        idle_after=idle_after,
+    )
 
     async def first() -> TriggerEvent:
         return await anext(aiter(trigger.run()))
@@ -69,3 +78,46 @@ def test_a_refusal_fails_the_task_after_all_else_was_sent(outbox: Outbox, topics
     # Held, it wakes nobody until its time has come.
     assert isinstance(wait(0.2), TaskSkippedEvent)
     assert drain(outbox).execute(CONTEXT) == {"messages": 0}
+
+
+def test_a_shard_that_is_busy_or_stands_still_keeps_no_other_from_waiting_and_sending(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    """Each shard has a DAG of its own, whose parts are run here as Airflow runs them."""
+    topics.create(name)
+    of_shard = keys_by_shard(outbox, name)
+    outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="settles the division"))
+    with ThreadPoolExecutor(1) as worker:
+        busy = worker.submit(drain(outbox, 0, shards=2, warm_for=6.0).execute, CONTEXT)
+        eventually(lambda: outbox.values(name), seconds=30, what="The first message")
+        assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
+        for n in range(3):
+            outbox.write(OutboxMessage(topic=name, key=of_shard[1], value=str(n)))
+            assert isinstance(wait(30, 1, 2), TaskSuccessEvent)
+            assert drain(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
+        assert not busy.done()
+        busy.result(30)
+    outbox.ask("UPDATE workorders.outbox_shards SET marked_batch = 7000 WHERE shard = 0")
+    outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="stands"))
+    outbox.ask("INSERT INTO workorders.outbox_claims VALUES (0, 7001, %s, 0, true, now(), ARRAY[1])", name)
+    assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
+    outbox.write(OutboxMessage(topic=name, key=of_shard[1], value="goes on"))
+    with pytest.raises(OutboxContradictionError, match=r"^Shard 0 of the outbox stands still"):
+        drain(outbox, 0, shards=2).execute(CONTEXT)
+    assert drain(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
+    assert b"goes on" in outbox.values(name)
+    assert b"stands" not in outbox.values(name)
+
+
+def keys_by_shard(outbox: Outbox, topic: str) -> list[str]:
+    """Return a key of each of two shards."""
+    found = outbox.ask(
+        """
+        SELECT min(made.key) FROM (SELECT 'k' || number AS key FROM generate_series(1, 50) AS number) AS made
+        GROUP BY get_byte(workorders.outbox_hash(%s, convert_to(made.key, 'UTF8')), 4) & 1
+        ORDER BY get_byte(workorders.outbox_hash(%s, convert_to(min(made.key), 'UTF8')), 4) & 1
+        """,
+        topic,
+        topic,
+    )
+    return [row[0] for row in found]

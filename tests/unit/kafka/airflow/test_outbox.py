@@ -10,25 +10,40 @@ from airflow.serialization.serialized_objects import BaseSerialization, DagSeria
 from workorders.airflow.retries import ENDLESS_RETRIES
 from workorders.kafka.airflow.outbox import HeldMessagesError, RelayRetries, outbox_dags
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
+from workorders.outbox.settings import BUCKETS
+
+
+def relays(tmp_path: Path, text: str = "") -> dict[str, DAG]:
+    file = tmp_path / "outbox.yaml"
+    file.write_text(text, encoding="utf-8")
+    return outbox_dags(file)
 
 
 def relay(tmp_path: Path, text: str = "") -> DAG:
-    file = tmp_path / "outbox.yaml"
-    file.write_text(text, encoding="utf-8")
-    (dag,) = outbox_dags(file).values()
+    (dag,) = relays(tmp_path, text).values()
     return dag
 
 
-def test_the_relay_waits_then_drains_every_shard_without_end(tmp_path: Path) -> None:
-    dag = relay(tmp_path, "shards: 3\n")
-    assert (dag.dag_id, dag.max_active_runs) == ("outbox_relay", 1)
-    assert {task_id: task.downstream_task_ids for task_id, task in dag.task_dict.items()} == {
-        "wait_for_messages": {"drain"},
-        "drain": set(),
-    }
-    drain: Any = dag.task_dict["drain"]
-    assert drain.expand_input.value == {"shard": [0, 1, 2]}
-    assert drain.partial_kwargs["retries"] == ENDLESS_RETRIES
+def test_each_shard_waits_and_is_drained_without_end_in_a_dag_of_its_own(tmp_path: Path) -> None:
+    dags = relays(tmp_path, "shards: 3\n")
+    assert list(dags) == ["outbox_relay", "outbox_relay_1", "outbox_relay_2"]
+    waited: list[int] = []
+    for shard, dag in enumerate(dags.values()):
+        assert dag.max_active_runs == 1
+        assert {task_id: task.downstream_task_ids for task_id, task in dag.task_dict.items()} == {
+            "wait_for_messages": {"drain"},
+            "drain": set(),
+        }
+        drain: Any = dag.task_dict["drain"]
+        assert (drain.shard, drain.retries, type(drain.retry_policy)) == (shard, ENDLESS_RETRIES, RelayRetries)
+        wait: Any = dag.task_dict["wait_for_messages"]
+        waited += wait.start_trigger_args.trigger_kwargs["buckets"]
+    assert sorted(waited) == list(range(BUCKETS))
+
+
+def test_a_shard_that_is_added_is_not_paused_and_the_first_one_is_as_airflow_is_set(tmp_path: Path) -> None:
+    first, second = relays(tmp_path, "shards: 2\n").values()
+    assert (first.is_paused_upon_creation, second.is_paused_upon_creation) == (None, False)
 
 
 def test_a_relay_without_a_file_has_every_default(tmp_path: Path) -> None:

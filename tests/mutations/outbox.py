@@ -5,6 +5,7 @@ from mutations.mutation import Change, Mutation
 CRASHES, HOLDS, DRAIN, RETRIES = (
     f"integration/kafka/relay/test_{name}.py" for name in ("crashes", "holds", "drain", "retries")
 )
+CHANGES = "integration/kafka/relay/test_changes.py"
 BATCHES, ENQUEUE, WINDOW = (f"integration/outbox/test_{name}.py" for name in ("batches", "enqueue", "window"))
 MIGRATION = "outbox/migrations/versions/outbox_0001_messages.py"
 
@@ -89,6 +90,21 @@ OUTBOX = (
         4,
         (Change("outbox/leases.py", '"idle_in_transaction_session_timeout": "10s", ', ""),),
         (f"{CRASHES}::test_a_zombie_changes_nothing_on_either_side",),
+    ),
+    Mutation(
+        "outbox-fence-by-the-new-prefix-alone",
+        2,
+        (Change("kafka/relay/fencing.py", "if former is not None and former != prefix:", "if False:"),),
+        (f"{CHANGES}::test_a_relay_that_was_stopped_under_another_prefix_is_fenced_all_the_same",),
+    ),
+    Mutation(
+        "outbox-markers-read-wherever-they-lie",
+        2,
+        (Change("outbox/origins.py", "before is not None and before != place and", "False and"),),
+        (
+            f"{CHANGES}::test_a_topic_of_markers_that_is_lost_while_a_batch_is_open_stops_the_shard",
+            f"{CHANGES}::test_another_topic_of_markers_is_refused_while_a_batch_is_open_and_taken_when_none_is",
+        ),
     ),
     Mutation(
         "outbox-epoch-forgotten",

@@ -131,6 +131,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "claimed": lambda: _after(shard, "claim", _always),
     "produced": lambda: _before(Sender, "_commit", _second),
     "acknowledged": _acknowledged,
+    "first committed": lambda: _after(Sender, "_commit", _always),
     "committed": lambda: _after(Sender, "_commit", _second),
 }
 

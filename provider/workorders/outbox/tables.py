@@ -144,6 +144,12 @@ outbox_shards = Table(
     # The last batch whose marker is known to be in Kafka; -1 lets the next relay take what it finds there.
     Column("marked_batch", BigInteger, nullable=False, server_default=_ZERO),
     Column("last_error", Text),
+    # What its batches are sent under, written down by its last relay that sent with markers.
+    Column("transactional_id_prefix", Text),
+    Column("markers_outbox_id", Uuid),
+    Column("markers_cluster", Text),
+    Column("markers_topic", Text),
+    Column("markers_topic_id", Text),
     CheckConstraint("shard BETWEEN 0 AND 15", name="shard"),
 )
 

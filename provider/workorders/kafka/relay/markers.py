@@ -8,12 +8,12 @@ from typing import Any, Final
 import orjson
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
-from confluent_kafka.cimpl import NewTopic
 
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.range_reader import GROUP_NEVER_JOINED
+from workorders.kafka.relay.markers_topic import ready_topic
 from workorders.kafka.unavailable import LEADER_MOVES
-from workorders.outbox.settings import BUCKETS
+from workorders.outbox.origins import MarkersPlace
 
 _SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.2
@@ -53,24 +53,14 @@ class Markers:
         value = orjson.dumps({"outbox": self._outbox_id, "shard": shard, "batch": batch, "epoch": epoch})
         return Marker(self._topic, shard, self._key(shard), value)
 
-    def create_topic(self) -> None:
-        """Make the topic if it is not there.
+    def ready(self) -> MarkersPlace:
+        """Make the topic if it is not there, and return where the markers lie.
 
         Raises:
             KafkaUnavailableError: the cluster did not answer, or does not let us.
+            MarkersTopicError: markers would not last in the topic.
         """
-        try:
-            if self._topic in self._admin.list_topics(timeout=_SECONDS).topics:
-                return
-            wanted = NewTopic(self._topic, BUCKETS, config={"cleanup.policy": "compact"})
-            self._admin.create_topics([wanted], operation_timeout=_SECONDS)[self._topic].result(_SECONDS)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise KafkaUnavailableError(
-                    f"The topic {self._topic}, in which the outbox notes its batches, could not be looked up or made: "
-                    f"{error.args[0].str()}. Nothing was sent; make it with {BUCKETS} partitions and "
-                    f"cleanup.policy=compact, or let the relay do it."
-                ) from error
+        return ready_topic(self._admin, self._topic, self._outbox_id)
 
     def last(self, shard: int) -> int | None:
         """Return the number of the last batch of a shard that is in Kafka; None when there is none.

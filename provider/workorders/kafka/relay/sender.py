@@ -78,7 +78,7 @@ class Sender:
                 self._producer.list_topics(timeout=SECONDS)
                 self._producer.init_transactions(SECONDS)
             except KafkaException as error:
-                raise _lost("its producer could not start", error.args[0]) from error
+                raise _lost(f"its producer {transactional_id} could not start", error.args[0]) from error
 
     def _largest_message(self) -> int:
         limits = [given.max_message_bytes or 0 for given in self._definition.topics.values()]

@@ -1,7 +1,7 @@
 """What the shards of a relay share."""
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from workorders.kafka.relay.sender import Sender
 from workorders.kafka.relay.spare import SpareConnections
 from workorders.kafka.relay.topics import KnownTopics
 from workorders.outbox import settings
+from workorders.outbox.origins import MarkersPlace
 from workorders.outbox.settings import OutboxSettings
 
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
@@ -25,8 +26,8 @@ class Tools:
     definition: RelayDefinition
     settings: OutboxSettings
     markers: Markers
-    #: Done when the topic of markers is there.
-    markers_made: Future[None]
+    #: Returns where the markers lie, once their topic is there.
+    markers_place: Callable[[], MarkersPlace]
     topics: KnownTopics
     compacted_topics: frozenset[str]
     set_aside_topics: frozenset[str]
@@ -38,10 +39,6 @@ class Tools:
     side: Executor
     #: Is told each failure that was held, in one sentence.
     report: Callable[[str], None]
-
-
-def _nothing() -> None:
-    """Without transactions there are no markers."""
 
 
 def new_tools(
@@ -64,7 +61,8 @@ def new_tools(
         definition=definition,
         settings=current,
         markers=markers,
-        markers_made=side.submit(markers.create_topic if definition.transactional else _nothing),
+        # Beside what else there is to begin with; without transactions, only what is left of them may ask.
+        markers_place=side.submit(markers.ready).result if definition.transactional else markers.ready,
         topics=topics,
         compacted_topics=frozenset(row[0] for row in compacted),
         set_aside_topics=frozenset(row[0] for row in set_aside),

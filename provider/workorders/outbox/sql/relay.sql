@@ -57,6 +57,20 @@ WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
 UPDATE workorders.outbox_shards SET last_error = NULL
 WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL AND last_error IS NOT NULL
 
+-- name: recorded_prefix
+SELECT transactional_id_prefix FROM workorders.outbox_shards WHERE shard = %(shard)s
+
+-- name: recorded_place
+SELECT markers_outbox_id::text AS outbox_id, markers_cluster AS cluster, markers_topic AS topic,
+    markers_topic_id AS topic_id
+FROM workorders.outbox_shards WHERE shard = %(shard)s AND markers_outbox_id IS NOT NULL
+
+-- name: record_origin
+UPDATE workorders.outbox_shards
+SET transactional_id_prefix = %(prefix)s, markers_outbox_id = %(outbox_id)s, markers_cluster = %(cluster)s,
+    markers_topic = %(topic)s, markers_topic_id = %(topic_id)s
+WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
+
 -- name: unsettled_shards
 SELECT shard FROM workorders.outbox_shards
 WHERE generation < (SELECT generation FROM workorders.outbox_settings) ORDER BY shard

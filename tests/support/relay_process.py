@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workorders.kafka.connections import Connections
-from workorders.kafka.relay import sender, shard
+from workorders.kafka.relay import fencing, sender, shard
 from workorders.kafka.relay.ahead import Ahead
 from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.drain import drain
@@ -125,6 +125,7 @@ def _read_ahead() -> None:
 STEPS: dict[str, Callable[[], None]] = {
     "fenced": lambda: _before(Markers, "last", _always),
     "marker read": lambda: _after(Markers, "last", _always),
+    "settled": lambda: _after(fencing, "settle_claims", _always),
     "read ahead": _read_ahead,
     "filled": _filled,
     "claiming": lambda: _before(batches, "_is_current", _second),
@@ -147,7 +148,14 @@ RETRY_STEPS: dict[str, Callable[[], None]] = {
 }
 """Where the first batch of the process is that of a held key, whose oldest message tries again."""
 
+PLAIN_STEPS: dict[str, Callable[[], None]] = {
+    "claimed": STEPS["claimed"],
+    "flushing": lambda: _before(Sender, "_flush", _second),
+    "flushed": lambda: _after(Sender, "_flush", _second),
+}
+"""Steps of a relay without transactions."""
+
 if __name__ == "__main__":
     vars(sender)["SECONDS"] = float(sys.argv[3])
-    {**STEPS, **RETRY_STEPS}[sys.argv[1]]()
+    {**STEPS, **RETRY_STEPS, **PLAIN_STEPS}[sys.argv[1]]()
     drain(Connections.from_environment(), RelayDefinition.model_validate_json(os.environ[DEFINITION_VARIABLE]))

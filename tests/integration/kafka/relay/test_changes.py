@@ -1,13 +1,14 @@
-"""What a batch was sent under changes before it is known what became of it: prefix, topic of markers, cluster."""
+"""What a batch was sent under changes before it is known what became of it: prefix, markers, shards, mode."""
 
 import re
 import signal
+from dataclasses import replace
 
 import pytest
 
 from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
-from support.stopped_relay import MESSAGES, assert_whole, relay_that, write
+from support.stopped_relay import MESSAGES, assert_whole, killed, relay_that, write
 from support.topics import Topics
 from workorders.kafka.relay.markers_topic import MarkersTopicError
 from workorders.outbox import operating
@@ -19,12 +20,6 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
     return new_outbox(stack, batch_messages=50)
-
-
-def killed(step: str, outbox: Outbox) -> None:
-    with relay_that(step, "SIGKILL", outbox) as process:
-        assert process.wait(30) == -signal.SIGKILL
-    outbox.leases_run_out()
 
 
 def release(outbox: Outbox, *, sent: bool) -> int:
@@ -117,3 +112,54 @@ def test_a_topic_of_markers_in_which_they_would_not_last_is_refused(
         outbox.drain()
     assert outbox.waiting() == MESSAGES
     assert outbox.ask("SELECT * FROM workorders.outbox_holds") == []
+
+
+@pytest.mark.parametrize(("step", "signal_"), [("acknowledged", "SIGSTOP"), ("committed", "SIGSTOP")])
+def test_a_shard_that_vanishes_with_an_open_batch_is_fenced_and_settled_first(
+    outbox: Outbox, topics: Topics, name: str, step: str, signal_: str
+) -> None:
+    topics.create(name, partitions=2)
+    two = replace(outbox, definition=outbox.definition.model_copy(update={"shards": 2}))
+    keys = keys_of_the_second_shard(outbox, name)
+    expected = write(outbox, name, keys=keys)
+    with relay_that(step, signal_, two) as zombie:
+        assert outbox.ask("SELECT DISTINCT shard FROM workorders.outbox_claims") == [(1,)]
+        outbox.leases_run_out()
+        expected += write(outbox, name, MESSAGES, keys=keys)
+        outbox.drain(shards=1)
+        assert_whole(outbox, name, expected)
+        zombie.send_signal(signal.SIGCONT)
+        zombie.wait(60)
+    outbox.drain(shards=1)
+    assert_whole(outbox, name, expected)
+
+
+@pytest.mark.parametrize("step", ["acknowledged", "committed"])
+@pytest.mark.parametrize("signal_", ["SIGKILL", "SIGSTOP"])
+def test_a_batch_with_a_marker_is_settled_by_it_though_the_mode_has_changed(
+    outbox: Outbox, topics: Topics, name: str, step: str, signal_: str
+) -> None:
+    topics.create(name, partitions=2)
+    expected = write(outbox, name)
+    with relay_that(step, signal_, outbox) as relay:
+        outbox.leases_run_out()
+        outbox.drain(mode="at-least-once")
+        assert_whole(outbox, name, expected)
+        if signal_ == "SIGSTOP":
+            relay.send_signal(signal.SIGCONT)
+            relay.wait(60)
+    expected += write(outbox, name, MESSAGES)
+    outbox.drain()
+    assert_whole(outbox, name, expected)
+
+
+def keys_of_the_second_shard(outbox: Outbox, topic: str) -> list[int]:
+    """Return seven keys that lie in the second of two shards."""
+    found = outbox.ask(
+        """
+        SELECT key FROM generate_series(1, 100) AS key
+        WHERE get_byte(workorders.outbox_hash(%s, convert_to(key::text, 'UTF8')), 4) & 1 = 1 ORDER BY key LIMIT 7
+        """,
+        topic,
+    )
+    return [row[0] for row in found]

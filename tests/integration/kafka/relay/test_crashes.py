@@ -11,7 +11,7 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.relay_process import STEPS
-from support.stopped_relay import MESSAGES, assert_whole, relay_that, write
+from support.stopped_relay import MESSAGES, assert_whole, killed, relay_that, write
 from support.topics import Topics
 from workorders.kafka.relay.sender import Sender
 
@@ -29,9 +29,22 @@ def test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice(
 ) -> None:
     topics.create(name, partitions=2)
     expected = write(outbox, name)
-    with relay_that(step, "SIGKILL", outbox) as process:
-        assert process.wait(30) == -signal.SIGKILL
-    outbox.leases_run_out()
+    killed(step, outbox)
+    expected += write(outbox, name, MESSAGES)
+    outbox.drain()
+    assert_whole(outbox, name, expected)
+
+
+@pytest.mark.parametrize("first", ["acknowledged", "committed"])
+@pytest.mark.parametrize("second", ["fenced", "marker read", "settled"])
+def test_a_relay_killed_while_it_settles_what_another_left_loses_and_repeats_nothing(
+    outbox: Outbox, topics: Topics, name: str, first: str, second: str
+) -> None:
+    topics.create(name, partitions=2)
+    expected = write(outbox, name)
+    killed(first, outbox)
+    assert outbox.ask("SELECT sum(cardinality(ids)) FROM workorders.outbox_claims") == [(50,)]
+    killed(second, outbox)
     expected += write(outbox, name, MESSAGES)
     outbox.drain()
     assert_whole(outbox, name, expected)

@@ -46,6 +46,9 @@ _SETTINGS = {
     "inter.broker.listener.name": "PLAINTEXT",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
     "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN",
+    # Rights are asked of the user who has none but those that are given: all others have every right.
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:workorders",
     "auto.create.topics.enable": "false",
     # One broker: its internal topics cannot have three copies, and few partitions of them are made fastest.
     "offsets.topic.replication.factor": "1",
@@ -63,7 +66,9 @@ _SETTINGS = {
     "broker.session.timeout.ms": "6000",
 }
 
+_WITH_SECOND = 2
 _USER = "workorders"
+_LIMITED_USER = "limited"
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
@@ -79,6 +84,7 @@ class Kafka:
         self._sasl_port = free_port()
         self._controller_port = free_port()
         self._password = secrets.token_urlsafe(24)
+        self._cluster_id = cluster_id_of(uuid.uuid4())
         self._configuration = self._home / "server.properties"
         #: The broker's process.
         self.process = self._managed("kafka", "kafka.Kafka", str(self._configuration))
@@ -87,6 +93,11 @@ class Kafka:
     def bootstrap_servers(self) -> str:
         """The broker's address, which stays the same when it is stopped and started."""
         return f"{LOOPBACK}:{self._port}"
+
+    @property
+    def limited_settings(self) -> dict[str, str | int | float | bool]:
+        """What a client needs that has no rights but those that were given to `User:limited`. It holds a password."""
+        return {**self.sasl_settings, "sasl.username": _LIMITED_USER}
 
     @property
     def sasl_settings(self) -> dict[str, str | int | float | bool]:
@@ -111,13 +122,44 @@ class Kafka:
         """
         (self._home / "tmp").mkdir(parents=True)
         self._configuration.write_text(_properties(self._settings()), encoding="utf-8")
-        cluster_id = cluster_id_of(uuid.uuid4())
+        self._format("kafka-format", self._configuration)
+        self.start()
+
+    def add_broker(self) -> ManagedProcess:
+        """Start a second broker of the cluster, which takes no part in the quorum, and return its process.
+
+        Raises:
+            StackError: It did not start.
+        """
+        home = self._home / "second"
+        home.mkdir()
+        address = f"PLAINTEXT://{LOOPBACK}:{free_port()}"
+        configuration = home / "server.properties"
+        configuration.write_text(
+            _properties(
+                {
+                    **self._settings(),
+                    "process.roles": "broker",
+                    "node.id": "2",
+                    "listeners": address,
+                    "advertised.listeners": address,
+                    "log.dirs": str(home / "data"),
+                }
+            ),
+            encoding="utf-8",
+        )
+        self._format("kafka-second-format", configuration)
+        process = self._managed("kafka-second", "kafka.Kafka", str(configuration))
+        process.start()
+        process.wait_until(lambda: self._brokers() == _WITH_SECOND, seconds=_START_SECONDS, what="The second broker")
+        return process
+
+    def _format(self, name: str, configuration: Path) -> None:
         # In one word with its option: one id in 64 begins with a hyphen and would be taken for an option itself.
-        arguments = ("format", f"--cluster-id={cluster_id}", "--config", str(self._configuration))
-        self._managed("kafka-format", "kafka.tools.StorageTool", *arguments).finish(
+        arguments = ("format", f"--cluster-id={self._cluster_id}", "--config", str(configuration))
+        self._managed(name, "kafka.tools.StorageTool", *arguments).finish(
             seconds=_START_SECONDS, what="Formatting the Kafka broker's storage"
         )
-        self.start()
 
     def start(self) -> None:
         """Start the broker, on the same port and storage, and wait until it answers.
@@ -148,19 +190,24 @@ class Kafka:
             **_SETTINGS,
             "listeners": f"PLAINTEXT://{self.bootstrap_servers},SASL://{self._sasl_address},CONTROLLER://{controller}",
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap_servers},SASL://{self._sasl_address}",
-            "listener.name.sasl.plain.sasl.jaas.config": f'{_LOGIN} required user_{_USER}="{self._password}";',
+            "listener.name.sasl.plain.sasl.jaas.config": self._logins(),
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": str(self._home / "data"),
         }
 
+    def _logins(self) -> str:
+        users = " ".join(f'user_{user}="{self._password}"' for user in (_USER, _LIMITED_USER))
+        return f"{_LOGIN} required {users};"
+
     def _answers(self) -> bool:
-        if not accepts_connections(self._port):
-            return False
+        return accepts_connections(self._port) and self._brokers() > 0
+
+    def _brokers(self) -> int:
         client = AdminClient({"bootstrap.servers": self.bootstrap_servers}, logger=_silent)
         try:
-            return bool(client.list_topics(timeout=_PROBE_SECONDS).brokers)
+            return len(client.list_topics(timeout=_PROBE_SECONDS).brokers)
         except KafkaException:
-            return False
+            return 0
 
 
 def cluster_id_of(number: uuid.UUID) -> str:

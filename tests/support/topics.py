@@ -28,6 +28,17 @@ class Topics:
         assert wait_until(lambda: self._answers(name, partitions), seconds=SECONDS)
         return name
 
+    def create_on(self, broker: int, name: str) -> str:
+        """Make a topic whose only replica is on this broker, and return its name."""
+        wanted = NewTopic(name, 1, replica_assignment=[[broker]])
+        self._admin.create_topics([wanted])[name].result(SECONDS)
+        assert wait_until(lambda: self._answers(name, 1), seconds=SECONDS)
+        return name
+
+    def has_leader(self, name: str) -> bool:
+        """Say whether the topic's first partition has a leader."""
+        return bool(self._admin.list_topics(name, timeout=SECONDS).topics[name].partitions[0].leader >= 0)
+
     def grow(self, name: str, partitions: int) -> None:
         """Add partitions."""
         self._admin.create_partitions([NewPartitions(name, partitions)])[name].result(SECONDS)

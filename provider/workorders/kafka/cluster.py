@@ -19,9 +19,15 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, KafkaUnavailableError, UnknownTopicError
+from workorders.kafka.exceptions import (
+    GroupCommitError,
+    KafkaRefusedError,
+    KafkaUnavailableError,
+    TopicForbiddenError,
+    UnknownTopicError,
+)
 from workorders.kafka.fields import REGEX_MARK
 from workorders.kafka.group_offsets import group_offsets
 from workorders.kafka.message_times import message_times
@@ -37,7 +43,6 @@ _REFUSALS = frozenset(
         KafkaError._AUTHENTICATION,
         KafkaError._SSL,
         KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.GROUP_AUTHORIZATION_FAILED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError.UNSUPPORTED_SASL_MECHANISM,
@@ -113,6 +118,27 @@ class Cluster:
             else:
                 partitions += answer
         return partitions
+
+    async def writable(self, topics: Iterable[str]) -> dict[str, int | str]:
+        """Return the number of partitions of each topic, or why nothing can be written to it."""
+        names = sorted(topics)
+        return dict(zip(names, await asyncio.gather(*map(self._writable, names)), strict=True))
+
+    async def _writable(self, name: str) -> int | str:
+        question = TopicCollection([name])
+        futures = self._client.describe_topics(
+            question, include_authorized_operations=True, request_timeout=self._timeout
+        )
+        try:
+            (topic,) = await self._all(futures.values())
+        except UnknownTopicError:
+            return "the cluster has no such topic"
+        except TopicForbiddenError:
+            return "the cluster has no such topic, or we may not describe it"
+        # Brokers that do not know our rights do not list any.
+        if topic.authorized_operations and AclOperation.WRITE not in topic.authorized_operations:
+            return "we may not write to it"
+        return len(topic.partitions)
 
     async def _describe(self, names: Sequence[str]) -> list[Partition]:
         futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
@@ -271,14 +297,19 @@ class Cluster:
         error = _error(exception)
         if error.code() in _UNKNOWN_TOPIC:
             return UnknownTopicError(f"Kafka at {self._servers} does not have the topic: {error.str()}.")
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return TopicForbiddenError(self._refused(error))
         if error.code() in _REFUSALS:
             self._refusal = error
         if self._refusal is not None:
-            return KafkaRefusedError(
-                f"Kafka at {self._servers} refused us: {self._refusal.str()}; "
-                f"check the credentials and permissions of the Airflow Kafka connection."
-            )
+            return KafkaRefusedError(self._refused(self._refusal))
         return unavailable(self._servers, error)
+
+    def _refused(self, error: KafkaError) -> str:
+        return (
+            f"Kafka at {self._servers} refused us: {error.str()}; "
+            f"check the credentials and permissions of the Airflow Kafka connection."
+        )
 
 
 def _error(exception: KafkaException) -> KafkaError:

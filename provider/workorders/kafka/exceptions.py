@@ -11,6 +11,10 @@ class KafkaRefusedError(ConfigurationError):
     """The cluster refused us (credentials, certificate, permission): waiting does not help, a person must."""
 
 
+class TopicForbiddenError(KafkaRefusedError):
+    """The cluster tells us nothing of a topic; what we may know of others is untouched by that."""
+
+
 class UnknownTopicError(WorkOrdersError):
     """A topic that a trigger names is not in the cluster."""
 

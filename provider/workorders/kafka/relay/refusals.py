@@ -60,3 +60,8 @@ def is_of_message(error: KafkaError) -> bool:
 def is_of_topic(error: KafkaError) -> bool:
     """Say whether its topic takes nothing now."""
     return error.code() in _OF_TOPIC
+
+
+def is_late(error: KafkaError) -> bool:
+    """Say whether nobody took the message in time: its topic has no leader or too few replicas, or Kafka is away."""
+    return error.code() == KafkaError._MSG_TIMED_OUT

@@ -1,6 +1,6 @@
 """Sends batches to Kafka, each in a transaction with its marker, or without transactions at least once."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -10,17 +10,22 @@ from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.headers import record_headers
 from workorders.kafka.relay.markers import Marker
-from workorders.kafka.relay.refusals import Refusal, Suspicion, is_of_message, is_of_topic
-from workorders.outbox.rows import OutboxRow, Row
+from workorders.kafka.relay.refusals import Refusal, Suspicion, is_late, is_of_message, is_of_topic
+from workorders.outbox.rows import ROW_TOPIC, OutboxRow, Row
 
 SECONDS: Final = 60.0
 """Limit of a transaction, and of every wait for Kafka."""
+_MESSAGE_SHARE: Final = 0.75
+"""Of that time, after which a message is given up: before its transaction, so that it is known which topic it was."""
 
 _HASTE_SECONDS: Final = 1.0
 _ROOM_SECONDS: Final = 0.1
 _OVERHEAD_BYTES: Final = 4096
 _ANY_PARTITION: Final = -1
 _NOW: Final = 0
+_LATE: Final = (
+    "it did not take them in time, while others were taken; look at the leaders and replicas of its partitions"
+)
 
 
 class SenderLostError(KafkaUnavailableError):
@@ -43,6 +48,9 @@ class Sender:
         """
         self._definition = definition
         self._failures: dict[str, KafkaError] = {}
+        #: What was sent last, and the topic of its marker.
+        self._rows: Sequence[Row] = ()
+        self._marker_topic: str | None = None
         self._transactional = transactional_id is not None
         self._producer = Producer(
             {
@@ -59,7 +67,7 @@ class Sender:
                 "message.max.bytes": self._largest_message(),
                 "queue.buffering.max.messages": 1_000_000,
                 "queue.buffering.max.kbytes": 1_048_576,
-                "message.timeout.ms": int(SECONDS * 1000),
+                "message.timeout.ms": int(_MESSAGE_SHARE * SECONDS * 1000),
                 # What was delivered need not be said one by one: a commit, or an empty queue, says it for all.
                 "delivery.report.only.error": True,
                 "on_delivery": self._note_failure,
@@ -84,7 +92,7 @@ class Sender:
         limits = [given.max_message_bytes or 0 for given in self._definition.topics.values()]
         return max([self._definition.max_message_bytes, *limits]) + _OVERHEAD_BYTES
 
-    def fill(self, rows: Iterable[Row]) -> Refusal | None:
+    def fill(self, rows: Sequence[Row]) -> Refusal | None:
         """Begin to send rows, in a transaction that is open until `commit`; return what was refused at once.
 
         After a refusal the transaction is over, and nothing of it is visible to readers of committed messages.
@@ -93,6 +101,7 @@ class Sender:
             SenderLostError: this sender is of no more use.
         """
         self._failures.clear()
+        self._rows, self._marker_topic = rows, None
         with self._losing("a batch was not sent to its end"):
             if self._transactional:
                 self._producer.begin_transaction()
@@ -119,6 +128,7 @@ class Sender:
         """
         with self._losing("a batch was not sent to its end"):
             if marker is not None:
+                self._marker_topic = marker.topic
                 self._producer.produce(marker.topic, marker.value, marker.key, marker.partition)
             return self._commit() if self._transactional else self._flush()
 
@@ -201,7 +211,14 @@ class Sender:
                 found.messages[topic] = error.str()
             elif is_of_topic(error):
                 found.topics[topic] = error.str()
+            elif is_late(error) and self._is_other_taken():
+                found.topics[topic] = _LATE
         return found if found.messages or found.topics else None
+
+    def _is_other_taken(self) -> bool:
+        """Say whether the cluster took what else was sent: then it is not away."""
+        asked = {row[ROW_TOPIC] for row in self._rows} | ({self._marker_topic} if self._marker_topic else set())
+        return not asked <= set(self._failures)
 
     def _note_failure(self, error: KafkaError | None, message: Message) -> None:
         if error is None or error.code() in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:

@@ -16,6 +16,7 @@ from workorders.kafka.relay.compaction import compacted
 from workorders.kafka.relay.fencing import new_sender
 from workorders.kafka.relay.refusals import Refusal, Suspicion
 from workorders.kafka.relay.sender import Sender, SenderLostError
+from workorders.kafka.relay.stumbles import Stumbles
 from workorders.kafka.relay.tools import Tools
 from workorders.kafka.relay.topics import sending_topics
 from workorders.kafka.relay.wanted import of_hold, of_topics
@@ -43,7 +44,7 @@ class ShardRelay:
         self._finished: Sent | None = None
         #: What follows the batch in `_finished`; valid as long as batches are sent as they were read.
         self._ahead: Ahead | None = None
-        self._culprit: Refusal | None = None
+        self._stumbles = Stumbles()
 
     def recover(self) -> None:
         """Fence the shard's older producers, and settle the batch that one of them may have left.
@@ -56,9 +57,7 @@ class ShardRelay:
         self._sender, self._finished = None, None
         self._forget_ahead()
         self._sender = new_sender(self._connection, self.lease, self._tools)
-        if self._culprit is not None:
-            culprit, self._culprit = self._culprit, None
-            hold_refused(self._connection, self.lease, self._tools, culprit)
+        self._stumbles.hold(self._connection, self.lease, self._tools)
 
     def step(self) -> bool:
         """Send one batch, if anything waits; say whether there was one.
@@ -170,11 +169,11 @@ class ShardRelay:
         self, rows: Sequence[Row], claimed: Callable[[], Batch | None], due: DueHold | None, only: str | None
     ) -> bool:
         """Send rows that are claimed, or are just being claimed; say whether they were."""
-        missing = self._tools.topics.missing(sending_topics(rows))
-        refused = None if missing else self._tools.topics.refusal(rows)
-        if missing or refused is not None:
+        faults = self._tools.topics.faults(sending_topics(rows))
+        refused = None if faults else self._tools.topics.refusal(rows)
+        if faults or refused is not None:
             claimed()
-            self._put_aside(refused or Suspicion(topics=dict.fromkeys(missing, "the cluster has no such topic")), rows)
+            self._put_aside(refused or Suspicion(topics=faults), rows)
             return True
         to_send, left_out = compacted(rows, self._tools.compacted_topics)
         try:
@@ -184,8 +183,9 @@ class ShardRelay:
             if outcome is None:
                 outcome = self._commit(batch, plain=due is None and only is None)
         except SenderLostError as error:
-            if error.suspicion is not None:
-                self._culprit = self._careful.closed_in(error.suspicion, rows)
+            # A right that was taken from us fails all topics of a batch, without a word of which one it was.
+            self._tools.topics.forget()
+            self._stumbles.note(error, rows, self._careful, due)
             raise
         if outcome is None:
             self._note_sent(batch, left_out, due, only)

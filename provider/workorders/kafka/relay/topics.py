@@ -1,7 +1,9 @@
-"""Which topics there are: asked of the cluster before anything is sent, for a producer's own question may make one."""
+"""Which topics can be written to.
+
+The cluster is asked before anything is sent: a producer's own question may make a topic.
+"""
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final
@@ -16,15 +18,15 @@ _PARTITION: Final = itemgetter(ROW_PARTITION)
 
 
 class KnownTopics:
-    """The topics' numbers of partitions, remembered for a minute."""
+    """The topics that can be written to and their numbers of partitions, remembered for a minute."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._partitions: dict[str, int] = {}
         self._until = 0.0
 
-    def missing(self, topics: Sequence[str]) -> list[str]:
-        """Return which of the topics the cluster does not have.
+    def faults(self, topics: Sequence[str]) -> dict[str, str]:
+        """Return which of the topics cannot be written to, each with the reason.
 
         Raises:
             KafkaUnavailableError: the cluster did not answer in time.
@@ -33,10 +35,13 @@ class KnownTopics:
             self._partitions.clear()
             self._until = time.monotonic() + _KNOWN_SECONDS
         unknown = [topic for topic in topics if topic not in self._partitions]
-        if unknown:
-            found = run(self._cluster.existing_partitions(unknown))
-            self._partitions |= Counter(partition.topic for partition in found)
-        return [topic for topic in unknown if topic not in self._partitions]
+        found = run(self._cluster.writable(unknown)) if unknown else {}
+        self._partitions |= {topic: answer for topic, answer in found.items() if isinstance(answer, int)}
+        return {topic: answer for topic, answer in found.items() if isinstance(answer, str)}
+
+    def forget(self) -> None:
+        """Ask anew before the next batch: topics or rights may have changed."""
+        self._until = 0.0
 
     def refusal(self, rows: Sequence[Row]) -> Refusal | None:
         """Return the first message for a partition that its topic does not have."""

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-revision = "outbox_0002"
+revision = "outbox_0003"
 down_revision = "core_0008"
 branch_labels = None
 depends_on = None

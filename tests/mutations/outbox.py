@@ -2,10 +2,9 @@
 
 from mutations.mutation import Change, Mutation
 
-CRASHES, HOLDS, DRAIN, RETRIES = (
-    f"integration/kafka/relay/test_{name}.py" for name in ("crashes", "holds", "drain", "retries")
+CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS = (
+    f"integration/kafka/relay/test_{name}.py" for name in ("crashes", "holds", "drain", "retries", "changes", "rights")
 )
-CHANGES = "integration/kafka/relay/test_changes.py"
 BATCHES, ENQUEUE, WINDOW = (f"integration/outbox/test_{name}.py" for name in ("batches", "enqueue", "window"))
 MIGRATION = "outbox/migrations/versions/outbox_0001_messages.py"
 
@@ -105,6 +104,24 @@ OUTBOX = (
             f"{CHANGES}::test_a_topic_of_markers_that_is_lost_while_a_batch_is_open_stops_the_shard",
             f"{CHANGES}::test_another_topic_of_markers_is_refused_while_a_batch_is_open_and_taken_when_none_is",
         ),
+    ),
+    Mutation(
+        "outbox-shard-that-vanishes-is-not-settled",
+        2,
+        (Change("kafka/relay/held.py", "ShardRelay(self._connection, lease, self.tools).recover()", "pass"),),
+        (f"{CHANGES}::test_a_shard_that_vanishes_with_an_open_batch_is_fenced_and_settled_first",),
+    ),
+    Mutation(
+        "outbox-topic-without-a-leader-is-nobodys-fault",
+        4,
+        (Change("kafka/relay/sender.py", "elif is_late(error) and self._is_other_taken():", "elif False:"),),
+        (f"{RIGHTS}::test_a_topic_without_a_leader_is_held_alone",),
+    ),
+    Mutation(
+        "outbox-rights-are-not-asked-again",
+        4,
+        (Change("kafka/relay/shard.py", "self._tools.topics.forget()", "pass"),),
+        (f"{RIGHTS}::test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone",),
     ),
     Mutation(
         "outbox-epoch-forgotten",

@@ -132,7 +132,8 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
     kept, lost = (topics.create(f"{name}-{what}") for what in ("kept", "lost"))
     for topic in (kept, lost):
         rights.give(ResourceType.TOPIC, topic, AclOperation.WRITE, AclOperation.DESCRIBE)
-    fill, began = Sender.fill, []
+    fill = Sender.fill
+    began: list[int] = []
 
     def robbed_fill(producer: Sender, rows: Any) -> Any:
         if not began:

@@ -148,9 +148,14 @@ class DrainOutboxOperator(BaseOperator):
         if drained.failures:
             raise HeldMessagesError(
                 f"Outbox, shard {self.shard}: {len(drained.failures)} refusals; {drained.messages} messages were sent, "
-                f"and all others go on. The last one: {drained.failures[-1]} {next_try(self, context['ti'])}"
+                f"and what was refused is held. The last one: {drained.failures[-1]} {self._next_look(context)}"
             )
         return {"messages": drained.messages}
+
+    def _next_look(self, context: "Context") -> str:
+        if isinstance(self.retry_policy, RelayRetries):
+            return f"All others go on in {_AFTER_REFUSAL.total_seconds():.0f} s."
+        return next_try(self, context["ti"])
 
 
 _DOC = """

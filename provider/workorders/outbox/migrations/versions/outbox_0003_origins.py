@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "outbox_0003"
-down_revision = "core_0008"
+down_revision = "outbox_0002"
 branch_labels = None
 depends_on = None
 

@@ -31,6 +31,7 @@ from workorders.kafka.airflow.operators import (
 )
 from workorders.kafka.airflow.outbox import DrainOutboxOperator
 from workorders.kafka.airflow.resolve import ResolveOperator
+from workorders.kafka.relay.definition import RelayDefinition
 from workorders.manual.airflow import CreateByHandOperator
 from workorders.manual.definition import ManualTriggerDefinition
 
@@ -53,7 +54,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "The offsets of consumer group workorders-orders were not committed",
     ),
     ResolveOperator: ({"definition": define("orders")}, "Trigger orders, a.topic: ", "Nothing was decided"),
-    DrainOutboxOperator: ({"definition": {}, "shard": 3}, "Outbox, shard 3: ", "nothing is lost"),
+    DrainOutboxOperator: ({"definition": RelayDefinition(), "shard": 3}, "Outbox, shard 3: ", "nothing is lost"),
     ExecuteRunsOperator: (
         {"definition": WorkflowDefinition(name="admit", callable="a.module:function")},
         "Workflow admit: ",

@@ -5,15 +5,12 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
-from airflow.sdk.execution_time import task_runner
-from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
-from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from local_stack.stack import LocalStack
+from support.dag_runs import DagRuns
 from support.executing import Executing
 from support.tries import a_try
 from support.turns import ask
-from workorders.airflow import following
 from workorders.airflow.execute import ExecuteRunsOperator
 from workorders.airflow.retries import endless_retries
 from workorders.airflow.run_dags import RunDagsOperator
@@ -75,39 +72,10 @@ def test_runs_of_a_task_that_died_are_found_by_the_next_one(make: Make) -> None:
     assert executing.states() == [("success", "success")]
 
 
-class DagRuns:
-    """Airflow's DAG runs, which end as their conf says when they are looked at the second time."""
-
-    def __init__(self) -> None:
-        self.confs: dict[str, dict[str, Any]] = {}
-        self.looks: dict[str, int] = {}
-        self.refuse: ErrorType | None = None
-
-    def send(self, message: TriggerDagRun) -> ErrorResponse | None:
-        """Start a run, as a task asks for it."""
-        if self.refuse:
-            return ErrorResponse(error=self.refuse)
-        if message.conf == {"end": "refused"}:  # as the supervisor tells of an answer of Airflow's API
-            answer = {"detail": {"reason": "value_error", "message": "Invalid input for param visit"}}
-            detail = {"status_code": 400, "message": "Server returned error", "detail": answer}
-            raise AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR, detail=detail))
-        self.confs[message.run_id] = message.conf or {}
-        return None
-
-    def state(self, dag_id: str, run_id: str) -> str:
-        """Return the state of a run."""
-        self.looks[run_id] = self.looks.get(run_id, 0) + 1
-        return self.confs[run_id]["end"] if self.looks[run_id] > 1 else "running"
-
-
 @pytest.fixture
 def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
     """An Airflow in place of the supervisor that a task talks to."""
-    runs = DagRuns()
-    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", runs, raising=False)
-    monkeypatch.setattr(RuntimeTaskInstance, "get_dagrun_state", staticmethod(runs.state))
-    monkeypatch.setattr(following, "LOOK_SECONDS", 0.05)
-    return runs
+    return DagRuns.in_place(monkeypatch)
 
 
 def test_a_run_ends_as_the_dag_run_that_it_started(make: Make, dag_runs: DagRuns) -> None:
@@ -156,9 +124,7 @@ def test_the_task_that_follows_dag_runs_starts_no_more_for_another_workflow_that
     assert [state for state, _ in executing.states()] == ["success"] * ended + ["pending"] * (100 - ended)
 
 
-def test_a_workflow_whose_dag_runs_are_followed_asks_no_more(
-    make: Make, dag_runs: DagRuns, stack: LocalStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_workflow_whose_dag_runs_are_followed_asks_no_more(make: Make, dag_runs: DagRuns, stack: LocalStack) -> None:
     executing = make(None, dag_id="visits", processes=1)
     executing.create([{"end": "success"}] * 2)
     with connect(stack.database_url) as connection:
@@ -166,11 +132,7 @@ def test_a_workflow_whose_dag_runs_are_followed_asks_no_more(
     asked: list[object] = []
     asks = "SELECT asked_at IS NOT NULL FROM workorders.turns WHERE workflow_id = %(workflow_id)s"
 
-    def look(dag_id: str, run_id: str) -> str:
-        asked.append(executing.rows(asks))
-        return dag_runs.state(dag_id, run_id)
-
-    monkeypatch.setattr(RuntimeTaskInstance, "get_dagrun_state", staticmethod(look))
+    dag_runs.on_look = lambda _: asked.append(executing.rows(asks))
     RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
     assert asked[0] == [(False,)]
 

@@ -1,0 +1,71 @@
+"""The runs of one DAG, as far as a task may ask for them: the interface is the task SDK's own messages."""
+
+from typing import Any, Final
+
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import ErrorResponse, GetDagRunState, TriggerDagRun
+
+from workorders.core.execution.exceptions import InputUnreadableError
+
+_NOT_FOUND: Final = 404
+
+
+class DagRuns:
+    """Starts runs of a DAG from inside a task, and tells what became of them.
+
+    Every question may raise an AirflowRuntimeError.
+    """
+
+    def __init__(self, dag_id: str) -> None:
+        self._dag_id = dag_id
+
+    def start(self, dag_run_id: str, conf: dict[str, Any], note: str) -> None:
+        """Start a DAG run; one that is there already is left alone.
+
+        Raises:
+            AirflowRuntimeError: Airflow does not take it, for there is no such DAG, or it takes none from a task.
+            InputUnreadableError: the conf alone is to blame: the DAG's parameters refuse it, or it cannot be handed
+                over.
+        """
+        message = TriggerDagRun(dag_id=self._dag_id, run_id=dag_run_id, logical_date=None, conf=conf, note=note)
+        try:
+            answer = _ask(message)
+        except (OverflowError, RecursionError) as error:  # a task tells its supervisor of no integer beyond 64 bits
+            raise InputUnreadableError(
+                f"DAG {self._dag_id} cannot be given this input as its conf: {error}."
+            ) from error
+        except AirflowRuntimeError as error:
+            answer = error.error
+        if not isinstance(answer, ErrorResponse) or answer.error == ErrorType.DAGRUN_ALREADY_EXISTS:
+            return
+        refusal = _refusal(answer)
+        if refusal is None:
+            raise AirflowRuntimeError(answer)
+        raise InputUnreadableError(f"DAG {self._dag_id} does not take this input as its conf: {refusal}")
+
+    def state(self, dag_run_id: str) -> str | None:
+        """Return the state of a DAG run; None when it is not there."""
+        try:
+            return str(_ask(GetDagRunState(dag_id=self._dag_id, run_id=dag_run_id)).state.value)
+        except AirflowRuntimeError as error:
+            if _status(error.error) == _NOT_FOUND:
+                return None
+            raise
+
+
+def _ask(message: Any) -> Any:
+    # Only a running task has it.
+    return task_runner.SUPERVISOR_COMMS.send(message)
+
+
+def _status(answer: ErrorResponse) -> Any:
+    return (answer.detail or {}).get("status_code")
+
+
+def _refusal(answer: ErrorResponse) -> str | None:
+    """Return why the parameters of a DAG refuse a conf; None when something else is wrong."""
+    match answer.detail:
+        case {"status_code": 400, "detail": {"detail": {"reason": "value_error", "message": str(message)}}}:
+            return message
+    return None

@@ -1,0 +1,70 @@
+"""One run whose work a DAG run does, and how it ends."""
+
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from workorders.core.claiming import ClaimedRun
+from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.runs import FinalState, RunResult
+
+_ENDS: Final[dict[str, FinalState]] = {"success": "success", "failed": "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A run from its begin on."""
+
+    run: ClaimedRun
+    dag_id: str
+    timeout_seconds: float
+    started_at: datetime
+    deadline: float
+    """By the monotonic clock."""
+    dag_run_id: str | None = None
+    """The DAG run whose end is the end of the run; None until there is one."""
+
+    @classmethod
+    def begun(cls, run: ClaimedRun, dag_id: str, timeout_seconds: float) -> "Followed":
+        """Return a run that begins now."""
+        return cls(run, dag_id, timeout_seconds, datetime.now(UTC), time.monotonic() + timeout_seconds)
+
+    def by(self, dag_run_id: str) -> "Followed":
+        """Return the run with the DAG run that does its work."""
+        return replace(self, dag_run_id=dag_run_id)
+
+    def end(self, state: str | None) -> RunResult | None:
+        """Return how the run ends when its DAG run is in a state, or is not there (None); None while it goes on."""
+        where = f"run {self.dag_run_id} of DAG {self.dag_id}"
+        if state is None:
+            return self.ended("exception", "DagRunDeleted", f"The {where} is not there any more; somebody deleted it.")
+        if state in _ENDS:
+            failed = ("DagRunFailed", f"The {where} has failed; its tasks' logs say why.")
+            return self.ended(_ENDS[state], *((None, None) if state == "success" else failed))
+        if self._is_late():
+            return self.ended(
+                "killed",
+                "TimeoutError",
+                f"The {where} lasted longer than timeout_seconds ({self.timeout_seconds:g}); it is followed no more. "
+                "A task cannot stop it, so it goes on, unless its DAG has a dagrun_timeout.",
+            )
+        return None
+
+    def refused(self, error: WorkOrdersError) -> RunResult:
+        """Return the end of a run whose input no DAG run can be given."""
+        return replace(self.ended("exception", type(error).__name__, one_line(error)), may_retry=False)
+
+    def ended(self, state: FinalState, error_type: str | None = None, error: str | None = None) -> RunResult:
+        """Return an end of the run."""
+        return RunResult(
+            run_id=self.run.run_id,
+            state=state,
+            error_type=error_type,
+            error=error,
+            started_at=self.started_at,
+            finished_at=datetime.now(UTC),
+        )
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self.deadline

@@ -1,0 +1,70 @@
+"""An Airflow that is a table of DAG runs, in place of the supervisor that a task talks to."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import DagRunStateResult, ErrorResponse, GetDagRunState, TriggerDagRun
+
+from workorders.airflow import following
+
+NOT_FOUND = ErrorResponse(
+    error=ErrorType.API_SERVER_ERROR, detail={"status_code": 404, "message": "Server returned error", "detail": {}}
+)
+
+
+class DagRuns:
+    """Airflow's DAG runs. Each ends as its conf's `end` says, or succeeds, at the second look.
+
+    A test may set a state, which then stays, and watch what is asked.
+    """
+
+    def __init__(self) -> None:
+        self.confs: dict[str, dict[str, Any]] = {}
+        self.states: dict[str, str] = {}
+        self.looks: dict[str, int] = {}
+        self.refuse: ErrorType | None = None
+        self.on_start: Callable[[dict[str, Any]], object] = lambda _: None
+        self.on_look: Callable[[str], object] = lambda _: None
+
+    @classmethod
+    def in_place(cls, monkeypatch: pytest.MonkeyPatch) -> "DagRuns":
+        """Return one that every question of a task goes to, and looks that follow each other closely."""
+        runs = cls()
+        monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", runs, raising=False)
+        monkeypatch.setattr(following, "LOOK_SECONDS", 0.05)
+        return runs
+
+    def send(self, message: Any) -> Any:
+        """Answer a question as the supervisor does."""
+        match message:
+            case TriggerDagRun():
+                return self._start(message)
+            case GetDagRunState():
+                return DagRunStateResult(state=self._look(message.run_id))
+        raise AssertionError(f"Nothing in the provider asks Airflow this: {message!r}")
+
+    def _start(self, message: TriggerDagRun) -> ErrorResponse | None:
+        conf = message.conf or {}
+        if self.refuse:
+            return ErrorResponse(error=self.refuse)
+        if conf.get("end") == "refused":  # as the supervisor tells of an answer of Airflow's API
+            answer = {"detail": {"reason": "value_error", "message": "Invalid input for param visit"}}
+            detail = {"status_code": 400, "message": "Server returned error", "detail": answer}
+            raise AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR, detail=detail))
+        if message.run_id in self.confs:
+            return ErrorResponse(error=ErrorType.DAGRUN_ALREADY_EXISTS)
+        self.on_start(conf)
+        self.confs[message.run_id] = conf
+        return None
+
+    def _look(self, run_id: str) -> str:
+        self.on_look(run_id)
+        if run_id not in self.confs:
+            raise AirflowRuntimeError(NOT_FOUND)
+        self.looks[run_id] = self.looks.get(run_id, 0) + 1
+        if run_id in self.states:
+            return self.states[run_id]
+        return str(self.confs[run_id].get("end", "success")) if self.looks[run_id] > 1 else "running"

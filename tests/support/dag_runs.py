@@ -4,9 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from airflow.sdk.api.datamodels._generated import DagRunState
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time import task_runner
-from airflow.sdk.execution_time.comms import DagRunStateResult, ErrorResponse, GetDagRunState, TriggerDagRun
+from airflow.sdk.execution_time.comms import (
+    DagRunStateResult,
+    DRCount,
+    ErrorResponse,
+    GetDagRunState,
+    GetDRCount,
+    TriggerDagRun,
+)
 
 from workorders.airflow import following
 
@@ -28,6 +36,7 @@ class DagRuns:
         self.refuse: ErrorType | None = None
         self.on_start: Callable[[dict[str, Any]], object] = lambda _: None
         self.on_look: Callable[[str], object] = lambda _: None
+        self.on_count: Callable[[], object] = lambda: None
 
     @classmethod
     def in_place(cls, monkeypatch: pytest.MonkeyPatch) -> "DagRuns":
@@ -43,7 +52,11 @@ class DagRuns:
             case TriggerDagRun():
                 return self._start(message)
             case GetDagRunState():
-                return DagRunStateResult(state=self._look(message.run_id))
+                return DagRunStateResult(state=DagRunState(self._look(message.run_id)))
+            case GetDRCount():
+                self.on_count()
+                there = set(message.run_ids or ()) & set(self.confs)
+                return DRCount(count=sum(self.state(run_id) in (message.states or ()) for run_id in there))
         raise AssertionError(f"Nothing in the provider asks Airflow this: {message!r}")
 
     def _start(self, message: TriggerDagRun) -> ErrorResponse | None:
@@ -65,6 +78,10 @@ class DagRuns:
         if run_id not in self.confs:
             raise AirflowRuntimeError(NOT_FOUND)
         self.looks[run_id] = self.looks.get(run_id, 0) + 1
+        return self.state(run_id)
+
+    def state(self, run_id: str) -> str:
+        """Return the state of a DAG run that is there."""
         if run_id in self.states:
             return self.states[run_id]
-        return str(self.confs[run_id].get("end", "success")) if self.looks[run_id] > 1 else "running"
+        return str(self.confs[run_id].get("end", "success")) if self.looks.get(run_id, 0) > 1 else "running"

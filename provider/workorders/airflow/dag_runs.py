@@ -1,14 +1,20 @@
 """The runs of one DAG, as far as a task may ask for them: the interface is the task SDK's own messages."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time import task_runner
-from airflow.sdk.execution_time.comms import ErrorResponse, GetDagRunState, TriggerDagRun
+from airflow.sdk.execution_time.comms import ErrorResponse, GetDagRunState, GetDRCount, TriggerDagRun
 
 from workorders.core.execution.exceptions import InputUnreadableError
 
+GOING: Final = ("queued", "running")
+SUCCEEDED: Final = ("success",)
+"""States of a DAG run."""
+
 _NOT_FOUND: Final = 404
+_ASKED_AT_ONCE: Final = 50
 
 
 class DagRuns:
@@ -18,7 +24,7 @@ class DagRuns:
     """
 
     def __init__(self, dag_id: str) -> None:
-        self._dag_id = dag_id
+        self.dag_id = dag_id
 
     def start(self, dag_run_id: str, conf: dict[str, Any], note: str) -> None:
         """Start a DAG run; one that is there already is left alone.
@@ -28,13 +34,11 @@ class DagRuns:
             InputUnreadableError: the conf alone is to blame: the DAG's parameters refuse it, or it cannot be handed
                 over.
         """
-        message = TriggerDagRun(dag_id=self._dag_id, run_id=dag_run_id, logical_date=None, conf=conf, note=note)
+        message = TriggerDagRun(dag_id=self.dag_id, run_id=dag_run_id, logical_date=None, conf=conf, note=note)
         try:
             answer = _ask(message)
         except (OverflowError, RecursionError) as error:  # a task tells its supervisor of no integer beyond 64 bits
-            raise InputUnreadableError(
-                f"DAG {self._dag_id} cannot be given this input as its conf: {error}."
-            ) from error
+            raise InputUnreadableError(f"DAG {self.dag_id} cannot be given this input as its conf: {error}.") from error
         except AirflowRuntimeError as error:
             answer = error.error
         if not isinstance(answer, ErrorResponse) or answer.error == ErrorType.DAGRUN_ALREADY_EXISTS:
@@ -42,16 +46,30 @@ class DagRuns:
         refusal = _refusal(answer)
         if refusal is None:
             raise AirflowRuntimeError(answer)
-        raise InputUnreadableError(f"DAG {self._dag_id} does not take this input as its conf: {refusal}")
+        raise InputUnreadableError(f"DAG {self.dag_id} does not take this input as its conf: {refusal}")
+
+    def first_in(self, dag_run_ids: Sequence[str], states: Sequence[str]) -> str | None:
+        """Return the first of some DAG runs that is in one of these states; one that is not there is in none.
+
+        They are counted: a question for the state of one that is not there leaves an error in the task's log.
+        """
+        for start in range(0, len(dag_run_ids), _ASKED_AT_ONCE):
+            some = dag_run_ids[start : start + _ASKED_AT_ONCE]
+            if self._count(some, states):
+                return next((one for one in some if self._count([one], states)), None)
+        return None
 
     def state(self, dag_run_id: str) -> str | None:
         """Return the state of a DAG run; None when it is not there."""
         try:
-            return str(_ask(GetDagRunState(dag_id=self._dag_id, run_id=dag_run_id)).state.value)
+            return str(_ask(GetDagRunState(dag_id=self.dag_id, run_id=dag_run_id)).state.value)
         except AirflowRuntimeError as error:
             if _status(error.error) == _NOT_FOUND:
                 return None
             raise
+
+    def _count(self, dag_run_ids: Sequence[str], states: Sequence[str]) -> int:
+        return int(_ask(GetDRCount(dag_id=self.dag_id, run_ids=list(dag_run_ids), states=list(states))).count)
 
 
 def _ask(message: Any) -> Any:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from workorders.core.attempts import Earlier
 from workorders.core.claiming import ClaimedRun
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.runs import FinalState, RunResult
@@ -17,6 +18,8 @@ class Followed:
     """A run from its begin on."""
 
     run: ClaimedRun
+    earlier: Earlier
+    """The attempts before it."""
     dag_id: str
     timeout_seconds: float
     started_at: datetime
@@ -24,15 +27,29 @@ class Followed:
     """By the monotonic clock."""
     dag_run_id: str | None = None
     """The DAG run whose end is the end of the run; None until there is one."""
+    waits_for: str | None = None
+    """The DAG run of an earlier attempt that must end before this run gets its own."""
 
     @classmethod
-    def begun(cls, run: ClaimedRun, dag_id: str, timeout_seconds: float) -> "Followed":
+    def begun(cls, run: ClaimedRun, earlier: Earlier, dag_id: str, timeout_seconds: float) -> "Followed":
         """Return a run that begins now."""
-        return cls(run, dag_id, timeout_seconds, datetime.now(UTC), time.monotonic() + timeout_seconds)
+        return cls(run, earlier, dag_id, timeout_seconds, datetime.now(UTC), time.monotonic() + timeout_seconds)
 
     def by(self, dag_run_id: str) -> "Followed":
         """Return the run with the DAG run that does its work."""
         return replace(self, dag_run_id=dag_run_id)
+
+    def waiting_for(self, dag_run_id: str) -> "Followed | RunResult":
+        """Return the run while a DAG run of an earlier attempt goes on, or its end when that takes too long."""
+        if self._is_late():
+            return self.ended(
+                "killed",
+                "TimeoutError",
+                f"The run {dag_run_id} of DAG {self.dag_id}, of an earlier attempt, still goes on after "
+                f"timeout_seconds ({self.timeout_seconds:g}), so no other was started beside it. Nothing ends it, "
+                "unless its DAG has a dagrun_timeout.",
+            )
+        return replace(self, waits_for=dag_run_id)
 
     def end(self, state: str | None) -> RunResult | None:
         """Return how the run ends when its DAG run is in a state, or is not there (None); None while it goes on."""
@@ -51,20 +68,17 @@ class Followed:
             )
         return None
 
+    def ended_as(self, result: RunResult) -> RunResult:
+        """Return an end of the run with its times."""
+        return replace(result, started_at=self.started_at, finished_at=datetime.now(UTC))
+
     def refused(self, error: WorkOrdersError) -> RunResult:
         """Return the end of a run whose input no DAG run can be given."""
         return replace(self.ended("exception", type(error).__name__, one_line(error)), may_retry=False)
 
     def ended(self, state: FinalState, error_type: str | None = None, error: str | None = None) -> RunResult:
         """Return an end of the run."""
-        return RunResult(
-            run_id=self.run.run_id,
-            state=state,
-            error_type=error_type,
-            error=error,
-            started_at=self.started_at,
-            finished_at=datetime.now(UTC),
-        )
+        return self.ended_as(RunResult(run_id=self.run.run_id, state=state, error_type=error_type, error=error))
 
     def _is_late(self) -> bool:
         return time.monotonic() > self.deadline

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from threading import Event
 from typing import Final
 from uuid import UUID, uuid4
@@ -11,11 +10,10 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders.airflow.dag_runs import DagRuns
 from workorders.airflow.followed import Followed
+from workorders.airflow.follower import Follower
 from workorders.core import claiming, runs
 from workorders.core.claiming import ClaimedRun
-from workorders.core.execution import values
-from workorders.core.execution.conversions import wiped
-from workorders.core.execution.exceptions import ExecutionError, GroupTakenError, InputUnreadableError
+from workorders.core.execution.exceptions import ExecutionError, GroupTakenError
 from workorders.core.execution.heartbeat import Heartbeat
 from workorders.core.execution.lane_queue import LaneQueue
 from workorders.core.execution.store import Store
@@ -56,8 +54,6 @@ class Following:
             raise ExecutionError(f"Workflow {workflow.name} has no dag_id, so no DAG was run for it.")
         self._workflow = workflow
         self._definition = workflow.definition
-        self._dag_id = workflow.definition.dag_id
-        self._dag_runs = DagRuns(self._dag_id)
         self._stop = stop
         self._until = time.monotonic() + claim_seconds
         self.group_id = uuid4()
@@ -68,6 +64,9 @@ class Following:
             enqueue=enqueue_published,
             may_go_on=lambda: not self._heartbeat.silent,
             say=say,
+        )
+        self._follower = Follower(
+            self._definition, DagRuns(workflow.definition.dag_id), self._store, self.group_id, say
         )
         self._turn = Turn(self._store, workflow, name=turn, seconds=self._definition.turn_seconds, say=say)
         self._queue = LaneQueue()
@@ -143,45 +142,29 @@ class Following:
 
     def _begin(self) -> None:
         for run in self._queue.take(self._definition.processes - len(self._followed)):
-            followed = Followed.begun(run, self._dag_id, self._definition.timeout_seconds)
-            self._followed[run.run_id] = followed
-            if run.body is None:
-                self._finish([replace(wiped(run)[0], started_at=followed.started_at)])
+            self._followed[run.run_id] = self._follower.begin(run)
 
     def _look(self) -> None:
         ended: list[RunResult] = []
         for followed in list(self._followed.values()):
+            if followed.dag_run_id is None and self._refusal is not None:
+                continue
             try:
-                result = self._end_of(followed)
-            except InputUnreadableError as error:
-                result = followed.refused(error)
-            if result is not None:
-                ended.append(result)
+                became = self._follower.step(followed)
+            except AirflowRuntimeError as error:
+                if followed.dag_run_id is not None:
+                    raise
+                # It takes none of the others either; those that it has taken are followed to their ends.
+                self._refusal = error
+                continue
+            if became is None:
+                self._forget(followed.run)
+            elif isinstance(became, Followed):
+                self._followed[followed.run.run_id] = became
+            else:
+                ended.append(became)
         if ended:
             self._finish(ended)
-
-    def _end_of(self, followed: Followed) -> RunResult | None:
-        if followed.dag_run_id is None:
-            self._start(followed)
-            return None
-        return followed.end(self._dag_runs.state(followed.dag_run_id))
-
-    def _start(self, followed: Followed) -> None:
-        if self._refusal is not None:
-            return
-        run = followed.run
-        # Right before it begins, and so before it does anything: what had begun is never run again as if it had not.
-        if not self._store.ask(lambda connection: runs.start(connection, self.group_id, [run.run_id])):
-            self._forget(run)
-            return
-        dag_run_id = f"run_{run.run_id}"
-        try:
-            self._dag_runs.start(dag_run_id, values.loads(run.body or b""), f"work order {run.work_order_id}")
-        except AirflowRuntimeError as error:
-            # It takes none of the others either; those that it has taken are followed to their ends.
-            self._refusal = error
-            return
-        self._followed[run.run_id] = followed.by(dag_run_id)
 
     def _finish(self, results: list[RunResult]) -> None:
         finished, written = self._store.finish([(result, ()) for result in results])

@@ -12,6 +12,8 @@ from support.dag_runs import DagRuns
 from support.eventually import eventually
 from support.executing import Executing
 from workorders.airflow.following import Following
+from workorders.core import runs
+from workorders.core.database import connect
 from workorders.core.execution.tally import Tally
 
 pytestmark = pytest.mark.integration
@@ -116,3 +118,114 @@ def test_dag_runs_that_airflow_has_taken_are_followed_to_their_ends_when_it_take
     with pytest.raises(AirflowRuntimeError):
         follow(executing)
     assert sorted(state for state, _ in executing.states()) == ["pending"] * 2 + ["success"] * 2
+
+
+def lose(executing: Executing, dag_runs: DagRuns) -> str:
+    """Follow until there is a DAG run, die, and be found lost; return the id of the DAG run."""
+    stop = Event()
+    dag_runs.on_look = lambda _: stop.set()
+    follow(executing, stop=stop)
+    dag_runs.on_look = lambda _: None
+    with connect(executing.url) as connection:
+        connection.execute(
+            "UPDATE workorders.runs SET heartbeat_at = now() - interval '1 day' WHERE workflow_id = %s",
+            [executing.workflow.id],
+        )
+        runs.recover_lost(connection, executing.workflow)
+    (dag_run_id,) = dag_runs.confs
+    return dag_run_id
+
+
+ENDS = """
+    SELECT attempt, state::text FROM workorders.runs WHERE workflow_id = %(workflow_id)s ORDER BY attempt
+"""
+AT_ONCE = {"attempts": 1, "first_delay_seconds": 0}
+
+
+@pytest.mark.parametrize("end", ["success", "failed"])
+def test_a_dag_run_that_an_attempt_left_behind_when_it_was_lost_is_followed_to_its_end(
+    make: Make, dag_runs: DagRuns, end: str
+) -> None:
+    executing = make(retries=AT_ONCE)
+    executing.create([{}])
+    left = lose(executing, dag_runs)
+    dag_runs.states[left] = "running"
+    dag_runs.on_look = lambda dag_run_id: dag_runs.states.update({dag_run_id: end})
+    follow(executing)
+    assert executing.rows(ENDS) == [(1, "lost"), (2, end)]
+    assert list(dag_runs.confs) == [left]
+    assert any(left in said for said in executing.said)
+
+
+def test_a_dag_run_that_has_succeeded_after_its_attempt_was_lost_is_the_success_of_the_next(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make(retries={**AT_ONCE, "attempts": 2})
+    executing.create([{}])
+    left = lose(executing, dag_runs)
+    dag_runs.states[left] = "running"
+    # The attempt that takes it up is lost in turn.
+    assert lose(executing, dag_runs) == left
+    dag_runs.states[left] = "success"
+    follow(executing)
+    assert executing.rows(ENDS) == [(1, "lost"), (2, "lost"), (3, "success")]
+    assert list(dag_runs.confs) == [left]
+
+
+@pytest.mark.parametrize("became", ["failed", "deleted"])
+def test_where_a_lost_attempt_left_nothing_of_use_the_next_one_has_a_dag_run_of_its_own(
+    make: Make, dag_runs: DagRuns, became: str
+) -> None:
+    executing = make(retries=AT_ONCE)
+    executing.create([{}])
+    left = lose(executing, dag_runs)
+    dag_runs.states[left] = became
+    if became == "deleted":
+        del dag_runs.confs[left]
+    follow(executing)
+    assert executing.rows(ENDS) == [(1, "lost"), (2, "success")]
+    assert len(set(dag_runs.confs) - {left}) == 1
+
+
+def test_a_retry_waits_for_the_dag_run_of_an_attempt_that_was_killed(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(retries=AT_ONCE, timeout_seconds=1)
+    executing.create([{"end": "running"}])
+    going: list[int] = []
+
+    def starts(conf: dict[str, Any]) -> None:
+        going.append(sum(dag_runs.state(dag_run_id) == "running" for dag_run_id in dag_runs.confs))
+        if len(going) > 1:
+            conf["end"] = "success"
+
+    def ends() -> None:
+        if any("waits" in said for said in executing.said):
+            dag_runs.states.update(dict.fromkeys(dag_runs.confs, "success"))
+
+    dag_runs.on_start, dag_runs.on_count = starts, ends
+    follow(executing)
+    assert executing.rows(ENDS) == [(1, "killed"), (2, "success")]
+    assert going == [0, 0]
+    assert sum("waits" in said for said in executing.said) == 1
+
+
+def test_a_retry_that_waits_beyond_its_own_time_is_killed_and_starts_nothing(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(retries=AT_ONCE, timeout_seconds=1)
+    executing.create([{"end": "running"}])
+    follow(executing)
+    assert executing.rows(ENDS) == [(1, "killed"), (2, "killed")]
+    assert len(dag_runs.confs) == 1
+    errors = executing.rows("SELECT error FROM workorders.runs WHERE workflow_id = %(workflow_id)s ORDER BY attempt")
+    assert "of an earlier attempt, still goes on" in errors[1][0]
+
+
+def test_a_dag_run_that_somebody_deletes_is_the_end_of_its_run_alone(make: Make, dag_runs: DagRuns) -> None:
+    executing = make()
+    executing.create([{"number": number} for number in range(3)])
+
+    def look(dag_run_id: str) -> None:
+        if dag_runs.confs[dag_run_id]["number"] == 1:
+            del dag_runs.confs[dag_run_id]
+
+    dag_runs.on_look = look
+    follow(executing)
+    assert [state for state, _ in executing.states()] == ["success", "exception", "success"]

@@ -1,0 +1,107 @@
+"""Takes one run from its begin to its end, step by step: which DAG run does its work, and how that ends."""
+
+from collections.abc import Callable, Collection
+from uuid import UUID
+
+from workorders.airflow.dag_runs import GOING, SUCCEEDED, DagRuns
+from workorders.airflow.followed import Followed
+from workorders.core import attempts, runs
+from workorders.core.claiming import ClaimedRun
+from workorders.core.execution import values
+from workorders.core.execution.conversions import wiped
+from workorders.core.execution.exceptions import InputUnreadableError
+from workorders.core.execution.store import Store
+from workorders.core.runs import RunResult
+from workorders.core.workflow_definition import WorkflowDefinition
+
+
+class Follower:
+    """What the runs of one group have in common.
+
+    A work order never has two DAG runs at once. What an attempt that was lost has left behind is taken up, and what an
+    attempt that was killed has left behind is waited for.
+
+    Args:
+        definition: the workflow, which names the DAG.
+        dag_runs: Airflow's.
+        store: the group's.
+        group_id: the group.
+        say: is told in plain sentences what is done in place of starting a DAG run.
+    """
+
+    def __init__(
+        self,
+        definition: WorkflowDefinition,
+        dag_runs: DagRuns,
+        store: Store,
+        group_id: UUID,
+        say: Callable[[str], None],
+    ) -> None:
+        self._definition = definition
+        self._dag_runs = dag_runs
+        self._store = store
+        self._group_id = group_id
+        self._say = say
+
+    def begin(self, run: ClaimedRun) -> Followed:
+        """Return a run that begins now; its time runs from here on."""
+        earlier = self._store.ask(lambda connection: attempts.earlier(connection, run))
+        return Followed.begun(run, earlier, self._dag_runs.dag_id, self._definition.timeout_seconds)
+
+    def step(self, followed: Followed) -> Followed | RunResult | None:
+        """Take a run a step further, and return how it stands, or how it ended; None when it is the group's no more.
+
+        Raises:
+            AirflowRuntimeError: Airflow does not take or show DAG runs; the step can be taken again.
+        """
+        if followed.run.body is None:
+            return followed.ended_as(wiped(followed.run)[0])
+        if followed.dag_run_id is not None:
+            return followed.end(self._dag_runs.state(followed.dag_run_id)) or followed
+        left = _named(followed.earlier.lost)
+        found = self._dag_runs.first_in(left, GOING) or self._dag_runs.first_in(left, SUCCEEDED)
+        if found is not None:
+            return self._take_up(followed, found)
+        going = self._dag_runs.first_in(_named(followed.earlier.ended), GOING)
+        if going is not None:
+            return self._wait_for(followed, going)
+        return self._start(followed)
+
+    def _take_up(self, followed: Followed, dag_run_id: str) -> Followed | None:
+        if not self._owns(followed.run):
+            return None
+        self._say(
+            f"Run {followed.run.run_id} starts no run of DAG {self._dag_runs.dag_id}: {dag_run_id}, of an earlier "
+            "attempt that was lost, goes on or has succeeded, and its end is the end of this one."
+        )
+        return followed.by(dag_run_id)
+
+    def _wait_for(self, followed: Followed, dag_run_id: str) -> Followed | RunResult:
+        if followed.waits_for != dag_run_id:
+            self._say(
+                f"Run {followed.run.run_id} waits: run {dag_run_id} of DAG {self._dag_runs.dag_id}, of an earlier "
+                "attempt, still goes on, and a work order has no two of them at once."
+            )
+        return followed.waiting_for(dag_run_id)
+
+    def _start(self, followed: Followed) -> Followed | RunResult | None:
+        run, dag_run_id = followed.run, _name(followed.run.run_id)
+        # Right before it begins, and so before it does anything: what had begun is never run again as if it had not.
+        if not self._owns(run):
+            return None
+        try:
+            self._dag_runs.start(dag_run_id, values.loads(run.body or b""), f"work order {run.work_order_id}")
+        except InputUnreadableError as error:
+            return followed.refused(error)
+        return followed.by(dag_run_id)
+
+    def _owns(self, run: ClaimedRun) -> bool:
+        return bool(self._store.ask(lambda connection: runs.start(connection, self._group_id, [run.run_id])))
+
+
+def _name(run_id: UUID) -> str:
+    return f"run_{run_id}"
+
+
+def _named(run_ids: Collection[UUID]) -> list[str]:
+    return [_name(run_id) for run_id in run_ids]

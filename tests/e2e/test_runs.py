@@ -1,6 +1,6 @@
 """From waiting work orders to finished ones: the DAG of a workflow executes them."""
 
-import json
+from uuid import UUID
 
 import pytest
 
@@ -49,11 +49,31 @@ def test_a_workflows_dag_executes_what_waits_and_shows_each_failure_as_its_runs(
 
 def test_a_workflow_may_run_a_dag_whose_end_is_the_end_of_its_run(airflow_stack: LocalStack, api: AirflowApi) -> None:
     orders = Orders(airflow_stack.database_url, "visits")
-    orders.create([{"fail": False}, {"fail": True}])
+    orders.create([{"fail": False, "bed": 3}, {"fail": True, "bed": 4}])
     good, bad = eventually(orders.finished, seconds=SECONDS, what="the end of all runs of visits")
     assert good[:3] == ("success", "success", None)
     assert bad[:3] == ("failed", "failed", "DagRunFailed")
-    assert {json.dumps(run.conf) for run in api.runs("visits")} == {'{"fail": false}', '{"fail": true}'}
+    (output,) = orders.outputs()
+    assert output["at"] == [3, 2**40]
+    told = {run.id: run.conf["workorders_context"] for run in api.runs("visits")}
+    assert {dag_run_id: f"run_{context['run_id']}" for dag_run_id, context in told.items()} == {
+        id_: id_ for id_ in told
+    }
+    assert output["told"] in told.values()
+    assert (output["told"]["workflow"], output["told"]["attempt"]) == ("visits", 1)
+
+    # What a lost attempt has left behind is taken up.
+    left: list[str] = []
+
+    def leave(run_id: UUID) -> None:
+        conf = {"fail": False, "bed": 5, "workorders_context": "of a lost run"}
+        left.append(api.trigger("visits", conf, run_id=f"run_{run_id}"))
+
+    orders.create_lost({"fail": False, "bed": 5}, leave)
+    (*_, first, second) = eventually(orders.finished, seconds=SECONDS, what="its success")
+    assert {first[1], second[1]} == {"lost", "success"}
+    assert orders.outputs()[1] == {"at": [5, 2**40], "told": "of a lost run"}
+    assert {run.id for run in api.runs("visits")} == {*told, *left}
 
 
 def test_a_workflow_file_with_a_mistake_is_a_dag_that_fails_with_the_sentence(api: AirflowApi) -> None:

@@ -138,9 +138,10 @@ class AirflowApi:
         details = [line["error_detail"] for line in self.log(task, try_number) if line.get("error_detail")]
         return str(details[-1][-1]["exc_value"]) if details else ""
 
-    def trigger(self, dag_id: str, conf: dict[str, Any]) -> str:
+    def trigger(self, dag_id: str, conf: dict[str, Any], run_id: str | None = None) -> str:
         """Start a run of a DAG with what its form was filled in with, and return the run's id."""
-        answer = self._client.post(f"/dags/{dag_id}/dagRuns", json={"logical_date": None, "conf": conf})
+        body = {"logical_date": None, "conf": conf, **({"dag_run_id": run_id} if run_id else {})}
+        answer = self._client.post(f"/dags/{dag_id}/dagRuns", json=body)
         return str(self._answer(answer)["dag_run_id"])
 
     def clear_task(self, run: Run, *task_ids: str) -> None:

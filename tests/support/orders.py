@@ -1,10 +1,12 @@
 """Work orders of one workflow that the stack's own Airflow executes."""
 
 import json
+from collections.abc import Callable
 from typing import Any
+from uuid import UUID, uuid4
 
-from workorders.core import cancels, triggers
-from workorders.core.database import connect
+from workorders.core import cancels, claiming, runs, triggers, workflows
+from workorders.core.database import Connection, connect
 from workorders.core.items import Item
 from workorders.core.work_orders import create_for
 
@@ -19,10 +21,47 @@ class Orders:
     def create(self, bodies: list[dict[str, Any]]) -> None:
         """Create a work order for each input."""
         with connect(self._url) as connection:
-            trigger = triggers.register(
-                connection, name=f"{self.workflow}-e2e", type_="kafka", workflow=self.workflow, definition={}
+            self._create(connection, bodies)
+
+    def _create(self, connection: Connection, bodies: list[dict[str, Any]]) -> None:
+        trigger = triggers.register(
+            connection, name=f"{self.workflow}-e2e", type_="kafka", workflow=self.workflow, definition={}
+        )
+        create_for(connection, trigger, [Item(None, None, b"{}", json.dumps(body).encode()) for body in bodies])
+
+    def create_lost(self, body: dict[str, Any], leave: Callable[[UUID], object]) -> None:
+        """Create a work order whose first run was lost when it had begun; nobody sees it before the run has left this.
+
+        Args:
+            body: the input.
+            leave: is called with the id of the run.
+        """
+        with connect(self._url) as connection:
+            self._create(connection, [body])
+            group_id, workflow = uuid4(), workflows.find(connection, self.workflow)
+            (run,) = claiming.claim(connection, workflow, limit=2, group_id=group_id)
+            runs.start(connection, group_id, [run.run_id])
+            connection.execute(
+                "UPDATE workorders.runs SET heartbeat_at = now() - interval '1 day' WHERE id = %s", [run.run_id]
             )
-            create_for(connection, trigger, [Item(None, None, b"{}", json.dumps(body).encode()) for body in bodies])
+            runs.recover_lost(connection, workflow)
+            leave(run.run_id)
+
+    def outputs(self) -> list[Any]:
+        """Return the outputs of all runs, oldest first."""
+        with connect(self._url) as connection:
+            rows = connection.execute(
+                """
+                SELECT run_outputs.output
+                FROM workorders.run_outputs
+                JOIN workorders.runs ON runs.id = run_outputs.run_id
+                JOIN workorders.workflows ON workflows.id = runs.workflow_id
+                WHERE workflows.name = %s
+                ORDER BY runs.id
+                """,
+                [self.workflow],
+            ).fetchall()
+        return [output for (output,) in rows]
 
     def finished(self) -> list[tuple[str, str, str | None, str | None, str | None]]:
         """Return state of work order and run, type and text of the error, and log, of all when all are finished."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import ErrorResponse, GetDagRunState, GetDRCount, TriggerDagRun
+from airflow.sdk.execution_time.xcom import XCom
 
 from workorders.core.execution.exceptions import InputUnreadableError
 
@@ -13,7 +14,10 @@ GOING: Final = ("queued", "running")
 SUCCEEDED: Final = ("success",)
 """States of a DAG run."""
 
+_RETURNED: Final = "return_value"
 _NOT_FOUND: Final = 404
+_TOO_MANY: Final = 429
+_FAILED: Final = 500
 _ASKED_AT_ONCE: Final = 50
 
 
@@ -68,8 +72,27 @@ class DagRuns:
                 return None
             raise
 
+    def output(self, dag_run_id: str, task_id: str) -> Any:
+        """Return what a task of a DAG run returned; None when it returned nothing, or was mapped or skipped.
+
+        Raises:
+            Exception: whatever a backend of XComs raises, or what it makes of the value.
+        """
+        return XCom.get_one(key=_RETURNED, dag_id=self.dag_id, task_id=task_id, run_id=dag_run_id)
+
     def _count(self, dag_run_ids: Sequence[str], states: Sequence[str]) -> int:
         return int(_ask(GetDRCount(dag_id=self.dag_id, run_ids=list(dag_run_ids), states=list(states))).count)
+
+
+def is_outage(error: AirflowRuntimeError) -> bool:
+    """Return whether Airflow's API could not answer, and may answer the same question later.
+
+    The supervisor of a task has then asked several times already (`[workers] execution_api_retries`).
+    """
+    if error.error.error != ErrorType.API_SERVER_ERROR:
+        return False
+    status = _status(error.error)
+    return status is None or status == _TOO_MANY or status >= _FAILED
 
 
 def _ask(message: Any) -> Any:

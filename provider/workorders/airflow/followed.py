@@ -76,6 +76,15 @@ class Followed:
         """Return the end of a run whose input no DAG run can be given."""
         return replace(self.ended("exception", type(error).__name__, one_line(error)), may_retry=False)
 
+    def without_output(self, task_id: str, error: Exception) -> RunResult:
+        """Return the end of a run whose DAG run has succeeded, with an output that cannot be kept."""
+        text = (
+            f"The run {self.dag_run_id} of DAG {self.dag_id} has succeeded, but what its task {task_id} returned "
+            f"cannot be kept: {one_line(error)}"
+        )
+        # Another attempt would repeat what has been done, for the same output.
+        return replace(self.ended("failed", type(error).__name__, text), may_retry=False)
+
     def ended(self, state: FinalState, error_type: str | None = None, error: str | None = None) -> RunResult:
         """Return an end of the run."""
         return self.ended_as(RunResult(run_id=self.run.run_id, state=state, error_type=error_type, error=error))

@@ -1,15 +1,21 @@
 """Takes one run from its begin to its end, step by step: which DAG run does its work, and how that ends."""
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from uuid import UUID
 
-from workorders.airflow.dag_runs import GOING, SUCCEEDED, DagRuns
+from airflow.sdk.exceptions import AirflowRuntimeError
+
+from workorders.airflow.dag_runs import GOING, SUCCEEDED, DagRuns, is_outage
 from workorders.airflow.followed import Followed
 from workorders.core import attempts, runs
 from workorders.core.claiming import ClaimedRun
-from workorders.core.execution import values
+from workorders.core.execution import outputs, values
+from workorders.core.execution.context_fields import with_context
 from workorders.core.execution.conversions import wiped
 from workorders.core.execution.exceptions import InputUnreadableError
+from workorders.core.execution.masked_output import masked
+from workorders.core.execution.outcomes import Mask
 from workorders.core.execution.store import Store
 from workorders.core.runs import RunResult
 from workorders.core.workflow_definition import WorkflowDefinition
@@ -27,6 +33,7 @@ class Follower:
         store: the group's.
         group_id: the group.
         say: is told in plain sentences what is done in place of starting a DAG run.
+        mask: takes the known secrets out of an output.
     """
 
     def __init__(
@@ -35,13 +42,16 @@ class Follower:
         dag_runs: DagRuns,
         store: Store,
         group_id: UUID,
+        *,
         say: Callable[[str], None],
+        mask: Mask,
     ) -> None:
         self._definition = definition
         self._dag_runs = dag_runs
         self._store = store
         self._group_id = group_id
         self._say = say
+        self._mask = mask
 
     def begin(self, run: ClaimedRun) -> Followed:
         """Return a run that begins now; its time runs from here on."""
@@ -57,7 +67,7 @@ class Follower:
         if followed.run.body is None:
             return followed.ended_as(wiped(followed.run)[0])
         if followed.dag_run_id is not None:
-            return followed.end(self._dag_runs.state(followed.dag_run_id)) or followed
+            return self._look(followed, followed.dag_run_id)
         left = _named(followed.earlier.lost)
         found = self._dag_runs.first_in(left, GOING) or self._dag_runs.first_in(left, SUCCEEDED)
         if found is not None:
@@ -66,6 +76,19 @@ class Follower:
         if going is not None:
             return self._wait_for(followed, going)
         return self._start(followed)
+
+    def _look(self, followed: Followed, dag_run_id: str) -> Followed | RunResult:
+        end = followed.end(self._dag_runs.state(dag_run_id))
+        task_id = self._definition.output_task
+        if end is None or end.state != "success" or task_id is None:
+            return end or followed
+        try:
+            output = outputs.kept(self._dag_runs.output(dag_run_id, task_id), self._definition.output_bytes)
+        except Exception as error:  # a backend of XComs, and what it makes of a value, may raise anything
+            if isinstance(error, AirflowRuntimeError) and is_outage(error):
+                raise
+            return followed.without_output(task_id, error)
+        return replace(end, output=None if output is None else masked(output, self._mask))
 
     def _take_up(self, followed: Followed, dag_run_id: str) -> Followed | None:
         if not self._owns(followed.run):
@@ -90,7 +113,8 @@ class Follower:
         if not self._owns(run):
             return None
         try:
-            self._dag_runs.start(dag_run_id, values.loads(run.body or b""), f"work order {run.work_order_id}")
+            conf = with_context(values.loads(run.body or b""), run, self._definition)
+            self._dag_runs.start(dag_run_id, conf, f"work order {run.work_order_id}")
         except InputUnreadableError as error:
             return followed.refused(error)
         return followed.by(dag_run_id)

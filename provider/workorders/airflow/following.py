@@ -8,14 +8,16 @@ from uuid import UUID, uuid4
 
 from airflow.sdk.exceptions import AirflowRuntimeError
 
-from workorders.airflow.dag_runs import DagRuns
+from workorders.airflow.dag_runs import DagRuns, is_outage
 from workorders.airflow.followed import Followed
 from workorders.airflow.follower import Follower
+from workorders.airflow.outage import Outage
 from workorders.core import claiming, runs
 from workorders.core.claiming import ClaimedRun
 from workorders.core.execution.exceptions import ExecutionError, GroupTakenError
 from workorders.core.execution.heartbeat import Heartbeat
 from workorders.core.execution.lane_queue import LaneQueue
+from workorders.core.execution.outcomes import Mask
 from workorders.core.execution.store import Store
 from workorders.core.execution.tally import Tally
 from workorders.core.execution.turn import Turn
@@ -38,6 +40,7 @@ class Following:
         claim_seconds: after so long no more is begun; DAG runs that were started are followed to their ends.
         turn: what the tasks that share its turn call it.
         say: is told in plain sentences what becomes of the group as a whole.
+        mask: takes the known secrets out of outputs.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Following:
         claim_seconds: float,
         turn: str,
         say: Callable[[str], None],
+        mask: Mask = str,
     ) -> None:
         if workflow.definition is None or workflow.definition.dag_id is None:
             raise ExecutionError(f"Workflow {workflow.name} has no dag_id, so no DAG was run for it.")
@@ -65,10 +69,10 @@ class Following:
             may_go_on=lambda: not self._heartbeat.silent,
             say=say,
         )
-        self._follower = Follower(
-            self._definition, DagRuns(workflow.definition.dag_id), self._store, self.group_id, say
-        )
+        dag_runs = DagRuns(workflow.definition.dag_id)
+        self._follower = Follower(self._definition, dag_runs, self._store, self.group_id, say=say, mask=mask)
         self._turn = Turn(self._store, workflow, name=turn, seconds=self._definition.turn_seconds, say=say)
+        self._outage = Outage(say)
         self._queue = LaneQueue()
         self._followed: dict[UUID, Followed] = {}
         self._refusal: AirflowRuntimeError | None = None
@@ -85,7 +89,7 @@ class Following:
             with self._heartbeat:
                 try:
                     while not self._stop.is_set() and self._step():
-                        self._stop.wait(LOOK_SECONDS)
+                        self._stop.wait(max(LOOK_SECONDS, self._outage.pause_seconds))
                 except AirflowRuntimeError:
                     self._give_back()
                     raise
@@ -97,8 +101,14 @@ class Following:
     def _step(self) -> bool:
         """Begin, look, and return whether there is more to do."""
         self._make_sure()
-        if self._refusal is not None or time.monotonic() > self._until or self._turn.is_over():
+        if self._outage.pause_seconds:
+            self._look()
+            return True
+        if self._refusal is not None:
             self._give_back()
+        elif time.monotonic() > self._until or self._turn.is_over():
+            # One that waits for an earlier DAG run has begun: its time runs.
+            self._release(self._queue.take_all())
         else:
             self._claim()
             self._begin()
@@ -146,25 +156,37 @@ class Following:
 
     def _look(self) -> None:
         ended: list[RunResult] = []
-        for followed in list(self._followed.values()):
-            if followed.dag_run_id is None and self._refusal is not None:
-                continue
-            try:
-                became = self._follower.step(followed)
-            except AirflowRuntimeError as error:
-                if followed.dag_run_id is not None:
-                    raise
-                # It takes none of the others either; those that it has taken are followed to their ends.
-                self._refusal = error
-                continue
-            if became is None:
-                self._forget(followed.run)
-            elif isinstance(became, Followed):
-                self._followed[followed.run.run_id] = became
-            else:
-                ended.append(became)
-        if ended:
-            self._finish(ended)
+        try:
+            for followed in list(self._followed.values()):
+                if not self._take_further(followed, ended):
+                    break
+        finally:
+            if ended:
+                self._finish(ended)
+
+    def _take_further(self, followed: Followed, ended: list[RunResult]) -> bool:
+        """Take a run a step further, and return whether Airflow answers."""
+        if followed.dag_run_id is None and self._refusal is not None:
+            return True
+        try:
+            became = self._follower.step(followed)
+        except AirflowRuntimeError as error:
+            if is_outage(error):
+                self._outage.met(error)
+                return False
+            if followed.dag_run_id is not None:
+                raise
+            # It takes none of the others either; those that it has taken are followed to their ends.
+            self._refusal = error
+            return True
+        self._outage.answered()
+        if became is None:
+            self._forget(followed.run)
+        elif isinstance(became, Followed):
+            self._followed[followed.run.run_id] = became
+        else:
+            ended.append(became)
+        return True
 
     def _finish(self, results: list[RunResult]) -> None:
         finished, written = self._store.finish([(result, ()) for result in results])
@@ -183,11 +205,12 @@ class Following:
 
         Where Airflow has started one and its answer was lost, whoever claims the run again finds it by its id.
         """
-        left = self._queue.take_all() + [one.run for one in self._followed.values() if one.dag_run_id is None]
-        if not left:
-            return
+        without = [one.run for one in self._followed.values() if one.dag_run_id is None]
+        self._release(self._queue.take_all() + without)
+        for run in without:
+            self._forget(run)
+
+    def _release(self, left: list[ClaimedRun]) -> None:
         ids = [run.run_id for run in left]
-        self._store.ask(lambda connection: runs.release(connection, self.group_id, ids))
-        for run in left:
-            if run.run_id in self._followed:
-                self._forget(run)
+        if ids:
+            self._store.ask(lambda connection: runs.release(connection, self.group_id, ids))

@@ -1,11 +1,13 @@
 """The operator of workflows that run a DAG."""
 
+import os
 from functools import partial
 from threading import Event
 from typing import Any
 
 from workorders.airflow.following import Following
 from workorders.airflow.group_operator import GroupOperator
+from workorders.core.execution.masking import Mask, secrets_in, secrets_of
 from workorders.core.workflows import Workflow
 
 
@@ -28,6 +30,7 @@ class RunDagsOperator(GroupOperator):
             claim_seconds=self.claim_seconds,
             turn=turn,
             say=partial(self.log.info, "%s"),
+            mask=Mask({*secrets_of(os.environ), *secrets_in(url)}),
         )
         self.say_what_became(following.group_id, following.work())
 

@@ -12,6 +12,8 @@ from workorders.core.selector_field import SelectorField
 CALLABLE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 """A function in a module, such as `clinic.events:register`."""
 
+DEFAULT_CONTEXT_KEY: Final = "workorders_context"
+
 MOST_RUNS: Final = 1_000_000_000
 LONGEST_SECONDS: Final = 30 * 86_400
 LONGEST_DAYS: Final = 36_500
@@ -113,6 +115,10 @@ class WorkflowDefinition(_Part):
     """Function to call with (input, context), as `package.module:function`."""
     dag_id: Annotated[str, text("the id of an Airflow DAG")] | None = None
     """Airflow DAG to run in place of a function."""
+    context_key: Annotated[str, text("a name such as workorders_context, or null")] | None = DEFAULT_CONTEXT_KEY
+    """Key of the conf under which a run of `dag_id` finds the run's context beside the input; null leaves it out."""
+    output_task: Annotated[str, text("the id of a task of the DAG")] | None = None
+    """Task of `dag_id` whose returned value is the run's output; none is kept if not given."""
     description: str = ""
     """What the workflow is for; shown with its DAG."""
     owner: str = "workorders"
@@ -152,4 +158,8 @@ class WorkflowDefinition(_Part):
     def _does_one_thing(self) -> "WorkflowDefinition":
         if (self.callable is None) == (self.dag_id is None):
             raise ValueError("expected either callable or dag_id.")
+        if self.dag_id is None and self.output_task is not None:
+            raise ValueError("expected dag_id beside output_task, which names a task of that DAG.")
+        if self.dag_id is None and self.context_key != DEFAULT_CONTEXT_KEY:
+            raise ValueError("expected dag_id beside context_key; a function is given its context anyway.")
         return self

@@ -11,10 +11,11 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the schema that the model yields, and that a workflow has either a function or a DAG."""
+    """Return the schema that the model yields, that a workflow has a function or a DAG, and what needs a DAG."""
     schema = WorkflowDefinition.model_json_schema()
     schema["required"] = ["name"]
     schema["oneOf"] = [{"required": ["callable"]}, {"required": ["dag_id"]}]
+    schema["dependentRequired"] = {"context_key": ["dag_id"], "output_task": ["dag_id"]}
     return {"$schema": DIALECT, **schema, "title": "Workflow"}
 
 

@@ -7,9 +7,11 @@ from airflow.sdk import DAG, task
 with DAG(dag_id="visits", schedule=None) as dag:
 
     @task
-    def visit(**context: Any) -> None:
-        """Fail when the input says so."""
-        if context["dag_run"].conf["fail"]:
+    def visit(**context: Any) -> dict[str, Any]:
+        """Fail when the input says so, and return what was told about the run."""
+        conf = context["dag_run"].conf
+        if conf["fail"]:
             raise ValueError("nobody was at home")
+        return {"at": [conf["bed"], 2**40], "told": conf["workorders_context"]}
 
     visit()

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
 
 from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
 from support.eventually import eventually
 from support.executing import Executing
+from workorders.airflow import outage
 from workorders.airflow.following import Following
 from workorders.core import runs
 from workorders.core.database import connect
@@ -229,3 +231,119 @@ def test_a_dag_run_that_somebody_deletes_is_the_end_of_its_run_alone(make: Make,
     dag_runs.on_look = look
     follow(executing)
     assert [state for state, _ in executing.states()] == ["success", "exception", "success"]
+
+
+OUTPUTS = """
+    SELECT output FROM workorders.run_outputs JOIN workorders.runs ON runs.id = run_id
+    WHERE workflow_id = %(workflow_id)s
+"""
+FAILURES = "SELECT state::text, error_type, error FROM workorders.runs WHERE workflow_id = %(workflow_id)s"
+
+
+def test_a_dag_run_finds_the_context_of_its_run_beside_the_input(make: Make, dag_runs: DagRuns) -> None:
+    executing = make()
+    executing.create([{"bed": 3}])
+    follow(executing)
+    ((dag_run_id, conf),) = dag_runs.confs.items()
+    context = conf.pop("workorders_context")
+    assert conf == {"bed": 3}
+    assert (f"run_{context['run_id']}", context["attempt"]) == (dag_run_id, 1)
+    assert (context["workflow"], context["trigger"]) == (executing.name, executing.name)
+
+
+def test_an_input_with_the_key_of_the_context_is_an_exception_of_its_run_that_is_not_tried_again(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make(context_key="bed", retries=AT_ONCE)
+    executing.create([{"bed": 3}, {"room": 4}])
+    follow(executing)
+    assert executing.states() == [("exception", "exception"), ("success", "success")]
+    assert [set(conf) for conf in dag_runs.confs.values()] == [{"bed", "room"}]
+    ((_, error_type, error),) = [row for row in executing.rows(FAILURES) if row[0] == "exception"]
+    assert error_type == "ContextKeyTakenError"
+    assert "context_key" in error
+
+
+def test_what_the_output_task_returned_is_the_output_of_the_run_without_secrets(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(output_task="sum")
+    executing.create([{}])
+    dag_runs.returned = {"beds": [3, 2**40], "note": "say hunter2 at the door"}
+    follow(executing, mask=lambda text: text.replace("hunter2", "***"))
+    assert executing.rows(OUTPUTS) == [({"beds": [3, 2**40], "note": "say *** at the door"},)]
+
+
+def test_an_output_task_that_returned_nothing_leaves_a_success_without_output(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(output_task="sum")
+    executing.create([{}])
+    follow(executing)
+    assert executing.states() == [("success", "success")]
+    assert executing.rows(OUTPUTS) == []
+
+
+@pytest.mark.parametrize(
+    ("returned", "reason"),
+    [("x" * 200, "OutputTooLargeError"), ({"nul": "\0"}, "ValueError")],
+    ids=["too large", "nothing that Postgres holds"],
+)
+def test_an_output_that_cannot_be_kept_fails_its_run_and_is_not_tried_again(
+    make: Make, dag_runs: DagRuns, returned: Any, reason: str
+) -> None:
+    executing = make(output_task="sum", output_bytes=100, retries=AT_ONCE)
+    executing.create([{}])
+    dag_runs.returned = returned
+    follow(executing)
+    ((state, error_type, error),) = executing.rows(FAILURES)
+    assert (state, error_type) == ("failed", reason)
+    assert "has succeeded, but what its task sum returned cannot be kept" in error
+
+
+@pytest.mark.parametrize("question", ["GetDagRunState", "TriggerDagRun", "GetXCom"])
+def test_a_short_silence_of_airflow_costs_no_run_and_starts_none_twice(
+    make: Make, dag_runs: DagRuns, question: str
+) -> None:
+    executing = make(output_task="sum")
+    executing.create([{}, {}])
+    dag_runs.returned = 3
+    dag_runs.silent_for = [question]
+    assert follow(executing).states == {"success": 2}
+    assert len(dag_runs.confs) == 2
+    assert [output for (output,) in executing.rows(OUTPUTS)] == [3, 3]
+    assert sum("it is asked again in 1 s" in said for said in executing.said) == 1
+    assert sum("Airflow answers again" in said for said in executing.said) == 1
+
+
+def test_nothing_more_is_begun_while_airflow_is_silent(make: Make, dag_runs: DagRuns) -> None:
+    executing = make()
+    executing.create([{}])
+    dag_runs.silent_for = ["GetDagRunState"] * 2
+    # A work order that could be begun while Airflow is silent.
+    follow(executing, say=lambda said: executing.create([{}]) if "asked again in 1 s" in said else None)
+    assert dag_runs.asked == ["TriggerDagRun", *["GetDagRunState"] * 4, "TriggerDagRun", *["GetDagRunState"] * 2]
+
+
+def test_a_long_silence_of_airflow_ends_the_group_and_its_dag_runs_are_taken_up_later(
+    make: Make, dag_runs: DagRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outage, "LONGEST_SECONDS", 0.5)
+    executing = make(lane="stream")
+    executing.create([{}] * 2, stream="ward")
+    dag_runs.silent_for = ["GetDagRunState"] * 9
+    with pytest.raises(AirflowRuntimeError):
+        follow(executing)
+    assert executing.states() == [("running", "started"), ("pending", "available")]
+
+
+def test_what_has_ended_is_written_down_even_if_airflow_refuses_the_next_question(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make()
+    executing.create([{"number": 0}, {"number": 1}])
+
+    def look(dag_run_id: str) -> None:
+        if dag_runs.confs[dag_run_id]["number"] == 1 and "success" in map(dag_runs.state, dag_runs.confs):
+            raise AirflowRuntimeError(ErrorResponse(error=ErrorType.PERMISSION_DENIED))
+
+    dag_runs.on_look = look
+    with pytest.raises(AirflowRuntimeError):
+        follow(executing)
+    assert executing.states() == [("success", "success"), ("running", "started")]

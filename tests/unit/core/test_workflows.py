@@ -15,11 +15,16 @@ from workorders.core.workflows import declared_in, load, parse, workflow, workfl
 SCHEMA_FILE = CHECKOUT / "docs" / "schema" / "workflow.schema.json"
 EXAMPLES = sorted((CHECKOUT / "include" / "workflows").glob("*.yaml"))
 GOOD: dict[str, Any] = {"name": "ship", "callable": "shop.orders:ship"}
+WITH_DAG: dict[str, Any] = {"name": "ship", "dag_id": "ship"}
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"callable": "shop:ship"}, "name: this field is required."),
     ({"name": "ship"}, "expected either callable or dag_id."),
     ({**GOOD, "dag_id": "ship"}, "expected either callable or dag_id."),
+    ({**GOOD, "output_task": "ship"}, "expected dag_id beside output_task, which names a task of that DAG."),
+    ({**GOOD, "context_key": None}, "expected dag_id beside context_key; a function is given its context anyway."),
+    ({"name": "ship", "dag_id": "ship", "context_key": " "}, "context_key: expected a name such as workorders_context"),
+    ({"name": "ship", "dag_id": "ship", "output_task": 3}, "output_task: expected the id of a task of the DAG, got 3"),
     ({**GOOD, "name": "Ship it"}, "name: expected small letters"),
     ({**GOOD, "callable": "shop.orders.ship"}, "callable: expected a function as package.module:function, got"),
     ({**GOOD, "callable": "shop.orders:Orders.ship"}, "callable: expected a function as package.module:function"),
@@ -129,12 +134,20 @@ def test_the_schema_is_written_to_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "schema.json").read_text(encoding="utf-8") == published()
 
 
-@pytest.mark.parametrize("content", [GOOD, {"name": "ship", "dag_id": "ship"}, {**GOOD, "lane": "body:/a"}], ids=str)
+@pytest.mark.parametrize(
+    "content",
+    [GOOD, WITH_DAG, {**WITH_DAG, "context_key": None, "output_task": "sum"}, {**GOOD, "lane": "body:/a"}],
+    ids=str,
+)
 def test_the_schema_takes_what_is_right(content: dict[str, Any]) -> None:
     jsonschema.validate(content, json_schema())
 
 
-@pytest.mark.parametrize("content", [{**GOOD, "dag_id": "x"}, {"name": "a"}, {**GOOD, "lane": "kye"}], ids=str)
+@pytest.mark.parametrize(
+    "content",
+    [{**GOOD, "dag_id": "x"}, {"name": "a"}, {**GOOD, "lane": "kye"}, {**GOOD, "output_task": "sum"}],
+    ids=str,
+)
 def test_the_schema_refuses_what_is_wrong(content: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(content, json_schema())

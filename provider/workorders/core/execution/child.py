@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn, cast
 
 import orjson
 
-from workorders.core.execution import capture, run_log, values
+from workorders.core.execution import capture, outputs, run_log, values
 from workorders.core.execution.callables import load
 from workorders.core.execution.clock import SharedClock
 from workorders.core.execution.context import Context
@@ -84,7 +84,7 @@ class Child:
         may_retry = True
         self._clock.begin(number)
         try:
-            output = self._output(function(values.loads(frame.first), context))
+            output = outputs.kept(function(values.loads(frame.first), context), self._output_bytes)
         # Everything, `sys.exit()` and Ctrl-C of a callable included: it ends the run and not the process.
         except BaseException as error:  # noqa: BLE001
             # What could not be read was never given to the function, which is not to blame.
@@ -101,16 +101,6 @@ class Child:
         self._send(Frame(header, output or b"", b"" if output is None else b"1"))
         self._logging.context = None
         self._clock.nothing()
-
-    def _output(self, result: Any) -> bytes | None:
-        if result is None:
-            return None
-        output = values.dumps(result)
-        if len(output) > self._output_bytes:
-            raise OutputTooLargeError(
-                f"The output has {len(output)} bytes, more than output_bytes ({self._output_bytes}) of the workflow."
-            )
-        return output
 
     def _take_log(self) -> capture.Captured:
         for stream in (sys.stdout, sys.stderr):

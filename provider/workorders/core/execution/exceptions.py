@@ -23,5 +23,9 @@ class InputUnreadableError(WorkOrdersError):
     """An input is kept in Postgres and cannot be given to a function or a DAG; no attempt at it can succeed."""
 
 
+class ContextKeyTakenError(InputUnreadableError):
+    """An input has the key under which a DAG run is to find the context of its run."""
+
+
 class OutputTooLargeError(WorkOrdersError):
     """A callable returned more than its workflow keeps; its run failed."""

@@ -2,8 +2,9 @@
 
 from mutations.mutation import Change, Mutation
 
-CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS = (
-    f"integration/kafka/relay/test_{name}.py" for name in ("crashes", "holds", "drain", "retries", "changes", "rights")
+CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
+    f"integration/kafka/relay/test_{name}.py"
+    for name in ("crashes", "holds", "drain", "retries", "changes", "rights", "contradictions")
 )
 BATCHES, ENQUEUE, WINDOW = (f"integration/outbox/test_{name}.py" for name in ("batches", "enqueue", "window"))
 MIGRATION = "outbox/migrations/versions/outbox_0001_messages.py"
@@ -192,6 +193,43 @@ OUTBOX = (
             f"{RETRIES}::test_a_relay_killed_while_a_held_key_is_tried_again_keeps_its_order",
             f"{RETRIES}::test_a_producer_lost_while_a_held_key_is_tried_again_keeps_its_order",
         ),
+    ),
+    Mutation(
+        "outbox-held-key-refused-again-is-tried-for-ever",
+        4,
+        (
+            Change(
+                "outbox/holds.py",
+                '        connection.execute(_QUERIES["row_comes_back"], place)\n',
+                "",
+            ),
+        ),
+        (f"{RETRIES}::test_a_message_that_is_refused_again_holds_its_key_longer_and_stays_its_oldest",),
+    ),
+    Mutation(
+        "outbox-hold-that-ends-takes-a-drain-with-it",
+        4,
+        (
+            Change(
+                "outbox/sql/relay.sql",
+                "    -- One that somebody just ends is waited for, and its rows stay where they are.\n"
+                "    FOR KEY SHARE OF hold\n",
+                "",
+            ),
+        ),
+        (f"{HOLDS}::test_a_hold_that_ends_while_rows_step_aside_ends_no_drain",),
+    ),
+    Mutation(
+        "outbox-numbers-come-twice-after-a-restore",
+        2,
+        (Change("outbox/sql/relay.sql", "SET last_batch = greatest(last_batch, %(batch)s),", "SET"),),
+        (f"{CONTRADICTIONS}::test_a_database_that_was_restored_goes_on_with_numbers_behind_those_in_kafka",),
+    ),
+    Mutation(
+        "outbox-shard-stands-still-unseen",
+        5,
+        (Change("kafka/relay/held.py", "            leases.note_error(connection, lease, one_line(error))\n", ""),),
+        (f"{CONTRADICTIONS}::test_status_shows_a_contradiction_until_somebody_has_decided",),
     ),
     Mutation(
         "outbox-topic-with-a-backlog-takes-all",

@@ -129,7 +129,7 @@ class Sender:
         with self._losing("a batch was not sent to its end"):
             if marker is not None:
                 self._marker_topic = marker.topic
-                self._producer.produce(marker.topic, marker.value, marker.key, marker.partition)
+                self._mark(marker)
             return self._commit() if self._transactional else self._flush()
 
     def abandon(self) -> None:
@@ -177,6 +177,15 @@ class Sender:
                         raise
                     return Refusal(OutboxRow._make(row), error.args[0].str())
         return None
+
+    def _mark(self, marker: Marker) -> None:
+        while True:
+            try:
+                self._producer.produce(marker.topic, marker.value, marker.key, marker.partition)
+            except BufferError:
+                self._producer.poll(_ROOM_SECONDS)
+            else:
+                return
 
     def _commit(self) -> Suspicion | None:
         try:

@@ -100,9 +100,7 @@ def _refuse_unsafe(topic: str, partitions: int, policy: str | None) -> None:
     if partitions < BUCKETS:
         faults.append(f"has {partitions} partitions and needs {BUCKETS}, one for each shard that there can be")
     if policy not in {"compact", None}:
-        faults.append(
-            f"has {_POLICY}={policy} and needs compact, for a marker that is deleted makes a batch come twice"
-        )
+        faults.append(f"has {_POLICY}={policy} and needs compact: a marker that is deleted can let a batch come twice")
     if faults:
         raise MarkersTopicError(
             f"The topic {topic}, in which the outbox notes its batches, {' and '.join(faults)}. Nothing was sent; "

@@ -23,9 +23,11 @@ from support.consumed import consumed
 from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
+from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.range_reader import GROUP_NEVER_JOINED
 from workorders.kafka.relay import sender
 from workorders.kafka.relay.sender import Sender
+from workorders.kafka.settings import client_settings
 from workorders.outbox import OutboxMessage, operating
 
 pytestmark = pytest.mark.integration
@@ -132,12 +134,16 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
     kept, lost = (topics.create(f"{name}-{what}") for what in ("kept", "lost"))
     for topic in (kept, lost):
         rights.give(ResourceType.TOPIC, topic, AclOperation.WRITE, AclOperation.DESCRIBE)
-    fill = Sender.fill
+    limited, fill = Cluster(client_settings(outbox.kafka)), Sender.fill
     began: list[int] = []
 
     def robbed_fill(producer: Sender, rows: Any) -> Any:
         if not began:
             rights.take(ResourceType.TOPIC, lost, AclOperation.WRITE)
+            # The broker hears of it a moment later.
+            eventually(
+                lambda: run(limited.writable([lost])) == {lost: "we may not write to it"}, seconds=30, what="The loss"
+            )
         began.append(len(rows))
         return fill(producer, rows)
 

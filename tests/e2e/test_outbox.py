@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from local_stack.stack import LocalStack
-from support.airflow_api import AirflowApi
+from support.airflow_api import AirflowApi, Task
 from support.consumed import consumed
 from support.eventually import eventually
 from support.topics import Topics
@@ -107,13 +107,20 @@ def values(stack: LocalStack, topic: str) -> list[bytes]:
 
 
 def failures(api: AirflowApi, about: str) -> list[str]:
-    """Return the errors of drains' first failed tries that name something; none while there is no such try."""
+    """Return the errors of drains' tries that name something; none while there is no such try."""
     return [
-        str(line["error_detail"][-1]["exc_value"])
+        error
         for dag in DAGS
         for run in api.runs(dag)
         for task in api.tasks(run)
-        if task.id == "drain" and (task.try_number > 1 or task.state in {"failed", "up_for_retry"})
-        for line in api.log(task, 1)
-        if line.get("error_detail") and about in str(line["error_detail"][-1]["exc_value"])
+        if task.id == "drain"
+        for try_number in range(1, task.try_number + 1)
+        for error in errors_of(api, task, try_number)
+        if about in error
     ]
+
+
+def errors_of(api: AirflowApi, task: Task, try_number: int) -> list[str]:
+    """Return what a try ended with; none where it did not fail, or was killed."""
+    lines = [line for line in api.log(task, try_number) if line.get("error_detail")]
+    return [str(line["error_detail"][-1]["exc_value"]) for line in lines]

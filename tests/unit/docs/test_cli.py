@@ -1,0 +1,59 @@
+"""Holds the page on the command line to the commands: which there are, and which of them write."""
+
+import re
+from collections.abc import Callable, Iterator
+from inspect import unwrap
+from types import FunctionType
+from typing import Any
+
+import pytest
+import typer
+
+from local_stack.stack import CHECKOUT
+from workorders.cli import connections
+from workorders.cli.main import app
+
+PAGE = (CHECKOUT / "docs" / "cli.md").read_text(encoding="utf-8")
+WRITES_WITHOUT_A_SESSION = {"workorders db upgrade"}
+"""Alembic has connections of its own."""
+
+
+def commands(command: Any, name: str) -> Iterator[tuple[str, Callable[..., None]]]:
+    """Give every command with the function that it calls."""
+    for part, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, f"{name} {part}")
+    if not hasattr(command, "commands") or command.invoke_without_command:
+        yield name, unwrap(command.callback)
+
+
+COMMANDS = dict(commands(typer.main.get_command(app), "workorders"))
+
+
+def writes(function: Any, seen: set[Any]) -> bool:
+    """Tell whether a function of the command line opens a session that can write, by itself or by another one."""
+    if function is connections.connect_to_write:
+        return True
+    seen.add(function)
+    names = function.__code__.co_names
+    called = [function.__globals__.get(name) for name in names]
+    # A function of another module is called by an attribute of that module.
+    called += [getattr(module, name, None) for module in called for name in names if hasattr(module, "__file__")]
+    ours = [
+        other
+        for other in called
+        if isinstance(other, FunctionType) and other.__module__.startswith("workorders.cli") and other not in seen
+    ]
+    return any(writes(other, seen) for other in ours if other is not connections.connect)
+
+
+def test_the_table_of_what_writes_names_exactly_the_commands_that_do() -> None:
+    table = PAGE.split("## What writes")[1].split("\n## ")[0]
+    named = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(.*?)`", row)]
+    found = {name for name, function in COMMANDS.items() if writes(function, set())} | WRITES_WITHOUT_A_SESSION
+    assert sorted(named) == sorted(found)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_answers_a_question(name: str) -> None:
+    questions = PAGE.split("| question | command |")[1].split("\n## ")[0]
+    assert re.search(rf"`{name}[ `]", questions), f"no row of the first table of docs/cli.md has {name}"

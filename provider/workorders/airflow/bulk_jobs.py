@@ -15,11 +15,11 @@ from airflow.sdk.exceptions import AirflowFailException
 from workorders.airflow.connections import database_url
 from workorders.airflow.failures import explained, readable
 from workorders.airflow.users import user_of
-from workorders.core import bulk, jobs
+from workorders.core import bulk, jobs, room
 from workorders.core.database import Connection, connect
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.filters import Filter
-from workorders.core.jobs import Job, JobBusyError
+from workorders.core.jobs import Job, JobBusyError, NoRoomError
 from workorders.core.tables import WORK_ORDER_STATES
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class BulkJobOperator(BaseOperator):
 
         Raises:
             AirflowFailException: the form asks for what cannot be, or the job failed for a reason that stays.
-            TaskFailedError: the database failed, or somebody else works at the job.
+            TaskFailedError: the database failed, somebody else works at the job, or a workflow's limits leave no room for
+                the rest of it now.
         """
         with explained(self, context, f"The form to {self.kind} work orders", _UNDONE):
             return self._execute(context)
@@ -121,7 +122,7 @@ class BulkJobOperator(BaseOperator):
                 )
                 connection.commit()
                 return self._work(connection, job)
-            except JobBusyError:
+            except (JobBusyError, NoRoomError):
                 raise
             except WorkOrdersError as error:
                 raise AirflowFailException(str(error)) from error
@@ -130,6 +131,8 @@ class BulkJobOperator(BaseOperator):
         counts = jobs.count(connection, wanted)
         for state, number in counts.items():
             self.log.info("Matches: %s work orders that are %s", f"{number:,}", state)
+        for at in room.of(connection, wanted) if self.kind == "rerun" else ():
+            self.log.info("%s", at)
         self.log.info(
             "%s work orders match in all. Nothing was changed; trigger this DAG again without the dry run to do it.",
             f"{sum(counts.values()):,}",
@@ -149,6 +152,8 @@ class BulkJobOperator(BaseOperator):
 
             job = bulk.work(connection, job.id, progress=report)
         self.log.info("%s", job)
+        if job.state == "waiting":
+            raise NoRoomError(f"{job} {job.error}")
         return {"job": job.id, "state": job.state, "total": job.total, "done": job.done, "skipped": dict(job.skipped)}
 
     def _options(self, params: Mapping[str, Any]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from workorders.cli import filters
 from workorders.cli.connections import Database, connect_to_write
 from workorders.cli.jobs import run
 from workorders.cli.output import AsJson, Column, count, note, print_json, print_table
-from workorders.core import exports, jobs
+from workorders.core import exports, jobs, room
 from workorders.core.database import Connection
 from workorders.core.filters import Filter
 from workorders.core.tables import WORK_ORDER_STATES
@@ -137,12 +137,17 @@ def _bulk(
 def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: bool) -> None:
     counts = jobs.count(connection, wanted)
     total = sum(counts.values())
+    rooms = room.of(connection, wanted) if kind == "rerun" else []
     if as_json:
         shown: dict[str, Any] = {"kind": kind, "filter": wanted.to_json(), "total": total, "by_state": counts}
+        if kind == "rerun":
+            shown["room"] = {at.workflow: at.room.least for at in rooms}
         print_json(shown)
         return
     rows = [(state, count(counts[state])) for state in WORK_ORDER_STATES if state in counts]
     print_table((Column("state"), Column("work orders", number=True)), [*rows, ("total", count(total))])
+    for at in rooms:
+        note(str(at))
     note(f"This was a dry run of {kind}; nothing was changed.")
 
 

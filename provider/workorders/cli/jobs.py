@@ -116,7 +116,7 @@ def cancel(id_: _Id, database: Database = None) -> None:
 def run(connection: Connection, job: Job, *, later: bool, as_json: bool) -> None:
     """Work a job through before the user's eyes, or only say how it is done later.
 
-    Ends the command with 1 if one work order alone was asked for and could not be done.
+    Ends the command with 1 if the job waits for room, or if one work order alone was asked for and could not be done.
     """
     if later:
         note(f"Job {job.id} waits; `workorders jobs resume {job.id}` works it through.")
@@ -127,6 +127,9 @@ def run(connection: Connection, job: Job, *, later: bool, as_json: bool) -> None
         print_json(as_json_object(job))
     elif not later:
         print(job)
+    if not later and job.state == "waiting":
+        note(f"{job.error} `workorders jobs resume {job.id}` asks again.")
+        raise typer.Exit(1)
     if not later and job.wanted.id is not None and not job.done:
         raise typer.Exit(1)
 

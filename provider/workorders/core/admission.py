@@ -109,7 +109,8 @@ class Admission:
         """
         room = None
         if self._rules.limits is not None and self._entries:
-            room = limits.lock(self._connection, self._trigger, self._rules.limits, own=len(self._entries))
+            workflow_id = self._trigger.workflow_id
+            room = limits.lock(self._connection, workflow_id, self._rules.limits, own=len(self._entries))
         refused = []
         if self._rules.idempotency is not None and self._keyed:
             window = self._rules.idempotency.window_seconds
@@ -138,7 +139,7 @@ class Admission:
             beyond = sum(part.code == RUN_LIMIT for part in verdict.turned_away)
             if beyond and self._rules.limits.hard:
                 raise limits.reached(self._trigger, self._rules.limits, room, verdict.admitted + beyond)
-            limits.count(self._connection, self._trigger, verdict.admitted + len(verdict.released))
+            limits.count(self._connection, self._trigger.workflow_id, verdict.admitted + len(verdict.released))
         sequences.write(self._connection, self._trigger, verdict, standings)
         return verdict
 

@@ -51,7 +51,7 @@ def work(
         progress: called after each step.
 
     Returns:
-        The job as it ended: finished, or cancelled by somebody meanwhile.
+        The job as it ended: finished, cancelled by somebody meanwhile, or waiting for what its `error` says.
 
     Raises:
         JobBusyError: another process works at it.
@@ -69,6 +69,9 @@ def work(
         while _step(connection, job_id, worker, doing, step):
             if progress is not None:
                 progress(_loaded(connection, job_id))
+        if (stopped := _loaded(connection, job_id)).state == "waiting":
+            doing.abandon()
+            return stopped
         doing.finish()
         with connection.transaction():
             jobs.end(connection, job_id, worker)
@@ -86,16 +89,21 @@ class _Cancelled(Exception):  # noqa: N818 - no error: somebody wished it
 
 
 def _step(connection: Connection, job_id: int, worker: UUID, doing: Work, size: int) -> bool:
-    """Do one step; tell whether there was anything to do."""
+    """Do one step; tell whether there may be more to do now."""
     for remaining in reversed(range(_DEADLOCKS)):
         try:
             with connection.transaction():
                 job = _still_ours(connection, job_id, worker)
                 found = history.matching(connection, job.wanted, after=job.last_id, limit=size)
-                if found.looked_until is not None:
-                    outcome = doing.step(connection, job, found.ids) if found.ids else Outcome()
-                    jobs.move(connection, job_id, outcome, found.looked_until)
-                return found.looked_until is not None
+                if found.looked_until is None:
+                    return False
+                outcome = doing.step(connection, job, found.ids) if found.ids else Outcome()
+                if outcome.waits_for is not None:
+                    jobs.move(connection, job_id, outcome, outcome.reached or job.last_id)
+                    jobs.wait(connection, job_id, worker, outcome.waits_for)
+                    return False
+                jobs.move(connection, job_id, outcome, found.looked_until)
+                return True
         except psycopg.errors.DeadlockDetected:
             # A claim that locked the same rows the other way round went on; the step was rolled back as a whole.
             if not remaining:

@@ -30,7 +30,7 @@ class Cancels:
 
 def cancel(connection: Connection, ids: Sequence[UUID], *, who: str, why: str) -> Outcome:
     """Cancel the waiting runs of these work orders, in the caller's transaction; skip what does not wait."""
-    states = {row[0]: row[1] for row in connection.execute(_QUERIES["lock"], {"ids": list(ids)})}
+    states = {row[0]: row[2] for row in connection.execute(_QUERIES["lock"], {"ids": list(ids)})}
     waiting = [id_ for id_, state in states.items() if state == "pending"]
     with_run = dict[UUID, UUID]()
     for run_id, id_ in connection.execute(_QUERIES["available"], {"ids": waiting}):

@@ -154,7 +154,7 @@ def _let_in(  # noqa: PLR0917 - what the two decisions share
     limited = None if trigger.rules is None else trigger.rules.limits
     with connection.transaction():
         if limited is not None:  # before the sequence, as everybody does
-            limits.lock(connection, trigger, limited, own=0)
+            limits.lock(connection, trigger.workflow_id, limited, own=0)
         standing = _stand(connection, trigger, key)
         let_in: list[Parked] = []
         while standing.parked:
@@ -169,7 +169,7 @@ def _let_in(  # noqa: PLR0917 - what the two decisions share
         marks, count = {key.bytes: standing.mark}, {key.bytes: len(let_in)}
         sequences.write_marks(connection, trigger.id, marks, {}, count)
         if limited is not None:
-            limits.count(connection, trigger, len(let_in))
+            limits.count(connection, trigger.workflow_id, len(let_in))
     return [part.number for part in let_in]
 
 

@@ -47,7 +47,7 @@ bulk_jobs = Table(
     CheckConstraint("kind IN ('rerun', 'cancel', 'export')", name="kind"),
     CheckConstraint("state IN ('waiting', 'running', 'finished', 'failed', 'cancelled')", name="state"),
     CheckConstraint("btrim(who) <> '' AND btrim(why) <> ''", name="reason"),
-    CheckConstraint("(state = 'failed') = (error IS NOT NULL)", name="error"),
+    CheckConstraint("state = 'waiting' OR (state = 'failed') = (error IS NOT NULL)", name="error"),
 )
 
 # Apart from work orders and dataclips: the ingest pays nothing for these indexes, which are filled behind it.

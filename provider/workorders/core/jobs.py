@@ -37,6 +37,10 @@ class JobBusyError(WorkOrdersError):
     """Another process works at the job."""
 
 
+class NoRoomError(WorkOrdersError):
+    """The limits of a workflow leave no room for the rest of the job, which waits."""
+
+
 class JobEndedError(WorkOrdersError):
     """The job is over, so it can neither go on nor be cancelled."""
 
@@ -61,6 +65,7 @@ class Job:
     last_id: UUID | None
     """The last work order that was looked at."""
     error: str | None
+    """Why it failed, or what it waits for."""
     created_at: datetime
     started_at: datetime | None
     seen_at: datetime | None
@@ -83,6 +88,10 @@ class Outcome:
 
     done: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
+    waits_for: str | None = None
+    """Why the step ended before its last work order, in a sentence; None when it did not."""
+    reached: UUID | None = None
+    """The last work order that a step came to which ended early; None when it came to none."""
 
 
 def create(
@@ -215,12 +224,17 @@ def owned(connection: Connection, job_id: int, worker: UUID) -> Job | None:
     return load(connection, job_id)
 
 
-def move(connection: Connection, job_id: int, outcome: Outcome, last_id: UUID) -> None:
+def move(connection: Connection, job_id: int, outcome: Outcome, last_id: UUID | None) -> None:
     """Write down what a step did, in the step's transaction."""
     connection.execute(
         _QUERIES["move_job"],
         {"id": job_id, "done": outcome.done, "skipped": Jsonb(dict(outcome.skipped)), "last_id": last_id},
     )
+
+
+def wait(connection: Connection, job_id: int, worker: UUID, reason: str) -> None:
+    """Write down that the job waits, and for what; anybody may take it, now or later."""
+    connection.execute(_QUERIES["wait_job"], {"id": job_id, "worker": worker, "reason": reason})
 
 
 def begin_again(connection: Connection, job_id: int, worker: UUID) -> None:

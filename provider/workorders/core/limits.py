@@ -36,23 +36,29 @@ class Room:
     seconds_left_today: int
 
     @property
-    def least(self) -> int:
-        """How many work orders may be let in."""
-        return max(0, min(room for room in (self.waiting, self.today) if room is not None))
+    def least(self) -> int | None:
+        """How many runs may be added; None for as many as wanted."""
+        rooms = [room for room in (self.waiting, self.today) if room is not None]
+        return max(0, min(rooms)) if rooms else None
+
+    @property
+    def is_of_today(self) -> bool:
+        """Whether it is the limit of the day that leaves the least."""
+        return self.today is not None and (self.waiting is None or self.today < self.waiting)
 
 
-def lock(connection: Connection, trigger: Trigger, rule: LimitRule, *, own: int) -> Room:
+def lock(connection: Connection, workflow_id: int, rule: LimitRule, *, own: int) -> Room:
     """Take the workflow's turn until the transaction ends, and count.
 
     Args:
         connection: in the caller's transaction.
-        trigger: whose workflow is asked.
+        workflow_id: which workflow is asked.
         rule: its limits.
         own: work orders that this call has written, and that the count therefore finds.
     """
-    connection.execute(_QUERIES["insert_count"], {"workflow_id": trigger.workflow_id})
-    connection.execute(_QUERIES["lock_count"], {"workflow_id": trigger.workflow_id})
-    return _room(connection, trigger, rule, own=own)
+    connection.execute(_QUERIES["insert_count"], {"workflow_id": workflow_id})
+    connection.execute(_QUERIES["lock_count"], {"workflow_id": workflow_id})
+    return look(connection, workflow_id, rule, own=own)
 
 
 def require_room(connection: Connection, trigger: Trigger) -> None:
@@ -63,19 +69,19 @@ def require_room(connection: Connection, trigger: Trigger) -> None:
     """
     rule = None if trigger.rules is None else trigger.rules.limits
     if rule is not None and rule.hard:
-        room = _room(connection, trigger, rule, own=0)
+        room = look(connection, trigger.workflow_id, rule)
         if room.least == 0:
             raise reached(trigger, rule, room, 1)
 
 
-def count(connection: Connection, trigger: Trigger, admitted: int) -> None:
-    """Add to the day's work orders; the caller holds the lock."""
-    connection.execute(_QUERIES["add"], {"workflow_id": trigger.workflow_id, "admitted": admitted})
+def count(connection: Connection, workflow_id: int, admitted: int) -> None:
+    """Add to the day's runs; the caller holds the lock."""
+    connection.execute(_QUERIES["add"], {"workflow_id": workflow_id, "admitted": admitted})
 
 
 def reached(trigger: Trigger, rule: LimitRule, room: Room, wanted: int) -> HardLimitError:
     """Return the error that says which limit stands in the way, and what helps."""
-    of_today = room.today is not None and (room.waiting is None or room.today < room.waiting)
+    of_today = room.is_of_today
     most = rule.per_day if of_today else rule.waiting
     what = "let in a day (UTC)" if of_today else "waiting"
     then = "a day ends" if of_today else "runs are finished"
@@ -91,12 +97,13 @@ def reached(trigger: Trigger, rule: LimitRule, room: Room, wanted: int) -> HardL
     )
 
 
-def _room(connection: Connection, trigger: Trigger, rule: LimitRule, *, own: int) -> Room:
-    row = connection.execute(_QUERIES["today"], {"workflow_id": trigger.workflow_id}).fetchone()
+def look(connection: Connection, workflow_id: int, rule: LimitRule, *, own: int = 0) -> Room:
+    """Count without a lock; `own` as in `lock`."""
+    row = connection.execute(_QUERIES["today"], {"workflow_id": workflow_id}).fetchone()
     admitted, seconds_left = (0, 0) if row is None else row
     waiting = None
     if rule.waiting is not None:
-        arguments = {"workflow_id": trigger.workflow_id, "most": rule.waiting + own}
+        arguments = {"workflow_id": workflow_id, "most": rule.waiting + own}
         counted = connection.execute(_QUERIES["waiting"], arguments).fetchone()
         waiting = rule.waiting + own - (0 if counted is None else counted[0])
     return Room(waiting, None if rule.per_day is None else rule.per_day - admitted, seconds_left)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Final
@@ -48,12 +48,17 @@ class _Rejected:
     position: int | None
 
 
-def accept(connection: Connection, ids: Sequence[UUID]) -> list[UUID]:
+def accept(connection: Connection, ids: Sequence[UUID], *, beyond_soft_limits: bool = False) -> list[UUID]:
     """Judge these rejected work orders again, and return those that have an input now, in the caller's transaction.
 
     They have their dataclip then, no rejection, and wait for a run. What has an input is let in by its trigger's rules
     like a new event: a limit may turn it away once more, and a sequence may park it. The others keep their raw value
     and get the reason that holds now. A duplicate stays one.
+
+    Args:
+        connection: in the caller's transaction.
+        ids: work orders that the caller has locked.
+        beyond_soft_limits: what is let in is counted, and a soft limit refuses none of it.
 
     Raises:
         HardLimitError: the workflow takes less now; the caller must roll back.
@@ -66,7 +71,10 @@ def accept(connection: Connection, ids: Sequence[UUID]) -> list[UUID]:
         if item is not None:
             accepted[row.trigger].append((row, item))
     for name, found in accepted.items():
-        _let_in(connection, triggers.find(connection, name), found)
+        trigger = triggers.find(connection, name)
+        if beyond_soft_limits and trigger.rules is not None:
+            trigger = replace(trigger, rules=trigger.rules.beyond_soft_limits())
+        _let_in(connection, trigger, found)
     search.write(connection, ids)
     return [row[0] for row in connection.execute(_QUERIES["pending"], {"ids": list(ids)})]
 

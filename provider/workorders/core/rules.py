@@ -1,7 +1,7 @@
 """The rules by which a trigger's inputs are let in, read from its stored definition and its workflow's."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from workorders.core.selectors import Selector
@@ -36,6 +36,19 @@ class LimitRule:
     hard: bool
     """Whether the source must wait; beyond a soft limit work orders are rejected."""
 
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> "LimitRule | None":
+        """Return the limits that a stored definition holds; None when there is none."""
+        waiting, per_day = stored.get("waiting"), stored.get("per_day")
+        if waiting is None and per_day is None:
+            return None
+        return cls(waiting, per_day, stored.get("kind") == "hard")
+
+    @property
+    def kind(self) -> str:
+        """The word for it in a workflow's file."""
+        return "hard" if self.hard else "soft"
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -56,9 +69,15 @@ class Rules:
         rules = cls(
             None if idempotency is None else _idempotency(idempotency),
             None if sequence is None else _sequence(sequence),
-            None if limits is None else _limits(limits),
+            None if limits is None else LimitRule.read(limits),
         )
         return None if rules == cls() else rules
+
+    def beyond_soft_limits(self) -> "Rules":
+        """Return the same rules with a soft limit that only counts: a person has asked for one work order alone."""
+        if self.limits is None or self.limits.hard:
+            return self
+        return replace(self, limits=LimitRule(None, None, hard=False))
 
 
 def _idempotency(stored: Mapping[str, Any]) -> IdempotencyRule:
@@ -70,10 +89,3 @@ def _sequence(stored: Mapping[str, Any]) -> SequenceRule:
     return SequenceRule(
         Selector.parse(stored["key"]), Selector.parse(stored["number"]), None if start == "first" else int(start)
     )
-
-
-def _limits(stored: Mapping[str, Any]) -> LimitRule | None:
-    waiting, per_day = stored.get("waiting"), stored.get("per_day")
-    if waiting is None and per_day is None:
-        return None
-    return LimitRule(waiting, per_day, stored.get("kind") == "hard")

@@ -99,7 +99,7 @@ class Limits(_Part):
     waiting: Count = None
     """Most work orders that wait; no limit if not given."""
     per_day: Count = None
-    """Most work orders created a day (UTC); no limit if not given."""
+    """Most runs asked for a day (UTC): work orders let in, and reruns; no limit if not given."""
     kind: Annotated[Literal["soft", "hard"], one_of("soft", "hard")] = "soft"
     """What is beyond a limit: rejected, and can be retried (soft), or the source has to wait (hard)."""
 

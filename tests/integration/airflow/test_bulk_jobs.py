@@ -8,10 +8,12 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from local_stack.stack import LocalStack
+from support.admission import limit
 from support.runs import finish_all
 from support.work_orders import accepted_range
 from workorders.airflow import bulk_jobs, upkeep
 from workorders.airflow.bulk_jobs import BulkJobOperator, form
+from workorders.airflow.failures import TaskFailedError
 from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
 from workorders.airflow.users import NOBODY
 from workorders.core import bulk, history, jobs, triggers
@@ -46,7 +48,8 @@ def submit(kind: str, *, user: str | None = "ada", run_id: str = "first", **fiel
     """Run the task of a form that was filled in so."""
     defaults = {name: field.value for name, field in form(kind).items() if name != "why"}
     run = SimpleNamespace(triggering_user_name=user, dag_id=f"workorders_{kind}", run_id=run_id)
-    context: Any = {"params": {**defaults, "why": "a test", **fields}, "dag_run": run}
+    ti = SimpleNamespace(try_number=1, max_tries=3)
+    context: Any = {"params": {**defaults, "why": "a test", **fields}, "dag_run": run, "ti": ti}
     return BulkJobOperator(task_id=kind, kind=kind).execute(context)
 
 
@@ -104,6 +107,17 @@ def test_an_export_is_written_to_the_folder_of_exports(
     done = submit("export", trigger=name, file="failed.csv", dry_run=False, run_id=name)
     assert done["done"] == 5
     assert len((tmp_path / "exports" / "failed.csv").read_text(encoding="utf-8").splitlines()) == 6
+
+
+def test_a_task_whose_job_finds_no_room_is_tried_again_and_goes_on(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    limit(connection, name, waiting=3, kind="hard")
+    connection.commit()
+    with pytest.raises(TaskFailedError, match=r"3 of 5 done. Workflow .* takes no more runs now: its hard"):
+        submit("rerun", trigger=name, dry_run=False, run_id=name)
+    finish_all(connection, name)
+    assert submit("rerun", trigger=name, dry_run=False, run_id=name)["done"] == 5
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from support.admission import limit
 from support.command import Command
 from support.runs import finish_all, keeping
 from support.work_orders import accepted_range, rejected
@@ -59,6 +60,21 @@ def test_one_work_order_that_cannot_be_rerun_ends_the_command_with_1(
     ended = workorders("work-orders", "rerun", str(waiting.id), "--why", "a test")
     assert (ended.code, "1 not finished" in ended.out) == (1, True)
     assert workorders("work-orders", "cancel", str(waiting.id), "--why", "a test").code == 0
+
+
+def test_a_rerun_beyond_a_limit_says_so_before_and_after(
+    workorders: Command, connection: Connection, trigger: Trigger, name: str
+) -> None:
+    limit(connection, name, waiting=3, kind="hard")
+    connection.commit()
+    command = ("work-orders", "rerun", "--trigger", name, "--state", "failed")
+    assert workorders(*command, "--dry-run", "--json").json()["room"] == {name: 2}
+    assert f"Workflow {name} takes 2 more runs now" in workorders(*command, "--dry-run").err
+    ended = workorders(*command, "--why", "a test")
+    assert (ended.code, "is waiting: 2 of 3 done" in ended.out) == (1, True)
+    assert f"Workflow {name} takes no more runs now: its hard limit is 3 waiting." in ended.err
+    (job,) = [job for job in workorders("jobs", "list", "--json").json() if job["filter"].get("trigger") == name]
+    assert job["error"].startswith(f"Workflow {name} takes no more runs now")
 
 
 def test_nothing_is_changed_without_a_reason_or_without_any_filter(workorders: Command) -> None:

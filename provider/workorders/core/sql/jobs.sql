@@ -54,6 +54,11 @@ SET done = done + %(done)s,
     seen_at = now()
 WHERE id = %(id)s;
 
+-- name: wait_job
+UPDATE workorders.bulk_jobs
+SET state = 'waiting', worker = NULL, error = %(reason)s, seen_at = now()
+WHERE id = %(id)s AND state = 'running' AND worker = %(worker)s;
+
 -- name: begin_again
 UPDATE workorders.bulk_jobs
 SET done = 0, skipped = '{}', last_id = NULL

@@ -26,3 +26,21 @@ SELECT count(*)
 FROM (
     SELECT FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state = 'pending' LIMIT %(most)s
 ) AS found;
+
+-- name: limited
+SELECT id, name, definition -> 'limits'
+FROM workorders.workflows
+WHERE definition -> 'limits' ?| '{waiting,per_day}'
+    AND (
+        %(ids)s::uuid[] IS NULL
+        OR id IN (SELECT workflow_id FROM workorders.work_orders WHERE work_orders.id = ANY (%(ids)s::uuid[]))
+    )
+    AND (
+        %(id)s::uuid IS NULL
+        OR id = (SELECT workflow_id FROM workorders.work_orders WHERE work_orders.id = %(id)s::uuid)
+    )
+    AND (
+        %(trigger)s::text IS NULL OR id = (SELECT workflow_id FROM workorders.triggers WHERE triggers.name = %(trigger)s)
+    )
+    AND (%(workflow)s::text IS NULL OR name = %(workflow)s)
+ORDER BY id;

@@ -1,7 +1,7 @@
 -- name: lock
 -- One that is locked is being claimed, finished or deleted at this moment. To wait for it with others in hand could
 -- end in a deadlock.
-SELECT work_orders.id, work_orders.state::text AS state,
+SELECT work_orders.id, work_orders.workflow_id, work_orders.state::text AS state,
     dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}' AS has_input
 FROM workorders.work_orders
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id

@@ -1,0 +1,32 @@
+"""Bulk jobs that wait say for what: until now only a failed one had a sentence."""
+
+from alembic import op
+
+revision = "core_0010"
+down_revision = "outbox_0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Let a waiting job have its sentence."""
+    op.execute(
+        """
+        ALTER TABLE workorders.bulk_jobs
+            DROP CONSTRAINT bulk_jobs_error_check,
+            ADD CONSTRAINT bulk_jobs_error_check
+                CHECK (state = 'waiting' OR (state = 'failed') = (error IS NOT NULL));
+        """
+    )
+
+
+def downgrade() -> None:
+    """Forget what jobs wait for."""
+    op.execute("UPDATE workorders.bulk_jobs SET error = NULL WHERE state = 'waiting'")
+    op.execute(
+        """
+        ALTER TABLE workorders.bulk_jobs
+            DROP CONSTRAINT bulk_jobs_error_check,
+            ADD CONSTRAINT bulk_jobs_error_check CHECK ((state = 'failed') = (error IS NOT NULL));
+        """
+    )

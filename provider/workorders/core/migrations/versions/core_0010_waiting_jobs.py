@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "core_0010"
-down_revision = "outbox_0002"
+down_revision = "outbox_0003"
 branch_labels = None
 depends_on = None
 

@@ -96,8 +96,8 @@ class BulkJobOperator(BaseOperator):
 
         Raises:
             AirflowFailException: the form asks for what cannot be, or the job failed for a reason that stays.
-            TaskFailedError: the database failed, somebody else works at the job, or a workflow's limits leave no room for
-                the rest of it now.
+            TaskFailedError: the database failed, somebody else works at the job, or a workflow's limits leave no room
+                for the rest of it now.
         """
         with explained(self, context, f"The form to {self.kind} work orders", _UNDONE):
             return self._execute(context)

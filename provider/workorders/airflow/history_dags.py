@@ -1,10 +1,11 @@
-"""The DAGs of history: forms to rerun, cancel and export work orders, retention, and the upkeep of full text."""
+"""The DAGs of history: forms to rerun, cancel and export work orders, jobs that were left, retention, and upkeep."""
 
 from datetime import timedelta
 
 from airflow.sdk import DAG
 
 from workorders.airflow.bulk_jobs import RETRY_DELAY, BulkJobOperator, form
+from workorders.airflow.left_jobs import LeftJobsOperator
 from workorders.airflow.schedules import by_clock, by_hand
 from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
 
@@ -19,6 +20,7 @@ def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
     """
     dags = [
         *(_bulk_dag(kind, database_connection) for kind in ("rerun", "cancel", "export")),
+        _jobs_dag(database_connection),
         _retention_dag(database_connection),
         _upkeep_dag(database_connection),
     ]
@@ -40,6 +42,18 @@ def _bulk_dag(kind: str, database_connection: str) -> DAG:
             retries=_BULK_RETRIES,
             retry_delay=RETRY_DELAY,
         )
+    return dag
+
+
+def _jobs_dag(database_connection: str) -> DAG:
+    with by_clock(
+        "workorders_jobs",
+        "*/5 * * * *",
+        description="Works through reruns and cancels that nobody works at",
+        tags=["history", "workorders"],
+        doc_md=_JOBS_DOC,
+    ) as dag:
+        LeftJobsOperator(task_id="work", database_connection=database_connection)
     return dag
 
 
@@ -90,6 +104,16 @@ Cancels runs that wait. What runs already is not touched; what was cancelled can
 Writes work orders to a file of JSON Lines or CSV on the worker, which appears under its name when it is whole.
 {_FORM_DOC}""",
 }
+
+_JOBS_DOC = """
+Works through reruns and cancels of work orders that nobody works at: those written down with `--later`, those that wait
+for room in the limits of a workflow, and those whose process died. Exports wait for `workorders jobs resume` on the
+machine of who asked.
+
+* `workorders jobs list` shows all jobs, how far they are, and what they wait for.
+* A job that fails is a red task here, and waits for a person.
+* Unpause this DAG to have it done.
+"""
 
 _RETENTION_DOC = """
 Wipes inputs, outputs and logs, and deletes work orders, as the `retention` of each workflow says, in small steps.

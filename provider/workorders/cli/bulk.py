@@ -23,7 +23,8 @@ _Who = Annotated[
 ]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Count what matches, and change nothing.")]
 _Background = Annotated[
-    bool, typer.Option("--later", help="Write the job down only; `workorders jobs resume` works it through.")
+    bool,
+    typer.Option("--later", help="Write the job down only, for the DAG workorders_jobs or `jobs resume`."),
 ]
 
 
@@ -91,7 +92,9 @@ def export(
     why: Annotated[str, typer.Option(metavar="TEXT", help="The reason, which is kept with the job.")] = "an export",
     who: _Who = None,
     dry_run: _DryRun = False,
-    later: _Background = False,
+    later: Annotated[
+        bool, typer.Option("--later", help="Write the job down only; `jobs resume` on this machine works it through.")
+    ] = False,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:

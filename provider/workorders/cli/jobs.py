@@ -119,7 +119,7 @@ def run(connection: Connection, job: Job, *, later: bool, as_json: bool) -> None
     Ends the command with 1 if the job waits for room, or if one work order alone was asked for and could not be done.
     """
     if later:
-        note(f"Job {job.id} waits; `workorders jobs resume {job.id}` works it through.")
+        note(_who_works_later(job))
     else:
         note(f"Job {job.id} ({job.kind}) comes to {job.total:,} work orders; it goes on by `workorders jobs resume`.")
         job = bulk.work(connection, job.id, progress=_progress)
@@ -132,6 +132,13 @@ def run(connection: Connection, job: Job, *, later: bool, as_json: bool) -> None
         raise typer.Exit(1)
     if not later and job.wanted.id is not None and not job.done:
         raise typer.Exit(1)
+
+
+def _who_works_later(job: Job) -> str:
+    resume = f"`workorders jobs resume {job.id}`"
+    if job.kind == "export":
+        return f"Job {job.id} waits; only {resume} on this machine works it through, for {job.options['file']} is here."
+    return f"Job {job.id} waits; the DAG workorders_jobs works it through while it is not paused, or {resume}."
 
 
 def as_json_object(job: Job) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from local_stack.stack import LocalStack
 from support.admission import limit
 from support.runs import finish_all
 from support.work_orders import accepted_range
-from workorders.airflow import bulk_jobs, upkeep
+from workorders.airflow import bulk_jobs, left_jobs, upkeep
 from workorders.airflow.bulk_jobs import BulkJobOperator, form
 from workorders.airflow.failures import TaskFailedError
+from workorders.airflow.left_jobs import LeftJobsOperator
 from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
 from workorders.airflow.users import NOBODY
 from workorders.core import bulk, history, jobs, triggers
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(autouse=True)
 def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Airflow's connection leads to the stack."""
-    for module in (bulk_jobs, upkeep):
+    for module in (bulk_jobs, left_jobs, upkeep):
         monkeypatch.setattr(module, "database_url", lambda _: stack.database_url)
     monkeypatch.setenv("WORKORDERS_EXPORTS", str(tmp_path / "exports"))
 
@@ -132,6 +133,24 @@ def test_a_task_whose_job_finds_no_room_is_tried_again_and_goes_on(
 def test_a_form_that_does_not_fit_fails_at_once_with_the_sentence(fields: dict[str, str], sentence: str) -> None:
     with pytest.raises(AirflowFailException, match=sentence.replace("*", r"\*")):
         submit("rerun", dry_run=False, **fields)
+
+
+def test_jobs_that_nobody_works_at_are_worked_through_and_a_failure_is_red(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    connection.execute("DELETE FROM workorders.bulk_jobs")
+    good, bad = (jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test") for _ in range(2))
+    connection.execute("UPDATE workorders.bulk_jobs SET created_at = now() - interval '1 minute'")
+    connection.commit()
+    operator = LeftJobsOperator(task_id="jobs")
+    context: Any = {}
+    connection.execute("UPDATE workorders.bulk_jobs SET filter = %s WHERE id = %s", ('{"trigger": "nobody"}', bad.id))
+    connection.commit()
+    with pytest.raises(AirflowFailException, match=f"^Job {bad.id} failed: No trigger nobody"):
+        operator.execute(context)
+    assert jobs.load(connection, good.id).state == "finished"
+    connection.commit()
+    assert operator.execute(context) == {}
 
 
 def test_the_upkeep_and_retention_run_and_say_what_they_did(trigger: Trigger) -> None:

@@ -1,6 +1,7 @@
 """Reruns, cancels, exports and retention as they are typed."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,7 @@ def test_a_job_for_later_is_resumed_and_cancelled_by_its_number(
     command = ("work-orders", "rerun", "--trigger", name, "--why", "a test", "--later", "--json")
     first, second = (workorders(*command).json() for _ in range(2))
     assert (first["state"], first["done"]) == ("waiting", 0)
+    assert "the DAG workorders_jobs works it through" in workorders(*command).err
     assert workorders("jobs", "resume", str(first["id"]), "--json").json()["done"] == 3
     assert "is cancelled: 0 of 5 done" in workorders("jobs", "cancel", str(second["id"])).out
 
@@ -92,6 +94,16 @@ def test_an_export_writes_what_matches(workorders: Command, trigger: Trigger, na
     assert [line["position"] for line in lines] == [0, 1, 2]
     again = workorders("work-orders", "export", str(file), "--trigger", name)
     assert (again.code, "is there already" in again.err) == (1, True)
+
+
+def test_an_export_for_later_says_that_only_this_machine_can_do_it(
+    workorders: Command, trigger: Trigger, name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "all.csv"
+    ended = workorders("work-orders", "export", str(file), "--trigger", name, "--later")
+    assert ended.code == 0
+    assert re.search(rf"only `workorders jobs resume \d+` on this machine .* {re.escape(str(file))} ", ended.err)
+    assert "workorders_jobs" not in ended.err
 
 
 def test_a_text_is_searched_and_the_next_page_repeats_it(

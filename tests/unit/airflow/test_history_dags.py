@@ -20,8 +20,9 @@ DAGS = history_dags()
 EMPTY: dict[str, Any] = {name: param.value for name, param in form("rerun").items() if name not in {"why", "dry_run"}}
 
 
-def test_there_is_a_dag_for_each_kind_of_job_and_two_for_the_upkeep() -> None:
-    assert set(DAGS) == {*(f"workorders_{kind}" for kind in KINDS), "workorders_retention", "workorders_history"}
+def test_there_is_a_dag_for_each_kind_of_job_one_for_those_left_and_two_for_the_upkeep() -> None:
+    by_clock = {"workorders_jobs", "workorders_retention", "workorders_history"}
+    assert set(DAGS) == {*(f"workorders_{kind}" for kind in KINDS), *by_clock}
 
 
 @pytest.mark.parametrize("dag", DAGS.values(), ids=DAGS)

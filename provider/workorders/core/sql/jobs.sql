@@ -29,6 +29,17 @@ SET state = 'running', worker = %(worker)s, error = NULL, seen_at = now(), start
 WHERE id = %(id)s
     AND (state IN ('waiting', 'failed') OR (state = 'running' AND seen_at < now() - %(silence)s::interval));
 
+-- name: left_jobs
+-- Who makes a job to work at it takes it at once; one that waited meanwhile reported when it began to wait.
+SELECT id
+FROM workorders.bulk_jobs
+WHERE kind <> 'export'
+    AND (
+        (state = 'waiting' AND coalesce(seen_at, created_at) < now() - %(beginning)s::interval)
+        OR (state = 'running' AND seen_at < now() - %(silence)s::interval)
+    )
+ORDER BY id;
+
 -- name: lock_job
 SELECT id
 FROM workorders.bulk_jobs

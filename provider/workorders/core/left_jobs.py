@@ -1,0 +1,62 @@
+"""Bulk jobs that nobody works at: written down for later, waiting for room, or left by a process that died."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from workorders.core import bulk, jobs
+from workorders.core.database import Connection
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.jobs import Job, JobBusyError, JobEndedError
+from workorders.core.queries import load_queries
+
+_QUERIES = load_queries("workorders.core", "sql/jobs.sql")
+
+BEGINNING: Final = timedelta(seconds=10)
+"""Whoever makes a job to work at it does so at once; until then it is not taken for one that was left."""
+
+
+@dataclass(slots=True)
+class Worked:
+    """What became of the jobs that were left."""
+
+    jobs: list[Job] = field(default_factory=list)
+    """As they stand now: finished, cancelled meanwhile, or waiting for room again."""
+    failures: list[str] = field(default_factory=list)
+    """A sentence for each job that failed; its row says the same, and nobody takes it again but a person."""
+
+
+def left(connection: Connection) -> list[int]:
+    """Return the numbers of the jobs that nobody works at, the oldest first.
+
+    Exports are not among them: their file is a path on the machine of who asked, so they wait for `jobs resume` there.
+    """
+    arguments = {"beginning": BEGINNING, "silence": jobs.SILENCE}
+    return [row[0] for row in connection.execute(_QUERIES["left_jobs"], arguments)]
+
+
+def work(connection: Connection, *, progress: Callable[[Job], None] | None = None, step: int = bulk.STEP) -> Worked:
+    """Work through each job that was left, as far as it goes now.
+
+    However many do so at once, each job has one worker: who comes second passes it over.
+
+    Args:
+        connection: without an open transaction; each step has its own.
+        progress: called after each step.
+        step: work orders of one step.
+
+    Raises:
+        psycopg.Error: the database failed; the jobs stay where they are, to be taken again.
+    """
+    with connection.transaction():
+        found = left(connection)
+    worked = Worked()
+    for job_id in found:
+        try:
+            worked.jobs.append(bulk.work(connection, job_id, step=step, progress=progress))
+        except (JobBusyError, JobEndedError):
+            continue
+        except WorkOrdersError as error:
+            worked.failures.append(f"Job {job_id} failed: {error}")
+    return worked

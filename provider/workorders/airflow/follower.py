@@ -87,8 +87,15 @@ class Follower:
         except Exception as error:  # a backend of XComs, and what it makes of a value, may raise anything
             if isinstance(error, AirflowRuntimeError) and is_outage(error):
                 raise
-            return followed.without_output(task_id, error)
-        return replace(end, output=None if output is None else masked(output, self._mask))
+            failed = followed.without_output(task_id, error)
+            return replace(failed, error=self._mask(failed.error or ""))
+        if output is None:
+            self._say(
+                f"Run {followed.run.run_id} has no output: task {task_id} of run {dag_run_id} of DAG {followed.dag_id} "
+                "returned nothing, was skipped or mapped, or is not there."
+            )
+            return end
+        return replace(end, output=masked(output, self._mask))
 
     def _take_up(self, followed: Followed, dag_run_id: str) -> Followed | None:
         if not self._owns(followed.run):

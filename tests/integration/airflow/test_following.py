@@ -273,12 +273,15 @@ def test_what_the_output_task_returned_is_the_output_of_the_run_without_secrets(
     assert executing.rows(OUTPUTS) == [({"beds": [3, 2**40], "note": "say *** at the door"},)]
 
 
-def test_an_output_task_that_returned_nothing_leaves_a_success_without_output(make: Make, dag_runs: DagRuns) -> None:
+def test_an_output_task_that_returned_nothing_leaves_a_success_without_output_and_the_log_says_so(
+    make: Make, dag_runs: DagRuns
+) -> None:
     executing = make(output_task="sum")
     executing.create([{}])
     follow(executing)
     assert executing.states() == [("success", "success")]
     assert executing.rows(OUTPUTS) == []
+    assert any("has no output: task sum" in said for said in executing.said)
 
 
 @pytest.mark.parametrize(
@@ -292,10 +295,10 @@ def test_an_output_that_cannot_be_kept_fails_its_run_and_is_not_tried_again(
     executing = make(output_task="sum", output_bytes=100, retries=AT_ONCE)
     executing.create([{}])
     dag_runs.returned = returned
-    follow(executing)
+    follow(executing, mask=lambda text: text.replace("visits", "***"))
     ((state, error_type, error),) = executing.rows(FAILURES)
     assert (state, error_type) == ("failed", reason)
-    assert "has succeeded, but what its task sum returned cannot be kept" in error
+    assert "of DAG *** has succeeded, but what its task sum returned cannot be kept" in error
 
 
 @pytest.mark.parametrize("question", ["GetDagRunState", "TriggerDagRun", "GetXCom"])

@@ -8,6 +8,7 @@ import pytest
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.definitions import define
+from support.eventually import eventually
 from support.groups import commit, member
 from support.ingesting import plan
 from support.topics import Topics
@@ -18,7 +19,7 @@ from workorders.core.triggers import Trigger
 from workorders.kafka import ledger
 from workorders.kafka.airflow.operators import CommitOffsetsOperator
 from workorders.kafka.cluster import Cluster, run
-from workorders.kafka.exceptions import GroupCommitError
+from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -37,9 +38,26 @@ def partition(topics: Topics, cluster: Cluster, name: str) -> Partition:
 
 @pytest.fixture
 def task(
-    stack: LocalStack, connection: Connection, trigger: Trigger, partition: Partition, monkeypatch: pytest.MonkeyPatch
+    stack: LocalStack,
+    connection: Connection,
+    cluster: Cluster,
+    trigger: Trigger,
+    partition: Partition,
+    *,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> CommitOffsetsOperator:
-    """The commit of a batch that took all five messages."""
+    """The commit of a batch that took all five messages, to a group whose coordinator has begun."""
+    group = define(trigger.name).group
+
+    def coordinated() -> bool:
+        try:
+            run(cluster.committed(group, [partition]))
+        except KafkaUnavailableError:
+            return False
+        return True
+
+    # A broker that was just started makes the topic of groups only when the first one asks.
+    eventually(coordinated, seconds=60, what="a coordinator for the group")
     monkeypatch.setenv(
         "AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": dict(stack.kafka_settings)})
     )

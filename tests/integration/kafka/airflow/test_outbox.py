@@ -13,11 +13,11 @@ from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
 from support.tries import a_try
+from workorders.airflow.failures import TaskFailedError
 from workorders.airflow.retries import endless_retries
 from workorders.kafka.airflow.outbox import DrainOutboxOperator, HeldMessagesError
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.outbox import OutboxMessage
-from workorders.outbox.exceptions import OutboxContradictionError
 from workorders.outbox.settings import buckets_of
 
 pytestmark = pytest.mark.integration
@@ -71,7 +71,7 @@ def test_a_refusal_fails_the_task_after_all_else_was_sent(outbox: Outbox, topics
     with pytest.raises(HeldMessagesError) as raised:
         drain(outbox).execute(CONTEXT)
     sentence = str(raised.value)
-    assert sentence.startswith("Outbox, shard 0: 1 refusals; 1 messages were sent, and all others go on.")
+    assert sentence.startswith("Outbox, shard 0: 1 refusals; 1 messages were sent, and what was refused is held.")
     assert f"Topic {missing} takes no messages: the cluster has no such topic" in sentence
     assert sentence.endswith(" Next try in 1 s.")
     assert outbox.values(name) == [b"1"]
@@ -102,7 +102,7 @@ def test_a_shard_that_is_busy_or_stands_still_keeps_no_other_from_waiting_and_se
     outbox.ask("INSERT INTO workorders.outbox_claims VALUES (0, 7001, %s, 0, true, now(), ARRAY[1])", name)
     assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
     outbox.write(OutboxMessage(topic=name, key=of_shard[1], value="goes on"))
-    with pytest.raises(OutboxContradictionError, match=r"^Shard 0 of the outbox stands still"):
+    with pytest.raises(TaskFailedError, match=r"^Outbox, shard 0: Shard 0 of the outbox stands still"):
         drain(outbox, 0, shards=2).execute(CONTEXT)
     assert drain(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
     assert b"goes on" in outbox.values(name)

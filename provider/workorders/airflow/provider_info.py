@@ -45,6 +45,7 @@ def get_provider_info() -> dict[str, Any]:
                     "workorders.airflow.dags",
                     "workorders.airflow.execute",
                     "workorders.airflow.gaps",
+                    "workorders.airflow.left_jobs",
                     "workorders.airflow.run_dags",
                     "workorders.airflow.upkeep",
                     "workorders.cron.airflow",

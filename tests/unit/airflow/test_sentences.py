@@ -16,6 +16,7 @@ from workorders.airflow.bulk_jobs import BulkJobOperator
 from workorders.airflow.dags import RefusedOperator
 from workorders.airflow.execute import ExecuteRunsOperator
 from workorders.airflow.gaps import WatchGapsOperator
+from workorders.airflow.left_jobs import LeftJobsOperator
 from workorders.airflow.retries import endless_retries
 from workorders.airflow.run_dags import RunDagsOperator
 from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
@@ -67,6 +68,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
     ),
     WatchGapsOperator: ({"trigger_name": "orders"}, "Trigger orders: ", "No alert for a gap was said or lost."),
     BulkJobOperator: ({"kind": "rerun"}, "The form to rerun work orders: ", "What the job had done stays done"),
+    LeftJobsOperator: ({}, "The bulk jobs that nobody works at: ", "What they had done stays done"),
     UpkeepOperator: ({}, "The upkeep of the history: ", "the next run of this DAG does the rest"),
     RetentionOperator: ({}, "The retention of the history: ", "the next run of this DAG does the rest"),
     CreateScheduledOperator: (

@@ -14,6 +14,7 @@ from local_stack.stack import LocalStack
 from support.going_on import GoingOn
 from support.topics import Topics
 from support.webhooks import Webhooks
+from workorders.airflow.failures import TaskFailedError
 from workorders.core.by_hand import NotAnInputError
 from workorders.core.limits import HardLimitError
 from workorders.cron import airflow as cron_airflow
@@ -200,11 +201,14 @@ class ManualSource(Source):
 
 def _execute(operator: Any, context: Any) -> Answer:
     try:
-        operator.execute(context)
+        operator.execute({**context, "ti": SimpleNamespace(try_number=1, max_tries=1)})
     except NotAnInputError:
         return "refused"
-    except HardLimitError:
-        return "must wait"
+    except TaskFailedError as error:
+        # The task says it in a whole sentence, and is tried again.
+        if isinstance(error.__cause__, HardLimitError):
+            return "must wait"
+        raise
     return "taken"
 
 

@@ -84,9 +84,9 @@ def show(console: Console, benchmark: str, figures: Sequence[Figure]) -> None:
 
 
 def write(benchmark: str, figures: Sequence[Figure], *, quick: bool) -> Path:
-    """Write the figures of one benchmark as JSON, and return the file's path."""
+    """Write the figures of one benchmark as JSON, and return the file's path; quick ones beside those of whole runs."""
     return measured.write(
-        FOLDER / f"{benchmark}.json",
+        FOLDER / f"{benchmark}{'.quick' if quick else ''}.json",
         {"benchmark": benchmark, "quick": quick},
         figures=[asdict(figure) | {"met": figure.met} for figure in figures],
     )

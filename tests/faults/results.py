@@ -115,12 +115,12 @@ def _figures(result: Result) -> list[dict[str, object]]:
     if verdict is None:
         return []
     figures = {
-        "injected": (result.injected, "times"),
-        "messages": (verdict.messages, "messages"),
-        "lost": (verdict.lost, "messages"),
-        "duplicated": (verdict.duplicated, "work orders"),
-        "order broken": (verdict.disordered, "work orders"),
-        "recovery": (round(result.seconds_to_recover, 2), "s"),
-        "samples": (result.samples, "looks"),
+        "injected": (result.injected, "times", ">= 1"),
+        "messages": (verdict.messages, "messages", None),
+        "lost": (verdict.lost, "messages", "<= 0"),
+        "duplicated": (verdict.duplicated, "work orders", "<= 0"),
+        "order broken": (verdict.disordered, "work orders", "<= 0"),
+        "recovery": (round(result.seconds_to_recover, 2), "s", None),
+        "samples": (result.samples, "looks", None),
     }
-    return [{"name": name, "value": value, "unit": unit} for name, (value, unit) in figures.items()]
+    return [{"name": name, "value": value, "unit": unit, "bar": bar} for name, (value, unit, bar) in figures.items()]

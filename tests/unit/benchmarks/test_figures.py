@@ -56,7 +56,8 @@ def test_the_file_has_the_figures_the_machine_and_the_versions(tmp_path: Path, m
     monkeypatch.setattr(figures, "FOLDER", tmp_path / "bench")
     path = write("copy", [Figure("raw COPY", 5.0, "rows/s", runs=(5.0,), ratio=0.9, bar=Bar(0.7))], quick=True)
     content = json.loads(path.read_text())
-    assert path == tmp_path / "bench" / "copy.json"
+    assert path == tmp_path / "bench" / "copy.quick.json"
+    assert write("copy", [], quick=False).name == "copy.json"
     assert content["quick"] is True
     assert content["machine"]["cores"] >= 1
     assert content["versions"]["psycopg"]

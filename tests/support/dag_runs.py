@@ -45,6 +45,8 @@ class DagRuns:
         self.asked: list[str] = []
         self.silent_for: list[str] = []
         """Names of the next questions that are not answered, in this order."""
+        self.never_answers: Callable[[Any], bool] = lambda _: False
+        """Whether a question is one that Airflow fails at each time."""
         self.returned: Any = None
         """What the task `sum` of every DAG run returned."""
         self.on_start: Callable[[dict[str, Any]], object] = lambda _: None
@@ -66,6 +68,8 @@ class DagRuns:
             lost = self.silent_for.pop(0)
             if lost == "TriggerDagRun":  # taken, and the answer was lost
                 self._start(message)
+            raise AirflowRuntimeError(SILENCE)
+        if self.never_answers(message):
             raise AirflowRuntimeError(SILENCE)
         match message:
             case TriggerDagRun():

@@ -41,7 +41,7 @@ class Followed:
 
     def waiting_for(self, dag_run_id: str) -> "Followed | RunResult":
         """Return the run while a DAG run of an earlier attempt goes on, or its end when that takes too long."""
-        if self._is_late():
+        if self.is_late:
             return self.ended(
                 "killed",
                 "TimeoutError",
@@ -59,7 +59,7 @@ class Followed:
         if state in _ENDS:
             failed = ("DagRunFailed", f"The {where} has failed; its tasks' logs say why.")
             return self.ended(_ENDS[state], *((None, None) if state == "success" else failed))
-        if self._is_late():
+        if self.is_late:
             return self.ended(
                 "killed",
                 "TimeoutError",
@@ -67,6 +67,17 @@ class Followed:
                 "A task cannot stop it, so it goes on, unless its DAG has a dagrun_timeout.",
             )
         return None
+
+    def unanswered(self, error: Exception) -> RunResult | None:
+        """Return the end of a run about which alone Airflow says nothing, once its time is over; None until then."""
+        if not self.is_late:
+            return None
+        return self.ended(
+            "exception",
+            "AirflowSilent",
+            f"Airflow did not answer within timeout_seconds ({self.timeout_seconds:g}) what was asked about this run, "
+            f"while it answered for others: {one_line(error)} What DAG {self.dag_id} does for it may go on.",
+        )
 
     def ended_as(self, result: RunResult) -> RunResult:
         """Return an end of the run with its times."""
@@ -89,5 +100,7 @@ class Followed:
         """Return an end of the run."""
         return self.ended_as(RunResult(run_id=self.run.run_id, state=state, error_type=error_type, error=error))
 
-    def _is_late(self) -> bool:
+    @property
+    def is_late(self) -> bool:
+        """Whether its time is over."""
         return time.monotonic() > self.deadline

@@ -84,9 +84,10 @@ class Follower:
             return end or followed
         try:
             output = outputs.kept(self._dag_runs.output(dag_run_id, task_id), self._definition.output_bytes)
-        except Exception as error:  # a backend of XComs, and what it makes of a value, may raise anything
-            if isinstance(error, AirflowRuntimeError) and is_outage(error):
-                raise
+        except Exception as error:  # noqa: BLE001 - a backend of XComs, and what it makes of a value, raises anything
+            if isinstance(error, AirflowRuntimeError) and is_outage(error) and not followed.is_late:
+                # Airflow has just said how the DAG run is, so it is not away; what it kept back is asked for again.
+                return followed
             failed = followed.without_output(task_id, error)
             return replace(failed, error=self._mask(failed.error or ""))
         if output is None:

@@ -156,30 +156,50 @@ class Following:
 
     def _look(self) -> None:
         ended: list[RunResult] = []
+        unanswered: list[tuple[Followed, AirflowRuntimeError]] = []
+        answered = False
         try:
             for followed in list(self._followed.values()):
-                if not self._take_further(followed, ended):
-                    break
+                try:
+                    answered |= self._take_further(followed, ended)
+                except AirflowRuntimeError as error:
+                    if not is_outage(error):
+                        raise
+                    unanswered.append((followed, error))
+                    if len(unanswered) > 1 and not answered:
+                        break
+            self._judge(unanswered, ended, answered=answered)
         finally:
             if ended:
                 self._finish(ended)
 
+    def _judge(
+        self, unanswered: list[tuple[Followed, AirflowRuntimeError]], ended: list[RunResult], *, answered: bool
+    ) -> None:
+        """Tell an outage of Airflow, which passes, from one question that it never answers, which must end its run."""
+        if answered:
+            self._outage.answered()
+            results = (followed.unanswered(error) for followed, error in unanswered)
+            ended.extend(result for result in results if result is not None)
+        elif unanswered:
+            self._outage.met(unanswered[0][1])
+
     def _take_further(self, followed: Followed, ended: list[RunResult]) -> bool:
-        """Take a run a step further, and return whether Airflow answers."""
+        """Take a run a step further, and return whether Airflow answered.
+
+        Raises:
+            AirflowRuntimeError: Airflow does not answer, or does not show a DAG run that it has taken.
+        """
         if followed.dag_run_id is None and self._refusal is not None:
-            return True
+            return False
         try:
             became = self._follower.step(followed)
         except AirflowRuntimeError as error:
-            if is_outage(error):
-                self._outage.met(error)
-                return False
-            if followed.dag_run_id is not None:
+            if is_outage(error) or followed.dag_run_id is not None:
                 raise
             # It takes none of the others either; those that it has taken are followed to their ends.
             self._refusal = error
             return True
-        self._outage.answered()
         if became is None:
             self._forget(followed.run)
         elif isinstance(became, Followed):

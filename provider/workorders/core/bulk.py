@@ -9,7 +9,7 @@ import psycopg
 
 from workorders.core import history, jobs
 from workorders.core.cancels import Cancels
-from workorders.core.database import Connection
+from workorders.core.database import AWAY, Connection
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.exports import Export
 from workorders.core.jobs import Job, JobEndedError, Outcome
@@ -57,7 +57,7 @@ def work(
         JobBusyError: another process works at it.
         JobEndedError: it was over before, or another process took it over.
         WorkOrdersError: it failed, and its row says why; it can go on later.
-        psycopg.Error: the database failed.
+        psycopg.Error: the database failed. Where it can be written down, a rerun or cancel waits, to be taken again.
     """
     worker = uuid4()
     with connection.transaction():
@@ -79,7 +79,7 @@ def work(
         doing.abandon()
         if isinstance(error, _Cancelled):
             return _loaded(connection, job_id)
-        _write_down(connection, job_id, worker, error)
+        _write_down(connection, job, worker, error)
         raise
     return _loaded(connection, job_id)
 
@@ -121,12 +121,16 @@ def _still_ours(connection: Connection, job_id: int, worker: UUID) -> Job:
     raise JobEndedError(f"Job {job_id} was taken over by another process; this one did nothing more.")
 
 
-def _write_down(connection: Connection, job_id: int, worker: UUID, error: BaseException) -> None:
+def _write_down(connection: Connection, job: Job, worker: UUID, error: BaseException) -> None:
     said = one_line(error) or type(error).__name__
     sentence = said if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {said}"
     # Without the database nothing can be written; the row then shows that nobody has reported for long.
     with suppress(psycopg.Error), connection.transaction():
-        jobs.end(connection, job_id, worker, error=sentence)
+        if isinstance(error, AWAY) and job.kind != "export":
+            # A lock that was not had in time, or too many deadlocks: it passes, and whoever comes next goes on.
+            jobs.wait(connection, job.id, worker, sentence)
+        else:
+            jobs.end(connection, job.id, worker, error=sentence)
 
 
 def _loaded(connection: Connection, job_id: int) -> Job:

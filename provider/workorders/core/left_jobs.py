@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Final
 
 from workorders.core import bulk, jobs
-from workorders.core.database import Connection
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.database import AWAY, Connection
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.jobs import Job, JobBusyError, JobEndedError
 from workorders.core.queries import load_queries
 
@@ -24,7 +24,7 @@ class Worked:
     jobs: list[Job] = field(default_factory=list)
     """As they stand now: finished, cancelled meanwhile, or waiting for room again."""
     failures: list[str] = field(default_factory=list)
-    """A sentence for each job that failed; its row says the same, and nobody takes it again but a person."""
+    """A sentence for each job that could not go on; its row says the same. One that failed is a person's to resume."""
 
 
 def left(connection: Connection) -> list[int]:
@@ -59,4 +59,9 @@ def work(connection: Connection, *, progress: Callable[[Job], None] | None = Non
             continue
         except WorkOrdersError as error:
             worked.failures.append(f"Job {job_id} failed: {error}")
+        except AWAY as error:
+            if connection.closed:
+                raise
+            # The job is in somebody's way; the younger ones need not be.
+            worked.failures.append(f"Job {job_id} waits for the next run: {one_line(error)}")
     return worked

@@ -32,7 +32,8 @@ class WorkflowRoom:
         then = "the day has ended" if of_today else "runs are finished"
         return (
             f"Workflow {self.workflow} takes no more runs now: its {self.rule.kind} limit is {most} {what}. The job "
-            f"goes on from here when {then}, or when the limit is raised."
+            f"goes on from here when {then}, or when the limit is raised: by the DAG workorders_jobs, unless that is "
+            f"paused, or by `workorders jobs resume`."
         )
 
     def __str__(self) -> str:

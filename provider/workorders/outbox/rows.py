@@ -73,6 +73,14 @@ def bytes_of(rows: Sequence[Row]) -> int:
     return size + sum(map(_header_bytes, filter(None, map(_HEADERS, rows))))
 
 
+def text_of(value: Any) -> str | None:
+    """Return the text of a header's value: its own, or the base64 of bytes, which stands under a name of its own.
+
+    Whoever wrote the header may have put more beside it, or a number in its place: PostgreSQL takes both.
+    """
+    return str(value["base64"]) if isinstance(value, dict) else value
+
+
 def ids_of(rows: Sequence[Row]) -> list[int | None]:
     """Return the ids of rows; None where one was left out."""
     return list(map(_ID, rows))
@@ -84,8 +92,4 @@ def place_of(row: Row) -> tuple[str, int]:
 
 
 def _header_bytes(headers: Sequence[Sequence[Any]]) -> int:
-    # A value that is no text stands under a name of its own, as base64.
-    return sum(
-        len(name) + sum(map(len, value.values() if isinstance(value, dict) else [value or ""]))
-        for name, value in headers
-    )
+    return sum(len(name) + len(text_of(value) or "") for name, value in headers)

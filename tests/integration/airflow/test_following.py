@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
-from airflow.sdk.execution_time.comms import ErrorResponse
+from airflow.sdk.execution_time.comms import ErrorResponse, GetXCom, TriggerDagRun
 
 from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
@@ -301,19 +301,51 @@ def test_an_output_that_cannot_be_kept_fails_its_run_and_is_not_tried_again(
     assert "of DAG *** has succeeded, but what its task sum returned cannot be kept" in error
 
 
-@pytest.mark.parametrize("question", ["GetDagRunState", "TriggerDagRun", "GetXCom"])
+@pytest.mark.parametrize("question", ["GetDagRunState", "TriggerDagRun"])
 def test_a_short_silence_of_airflow_costs_no_run_and_starts_none_twice(
     make: Make, dag_runs: DagRuns, question: str
 ) -> None:
     executing = make(output_task="sum")
     executing.create([{}, {}])
     dag_runs.returned = 3
-    dag_runs.silent_for = [question]
+    dag_runs.silent_for = [question] * 2
     assert follow(executing).states == {"success": 2}
     assert len(dag_runs.confs) == 2
     assert [output for (output,) in executing.rows(OUTPUTS)] == [3, 3]
     assert sum("it is asked again in 1 s" in said for said in executing.said) == 1
     assert sum("Airflow answers again" in said for said in executing.said) == 1
+
+
+def test_an_output_that_airflow_does_not_show_is_asked_for_until_the_time_of_its_run_is_over(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make(processes=2, output_task="sum", timeout_seconds=2)
+    executing.create([{"number": 0}, {"number": 1}])
+    dag_runs.returned = 3
+    dag_runs.never_answers = lambda message: (
+        isinstance(message, GetXCom) and dag_runs.confs[message.run_id]["number"] == 0
+    )
+    assert follow(executing).states == {"success": 1, "failed": 1}
+    assert dag_runs.asked.count("GetXCom") > 2
+    assert "has succeeded, but what its task sum returned cannot be kept" in error_of(executing, "failed")
+
+
+def test_a_question_that_airflow_never_answers_ends_its_own_run_when_its_time_is_over_and_no_other(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make(processes=2, timeout_seconds=2)
+    executing.create([{"number": 0}, {"number": 1, "end": "queued"}])
+    dag_runs.never_answers = lambda message: isinstance(message, TriggerDagRun) and (message.conf or {})["number"] == 0
+    assert follow(executing).states == {"exception": 1, "killed": 1}
+    assert error_of(executing, "exception").startswith("Airflow did not answer within timeout_seconds (2)")
+    assert not any("it is asked again" in said for said in executing.said)
+
+
+def error_of(executing: Executing, state: str) -> str:
+    [(error,)] = executing.rows(
+        f"SELECT error FROM workorders.runs WHERE workflow_id = %(workflow_id)s AND state = '{state}'"
+    )
+    return str(error)
 
 
 def test_nothing_more_is_begun_while_airflow_is_silent(make: Make, dag_runs: DagRuns) -> None:

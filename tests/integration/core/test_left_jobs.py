@@ -12,11 +12,12 @@ from local_stack.stack import LocalStack
 from support.admission import limit
 from support.runs import finish_all
 from support.work_orders import accepted_range
-from workorders.core import exports, history, jobs, left_jobs, triggers
+from workorders.core import exports, history, jobs, left_jobs, limits, triggers
 from workorders.core.database import Connection, connect
 from workorders.core.filters import Filter
 from workorders.core.jobs import Job
 from workorders.core.left_jobs import Worked
+from workorders.core.rules import LimitRule
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import create_for
 
@@ -124,6 +125,25 @@ def test_two_that_look_at_once_never_work_at_one_job(
     ).fetchone()
     # The first job reran all; for the others each of them waited already.
     assert rows == (6,)
+
+
+def test_a_job_that_waits_too_long_for_a_lock_is_said_goes_on_later_and_holds_up_none_behind_it(
+    stack: LocalStack, connection: Connection, trigger: Trigger, name: str
+) -> None:
+    limit(connection, name, waiting=100, kind="hard")
+    rerun, cancel = written(connection, name), written(connection, name, "cancel")
+    with connect(stack.database_url) as other:
+        # Whoever creates work orders of the workflow holds its count for a moment.
+        limits.lock(other, trigger.workflow_id, LimitRule(waiting=100, per_day=None, hard=True), own=0)
+        connection.execute("SET lock_timeout = 100")
+        connection.commit()
+        worked = left_jobs.work(connection)
+    assert ([job.id for job in worked.jobs], len(worked.failures)) == ([cancel], 1)
+    assert worked.failures[0].startswith(f"Job {rerun} waits for the next run: ")
+    connection.rollback()
+    assert (jobs.load(connection, rerun).state, "lock" in str(jobs.load(connection, rerun).error)) == ("waiting", True)
+    age(connection, rerun, A_MINUTE)
+    assert [(job.id, job.state) for job in left_jobs.work(connection).jobs] == [(rerun, "finished")]
 
 
 def test_a_job_that_fails_is_said_and_left_to_a_person(connection: Connection, trigger: Trigger, name: str) -> None:

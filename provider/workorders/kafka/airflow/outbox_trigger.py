@@ -8,6 +8,7 @@ from workorders.airflow.connections import async_database_url
 from workorders.airflow.shared import shared_database
 from workorders.airflow.waiting import Look, WaitingTrigger
 from workorders.core.queries import load_queries
+from workorders.outbox.settings import BUCKETS
 
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
 
@@ -29,7 +30,8 @@ class OutboxTrigger(WaitingTrigger):
         self,
         *,
         database_connection: str,
-        buckets: Sequence[int],
+        # One that was stored by an earlier version waits for all.
+        buckets: Sequence[int] = tuple(range(BUCKETS)),
         poll_interval: float,
         idle_after: float,
         **_from_another_version: Any,

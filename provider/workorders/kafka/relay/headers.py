@@ -4,6 +4,8 @@ from base64 import b64decode
 from collections.abc import Sequence
 from typing import Any
 
+from workorders.outbox.rows import text_of
+
 RecordHeader = tuple[str, bytes | str | None]
 
 
@@ -12,7 +14,7 @@ def record_headers(
 ) -> list[RecordHeader]:
     """Return the headers in their order, and behind them the event's id if a header is named for it."""
     found: list[RecordHeader] = [
-        (name, b64decode(value["base64"]) if isinstance(value, dict) else value) for name, value in headers or ()
+        (name, b64decode(text_of(value) or "") if isinstance(value, dict) else value) for name, value in headers or ()
     ]
     if event_id_header is not None:
         found.append((event_id_header, event_id))

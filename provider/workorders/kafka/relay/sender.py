@@ -216,6 +216,9 @@ class Sender:
     def _suspicion(self) -> Suspicion | None:
         found = Suspicion()
         for topic, error in self._failures.items():
+            if topic == self._marker_topic:
+                # Nobody's message is to blame, and a hold of it would end with no message of it.
+                continue
             if is_of_message(error):
                 found.messages[topic] = error.str()
             elif is_of_topic(error):

@@ -185,7 +185,7 @@ class ShardRelay:
         except SenderLostError as error:
             # A right that was taken from us fails all topics of a batch, without a word of which one it was.
             self._tools.topics.forget()
-            self._stumbles.note(error, rows, self._careful, due)
+            self._stumbles.note(error, rows, self._careful, due, alone=not self._tools.definition.transactional)
             raise
         if outcome is None:
             self._note_sent(batch, left_out, due, only)

@@ -9,9 +9,15 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Let a waiting job have its sentence."""
+    """Let a waiting job have its sentence.
+
+    From here on a DAG takes what waits or was left. What nobody has come back to for a day is a person's to resume.
+    """
     op.execute(
         """
+        UPDATE workorders.bulk_jobs
+        SET state = 'failed', worker = NULL, error = 'Nobody worked at it when the database was upgraded.'
+        WHERE state IN ('waiting', 'running') AND coalesce(seen_at, created_at) < now() - interval '1 day';
         ALTER TABLE workorders.bulk_jobs
             DROP CONSTRAINT bulk_jobs_error_check,
             ADD CONSTRAINT bulk_jobs_error_check

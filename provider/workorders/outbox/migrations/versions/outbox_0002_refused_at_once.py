@@ -20,7 +20,8 @@ _VALID_HEADERS = """
                 WHEN jsonb_array_length(header) <> 2 OR jsonb_typeof(header -> 0) <> 'string' THEN true
                 WHEN jsonb_typeof(header -> 1) IN ('string', 'null') THEN false
                 WHEN jsonb_typeof(header -> 1) <> 'object' THEN true
-                ELSE coalesce(header -> 1 ->> 'base64', '-') !~ '%(base64)s'
+                WHEN jsonb_typeof(header -> 1 -> 'base64') IS DISTINCT FROM 'string' THEN true
+                ELSE header -> 1 ->> 'base64' !~ '%(base64)s'
             END
         )
     END;

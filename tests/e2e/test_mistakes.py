@@ -2,6 +2,8 @@
 
 import json
 
+import httpx
+
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Task
 from support.eventually import eventually
@@ -42,7 +44,14 @@ def sentences(api: AirflowApi, task: Task) -> dict[int, str]:
     Of a try that Airflow itself lost, as its scheduler was killed, at most the triggerer said something.
     """
     now = api.task(task.run, task.id)
-    found = {number: api.error(now, number) for number in range(1, now.try_number + 1)}
+    found = {}
+    for number in range(1, now.try_number + 1):
+        try:
+            found[number] = api.error(now, number)
+        except httpx.HTTPStatusError as error:
+            # Airflow keeps no history of a try whose task it took for orphaned.
+            if error.response.status_code != httpx.codes.NOT_FOUND:
+                raise
     return {number: sentence for number, sentence in found.items() if " Next try in " in sentence}
 
 

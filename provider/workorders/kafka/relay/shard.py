@@ -82,7 +82,8 @@ class ShardRelay:
                 self._careful.limits.pop(only)
             if due is not None:
                 self._send_nothing(due)
-            return due is not None
+            # What was read of the one topic may all have stepped aside, and others are left, of this topic too.
+            return due is not None or only is not None
         self._send(batch.rows, lambda: batch, due, only)
         return True
 

@@ -100,8 +100,6 @@ def test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_
     outbox.drain()
     assert b"free" in outbox.values(name)
     assert b"new" not in outbox.values(name)
-    with outbox.connect() as connection:
-        operating.purge_hold(connection, holds(outbox)[0].id) if False else None
     outbox.ask("DELETE FROM workorders.outbox_held WHERE value = %s", poison)
     release(outbox)
     outbox.drain()

@@ -28,7 +28,7 @@ install: $(INSTALLED) ## install the package and all it needs into .venv
 $(INSTALLED): requirements.lock setup.cfg pyproject.toml | check-python
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	$(BIN)/uv pip sync --quiet --require-hashes --python $(BIN)/python requirements.lock
+	$(BIN)/uv pip sync --quiet --require-hashes --compile-bytecode --python $(BIN)/python requirements.lock
 	$(BIN)/uv pip install --quiet --no-deps --python $(BIN)/python --editable .
 	touch $@
 

@@ -158,8 +158,13 @@ class LocalStack:
 
     def environment(self) -> dict[str, str]:
         """Return the whole environment for a program that works with this stack. It holds passwords."""
-        # Somebody's own Airflow settings would change the stack.
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
+        # Somebody's own Airflow settings would change the stack. Without byte code every task compiles Airflow again,
+        # and CI systems and containers often set PYTHONDONTWRITEBYTECODE.
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("AIRFLOW_") and name != "PYTHONDONTWRITEBYTECODE"
+        }
         return {**inherited, **self.variables()}
 
     def variables(self) -> dict[str, str]:

@@ -1,11 +1,21 @@
 """The local stack for tests that need real parts."""
 
+import os
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from local_stack.stack import LocalStack
+
+_TESTS = Path(__file__).resolve().parent
+
+
+def pytest_configure() -> None:
+    """Let the programs that tests start find the modules that the tests find, also without make's variables."""
+    found = [str(_TESTS.parent / "include"), str(_TESTS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, found)))
 
 
 @pytest.fixture(scope="session")

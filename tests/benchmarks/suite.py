@@ -9,6 +9,7 @@ from benchmarks import (
     airflow_consume,
     backlog,
     claim,
+    cli_start,
     create_for,
     dedup,
     execute,
@@ -366,6 +367,16 @@ def _with_a_backlog(bench: Bench, topics: Topics) -> list[Figure]:
     ]
 
 
+def command_line_start(bench: Bench) -> list[Figure]:
+    """Commands of the command line whose work takes no time: what is measured is their start."""
+    bench.say(f"the start of the command line, {bench.sizes.submissions} times a command")
+    return [
+        Figure(name, median(taken), "s", tuple(taken), bar=Bar(limit, at_most=True))
+        for name, (arguments, limit) in cli_start.COMMANDS.items()
+        if (taken := cli_start.seconds(bench.stack, arguments, bench.sizes.submissions))
+    ]
+
+
 BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "copy": copy,
     "create_for": create_work_orders,
@@ -381,4 +392,5 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "outbox": outbox_relay,
     "latency": produce_to_work_order,
     "search": search_and_rerun,
+    "cli_start": command_line_start,
 }

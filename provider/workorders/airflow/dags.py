@@ -9,6 +9,7 @@ from airflow.sdk import DAG, BaseOperator
 
 from workorders.airflow.gaps import gap_dag
 from workorders.core.definitions import TriggerDefinition, load_definition, trigger_files
+from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 DAG_FACTORIES_GROUP = "workorders.dag_factories"
 """Entry point group in which a trigger type announces the function that makes its DAGs from a definition."""
-TRIGGERS_VARIABLE = "WORKORDERS_TRIGGERS"
-"""Environment variable with the folder of trigger files."""
 
 
 def trigger_folder(default: Path) -> Path:

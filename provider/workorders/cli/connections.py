@@ -5,14 +5,16 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from workorders.core import database
-from workorders.core.database import DATABASE_URL_VARIABLE, Connection
+from workorders.core.environment import DATABASE_URL_VARIABLE
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.connections import KAFKA_VARIABLE
+
+if TYPE_CHECKING:
+    from workorders.core.database import Connection
 
 T = TypeVar("T")
 
@@ -51,7 +53,7 @@ def database_url(given: str | None) -> str:
     return _from_airflow(of_airflow, DATABASE_CONNECTION, f"set {DATABASE_URL_VARIABLE}")
 
 
-def connect(given: str | None) -> Connection:
+def connect(given: str | None) -> "Connection":
     """Open a connection that cannot write, for most commands only look.
 
     Raises:
@@ -63,13 +65,16 @@ def connect(given: str | None) -> Connection:
     return connection
 
 
-def connect_to_write(given: str | None) -> Connection:
+def connect_to_write(given: str | None) -> "Connection":
     """Open a connection for a command that changes something.
 
     Raises:
         ConfigurationError: nothing says where the database is.
         psycopg.OperationalError: the database cannot be reached.
     """
+    # Not above: commands that need no database do not wait for its driver.
+    from workorders.core import database  # noqa: PLC0415
+
     return database.connect(database_url(given), application_name="workorders cli")
 
 

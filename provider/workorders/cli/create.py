@@ -9,12 +9,13 @@ import typer
 
 from workorders.cli.connections import Database, connect_to_write
 from workorders.cli.output import AsJson, print_json
-from workorders.cli.triggers import TRIGGERS_VARIABLE, read
+from workorders.cli.triggers import read
 from workorders.core import triggers
 from workorders.core.by_hand import Wish
 from workorders.core.by_hand import create as create_by_hand
 from workorders.core.database import Connection
 from workorders.core.definitions import trigger_files
+from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import UnknownTriggerError
 from workorders.core.triggers import Trigger
 

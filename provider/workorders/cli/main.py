@@ -3,52 +3,21 @@
 import sys
 from typing import Annotated, NoReturn
 
-import psycopg
 import typer
 
 import workorders
-from workorders.cli import (
-    batches,
-    create,
-    db,
-    jobs,
-    outbox,
-    resolve,
-    retention,
-    runs,
-    search,
-    sequences,
-    status,
-    triggers,
-    work_orders,
-    workflows,
-)
+from workorders.cli.commands import CommandGroup
 from workorders.cli.output import safe
-from workorders.core.database import AWAY
 from workorders.core.exceptions import WorkOrdersError, one_line
 
 # Plain help, without boxes: it can be searched, and keeps the examples' lines.
 app = typer.Typer(
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"max_content_width": 100},
 )
-app.add_typer(db.app, name="db")
-app.add_typer(triggers.app, name="triggers", short_help="Show triggers, check their files, print their schema.")
-app.command("status")(status.status)
-app.add_typer(work_orders.app, name="work-orders")
-app.command("create")(create.create)
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(search.app, name="search")
-app.add_typer(retention.app, name="retention")
-app.add_typer(batches.app, name="batches")
-app.add_typer(workflows.app, name="workflows")
-app.add_typer(runs.app, name="runs")
-app.add_typer(resolve.app, name="resolve")
-app.add_typer(sequences.app, name="sequences")
-app.command("decisions")(resolve.decisions)
-app.add_typer(outbox.app, name="outbox")
 
 
 def _version(wanted: bool) -> None:
@@ -94,15 +63,20 @@ def main() -> None:
         app(prog_name="workorders")
     except WorkOrdersError as error:
         _end(str(error))
-    except psycopg.Error as error:
+    except Exception as error:
         sentence = _sentence(error)
         if sentence is None:
             raise
         _end(sentence)
 
 
-def _sentence(error: psycopg.Error) -> str | None:
+def _sentence(error: Exception) -> str | None:
     """Return what to say of a database error; None for one that only a mistake in this package can cause."""
+    # Not above: commands that need no database do not wait for its driver.
+    import psycopg  # noqa: PLC0415
+
+    from workorders.core.database import AWAY  # noqa: PLC0415
+
     reason = one_line(error)
     missing = psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn | psycopg.errors.InvalidSchemaName
     if isinstance(error, missing):

@@ -8,9 +8,6 @@ from typing import Annotated, Any, Final
 
 import orjson
 import typer
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, whose keys stay the same from version to version.")]
 
@@ -72,7 +69,12 @@ def plain(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _print_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    table = RichTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    # Not above: output into a file or a pipe does not wait for it.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column.heading, justify="right" if column.number else "left", no_wrap=True)
     for row in rows:

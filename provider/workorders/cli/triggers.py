@@ -4,24 +4,22 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import psycopg
 import typer
 
 from workorders.cli import times
 from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, note, print_json, print_table
-from workorders.core import history
-from workorders.core.database import AWAY
 from workorders.core.definition_schema import published
 from workorders.core.definitions import TriggerDefinition, load_definition, trigger_files, trigger_types
+from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
-from workorders.core.history import RegisteredTrigger
+
+if TYPE_CHECKING:
+    from workorders.core.history import RegisteredTrigger
 
 app = typer.Typer(invoke_without_command=True)
-
-TRIGGERS_VARIABLE = "WORKORDERS_TRIGGERS"
 
 _COLUMNS = (
     Column("trigger"),
@@ -56,7 +54,7 @@ class Row:
     file: str | None
     database: str
     """`yes`, `older` (another definition; replaced with the next batch), `no` (nothing planned yet), or `?`."""
-    registered: RegisteredTrigger | None
+    registered: "RegisteredTrigger | None"
 
 
 @app.callback()
@@ -170,7 +168,7 @@ def _read(path: Path, types: Mapping[str, type[TriggerDefinition]], seen: dict[s
     return File(path, definition, None)
 
 
-def merge(files: Sequence[File], registered: Sequence[RegisteredTrigger] | None) -> list[Row]:
+def merge(files: Sequence[File], registered: "Sequence[RegisteredTrigger] | None") -> list[Row]:
     """Return a row a trigger, sorted by name, whether its file, the database or both know it; pure.
 
     Args:
@@ -202,14 +200,20 @@ def merge(files: Sequence[File], registered: Sequence[RegisteredTrigger] | None)
     return sorted(rows, key=lambda row: row.name)
 
 
-def _database_word(fields: Mapping[str, Any], found: RegisteredTrigger | None) -> str:
+def _database_word(fields: Mapping[str, Any], found: "RegisteredTrigger | None") -> str:
     if found is None:
         return "no"
     return "yes" if found.definition == fields else "older"
 
 
-def _registered(database: str | None) -> list[RegisteredTrigger] | None:
+def _registered(database: str | None) -> "list[RegisteredTrigger] | None":
     """Return what the database knows; None, and a sentence beside the table, when it cannot be asked."""
+    # Not above: `check` and `schema` need no database, and do not wait for its driver.
+    import psycopg  # noqa: PLC0415
+
+    from workorders.core import history  # noqa: PLC0415
+    from workorders.core.database import AWAY  # noqa: PLC0415
+
     try:
         with connect(database) as connection:
             return history.registered_triggers(connection)

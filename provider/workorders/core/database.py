@@ -13,8 +13,6 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 SCHEMA = "workorders"
 """Schema of all tables. It stands here and not beside them, for SQLAlchemy costs a Spark driver half a second."""
 
-DATABASE_URL_VARIABLE = "WORKORDERS_DATABASE_URL"
-
 PREPARE_NOTHING: Final = None
 """No statement is prepared on the server: behind a pooler, the next transaction may come to a server without it."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workorders.core.database import DATABASE_URL_VARIABLE
+from workorders.core.environment import DATABASE_URL_VARIABLE
 from workorders.core.exceptions import ConfigurationError
 
 KAFKA_VARIABLE = "WORKORDERS_KAFKA"

@@ -34,6 +34,7 @@ def bench() -> Iterator[Bench]:
         "idle",
         "execute",
         "search",
+        "cli_start",
     ],
 )
 def test_a_benchmark_measures_something(bench: Bench, name: str) -> None:

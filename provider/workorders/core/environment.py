@@ -1,0 +1,9 @@
+"""Names of environment variables that several parts read; the command line needs them before any of these parts."""
+
+from typing import Final
+
+DATABASE_URL_VARIABLE: Final = "WORKORDERS_DATABASE_URL"
+"""The libpq URI of the database that holds the work orders. It may hold a password."""
+
+TRIGGERS_VARIABLE: Final = "WORKORDERS_TRIGGERS"
+"""The folder of the trigger files."""

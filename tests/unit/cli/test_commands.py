@@ -1,0 +1,64 @@
+import json
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from local_stack.stack import CHECKOUT
+from workorders.cli.commands import SUMMARIES
+from workorders.cli.main import app
+
+COMMANDS = typer.main.get_command(app)
+LOADED = """
+import json, sys
+from workorders.cli.main import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the modules that a command has imported when it ends."""
+    done = subprocess.run([sys.executable, "-c", LOADED, *arguments], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_every_command_that_the_help_names_exists_and_has_its_own_help(name: str) -> None:
+    command = COMMANDS.commands[name]  # type: ignore[attr-defined]
+    assert command.name == name
+    assert command.help
+
+
+def test_a_summary_fits_the_help_in_60_characters() -> None:
+    assert [summary for summary in SUMMARIES.values() if len(summary) > 60] == []
+
+
+def test_the_help_imports_no_command() -> None:
+    loaded = loaded_by("--help")
+    assert not loaded & {
+        "workorders.cli.triggers",
+        "workorders.cli.status",
+        "psycopg",
+        "pydantic",
+        "sqlalchemy",
+        "rich",
+    }
+
+
+def test_a_check_of_trigger_files_does_not_wait_for_the_database_driver() -> None:
+    loaded = loaded_by("triggers", "check", str(CHECKOUT / "include" / "triggers"))
+    assert "workorders.cli.triggers" in loaded
+    assert not loaded & {"psycopg", "sqlalchemy", "rich", "confluent_kafka", "airflow"}
+
+
+def test_an_unknown_command_is_answered_with_the_nearest_name() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "workorders.cli.main", "statsu"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "Did you mean 'status'?" in done.stderr

@@ -1,7 +1,6 @@
 # Everything that people and machines run here; `make` lists it.
 
 PYTHON ?= python3
-UV_VERSION := 0.13.8
 BIN := .venv/bin
 INSTALLED := .venv/installed
 # The example parts and the local stack are not part of the package that is installed.
@@ -25,11 +24,13 @@ check-java:
 
 install: $(INSTALLED) ## install the package and all it needs into .venv
 
+# Every download is checked by its hash in requirements.lock: what installs and what builds, as well as what is installed.
 $(INSTALLED): requirements.lock setup.cfg pyproject.toml | check-python
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	$(BIN)/uv pip sync --quiet --require-hashes --compile-bytecode --python $(BIN)/python requirements.lock
-	$(BIN)/uv pip install --quiet --no-deps --python $(BIN)/python --editable .
+	awk '/^[^ ]/ { wanted = /^(setuptools|uv)==/ } wanted' requirements.lock > .venv/bootstrap.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement .venv/bootstrap.txt
+	$(BIN)/uv pip sync --quiet --require-hashes --no-build-isolation --compile-bytecode --python $(BIN)/python requirements.lock
+	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python --editable .
 	touch $@
 
 demo: $(INSTALLED) check-java ## show the whole path from a topic to work orders, with a summary

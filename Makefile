@@ -7,7 +7,7 @@ INSTALLED := .venv/installed
 export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up down test lint format types contracts unit mutations faults bench lock lock-jars clean check-python check-java
+.PHONY: help install demo up down test test-all lint format types contracts unit mutations faults bench lock lock-jars clean check-python check-java
 
 help: ## list what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -44,6 +44,9 @@ down: $(INSTALLED) ## stop what `make up` started
 
 test: lint types contracts check-java ## check style, types and contracts, then run all tests
 	$(BIN)/python -m pytest
+
+test-all: lint types contracts check-java ## check all of that, and run the long matrices as well, as a release does
+	$(BIN)/python -m pytest -m ""
 
 unit: $(INSTALLED) ## run the tests that need no other process
 	$(BIN)/python -m pytest tests/unit

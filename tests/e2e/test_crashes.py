@@ -41,7 +41,7 @@ def test_a_spark_application_killed_amid_a_batch_is_tried_again_and_doubles_noth
     assert api.error(tried_again, 1).endswith("Next try in 1 s.")
 
 
-@pytest.mark.faults_long
+@pytest.mark.long
 def test_an_application_that_outlives_its_killed_task_changes_nothing(
     airflow_stack: LocalStack, api: AirflowApi, triggers: dict[str, ObservedTrigger]
 ) -> None:

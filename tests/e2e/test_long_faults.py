@@ -1,4 +1,4 @@
-"""Faults that take minutes, for which `make test` has no time: `pytest -m faults_long tests/e2e`."""
+"""Faults that take minutes, for which `make test` has no time: `pytest -m long tests/e2e`."""
 
 import os
 import random
@@ -18,7 +18,7 @@ from support.killed_components import kill_and_start, start_ended
 from support.observed_trigger import ObservedTrigger, Place, some_events
 from support.sampler import commits_in_order
 
-pytestmark = pytest.mark.faults_long
+pytestmark = pytest.mark.long
 
 AWAY_SECONDS = 60.0
 ROUNDS = 8

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from local_stack import jars
+from local_stack import class_data, jars
 from local_stack.airflow import Airflow
 from local_stack.broker import Kafka
-from local_stack.java import find_java
+from local_stack.java import Java, find_java
 from local_stack.postgres import Postgres
 from local_stack.processes import ManagedProcess, Processes
 from workorders import schema
@@ -84,6 +84,8 @@ class LocalStack:
         self.kafka: Kafka
         #: The jars that a Spark application needs to read Kafka.
         self.spark_jars: list[Path]
+        #: The archive of the classes that Spark's JVM loads.
+        self.spark_classes: Path
 
     def __enter__(self) -> Self:
         """Start everything.
@@ -173,6 +175,7 @@ class LocalStack:
         programs = [str(Path(sys.executable).parent), str(Path(java_home) / "bin"), os.environ.get("PATH", os.defpath)]
         temporary = str(self.home / "tmp")
         java_options = f"-Djava.io.tmpdir={temporary} -XX:-UsePerfData"
+        spark_options = f"{java_options} {class_data.java_options(self.spark_classes)}"
         return {
             "PATH": os.pathsep.join(programs),
             "JAVA_HOME": java_home,
@@ -188,7 +191,7 @@ class LocalStack:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_HOSTNAME": "localhost",
             "SPARK_LOCAL_DIRS": temporary,
-            "SPARK_SUBMIT_OPTS": java_options,
+            "SPARK_SUBMIT_OPTS": spark_options,
             "SPARK_LAUNCHER_OPTS": java_options,
             **(self._airflow.settings if self._airflow else {}),
             **self._added,
@@ -221,8 +224,12 @@ class LocalStack:
         self._processes = Processes(self.home, self.logs)
         self.postgres = Postgres(self._processes, self.home)
         self.kafka = Kafka(self._processes, self.home, java=java, jars=kafka_jars)
-        with ThreadPoolExecutor(2) as pool:
-            parts = [pool.submit(self._start_databases), pool.submit(self._start_kafka)]
+        with ThreadPoolExecutor(3) as pool:
+            parts = [
+                pool.submit(self._start_databases),
+                pool.submit(self._start_kafka),
+                pool.submit(self._prepare_spark, java),
+            ]
         for part in parts:
             part.result()
         if self._with_airflow:
@@ -239,6 +246,9 @@ class LocalStack:
     def _start_kafka(self) -> None:
         with self._progress("Starting Kafka"):
             self.kafka.create()
+
+    def _prepare_spark(self, java: Java) -> None:
+        self.spark_classes = class_data.archive(java, say=self._say)
 
     def _start_airflow(self, processes: Processes) -> None:
         self._airflow = Airflow(

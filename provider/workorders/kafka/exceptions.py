@@ -11,6 +11,10 @@ class KafkaRefusedError(ConfigurationError):
     """The cluster refused us (credentials, certificate, permission): waiting does not help, a person must."""
 
 
+class ClientSettingsError(ConfigurationError):
+    """A Kafka client cannot start with its settings: a wrong path, an unknown setting, a login that is not built in."""
+
+
 class TopicForbiddenError(KafkaRefusedError):
     """The cluster tells us nothing of a topic; what we may know of others is untouched by that."""
 

@@ -225,7 +225,8 @@ class Cluster:
 
         Raises:
             GroupCommitError: the group has members of its own, or the broker refused a partition.
-            KafkaUnavailableError: the cluster did not answer, or the group's coordinator is just moving.
+            CoordinatorMovingError: the group has no coordinator yet; a moment later it has.
+            KafkaUnavailableError: the cluster did not answer.
         """
         if not positions:
             return

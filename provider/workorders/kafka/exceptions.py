@@ -7,6 +7,10 @@ class KafkaUnavailableError(WorkOrdersError):
     """No broker answered in time; asking again later is right."""
 
 
+class CoordinatorMovingError(KafkaUnavailableError):
+    """A consumer group has no coordinator yet, as with the first group of a broker; it has one a moment later."""
+
+
 class KafkaRefusedError(ConfigurationError):
     """The cluster refused us (credentials, certificate, permission): waiting does not help, a person must."""
 

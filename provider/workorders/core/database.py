@@ -35,6 +35,13 @@ _SESSION_SETTINGS = {
     "statement_timeout": "300s",
     # Spark gives a consumer up to 120 s for one poll; a transaction that idles longer than this is dead.
     "idle_in_transaction_session_timeout": "300s",
+    # The server's side of the connection. While it waits for the data of a COPY, nothing else tells it that the
+    # client's machine is gone, and the system's own default is two hours. After a minute it ends the session, which
+    # frees its locks. A Unix socket needs none of these and ignores them.
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "60000",
     # jsonb and timestamps must mean the same wherever the client runs.
     "timezone": "UTC",
 }

@@ -18,7 +18,9 @@ TRIGGER_TYPES_GROUP = "workorders.trigger_types"
 
 Model = TypeVar("Model", bound=BaseModel)
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)]
+_NAME = r"^[a-z0-9][a-z0-9_-]*$"
+_NAME_IN_WORDS = "small letters, digits, - and _, beginning with a letter or digit"
+Name = Annotated[str, Field(pattern=_NAME, max_length=100)]
 
 
 class TriggerDefinition(BaseModel):
@@ -142,7 +144,9 @@ def _own_words(error: Mapping[str, Any], _model: type[BaseModel]) -> str:
 
 
 def _wrong_pattern(error: Mapping[str, Any], _model: type[BaseModel]) -> str:
-    return f"expected small letters, digits, - and _, beginning with a letter or digit, got {error['input']!r}."
+    pattern = error["ctx"]["pattern"]
+    form = _NAME_IN_WORDS if pattern == _NAME else f"a text that matches {pattern}"
+    return f"expected {form}, got {error['input']!r}."
 
 
 _EXPLANATIONS: Mapping[str, Callable[[Mapping[str, Any], type[BaseModel]], str]] = {

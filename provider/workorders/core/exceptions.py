@@ -27,7 +27,7 @@ class DuplicateItemsError(WorkOrdersError):
 
 
 class UnknownWorkflowError(WorkOrdersError, LookupError):
-    """No workflow has that name in the database."""
+    """No workflow of that name is registered, or no trigger ever named it."""
 
 
 class UnknownRunError(WorkOrdersError, LookupError):

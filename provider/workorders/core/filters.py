@@ -8,7 +8,7 @@ from uuid import UUID
 
 from workorders.core import triggers, words
 from workorders.core.database import Connection
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import UnknownWorkflowError
 from workorders.core.ids import first_id
 from workorders.core.queries import load_queries
 
@@ -17,10 +17,6 @@ _QUERIES = load_queries("workorders.core", "sql/history.sql")
 CLOCKS_APART = timedelta(hours=1)
 """The time in an id is its maker's, `created_at` the database's. Ids are searched this much further on both sides, so
 that a work order of a machine with a wrong clock, or of a long transaction, is found at the time that people see."""
-
-
-class UnknownWorkflowError(WorkOrdersError, LookupError):
-    """No trigger ever named that workflow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from workorders.kafka.reader import read
 from workorders.kafka.record import RecordMapping
 from workorders.kafka.report import table
 from workorders.kafka.session import open_session
-from workorders.kafka.settings import client_settings, java_settings
+from workorders.kafka.settings import executor_settings, java_settings
 
 OpenSession = Callable[[], SparkSession]
 
@@ -131,7 +131,7 @@ class _Job:
     def _task(self, attempts: Sequence[Attempt]) -> PartitionIngest:
         return PartitionIngest(
             self._connections.database_url,
-            client_settings(self._connections.kafka),
+            executor_settings(self._connections.kafka),
             RecordMapping.of(self._definition),
             attempts,
         )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.exceptions import ClientSettingsError
 from workorders.kafka.settings import client_settings
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ def open_cluster(
     settings = {**client_settings(settings_of(connection_id)), **(own or {})}
     try:
         # The client is an extra: what needs the database only does without it.
-        from confluent_kafka import KafkaException  # noqa: PLC0415
-
         from workorders.kafka.cluster import Cluster  # noqa: PLC0415
     except ImportError:
         raise ConfigurationError(
@@ -44,8 +43,5 @@ def open_cluster(
         ) from None
     try:
         return Cluster(settings, **options)
-    except KafkaException as error:
-        reason = error.args[0].str()
-        raise ConfigurationError(
-            f"Kafka was not asked, for its client refuses the settings of {connection_id}: {reason}."
-        ) from error
+    except ClientSettingsError as error:
+        raise ClientSettingsError(f"{connection_id}: {error}") from error

@@ -31,6 +31,7 @@ from workorders.kafka.exceptions import (
 from workorders.kafka.fields import REGEX_MARK
 from workorders.kafka.group_offsets import group_offsets
 from workorders.kafka.message_times import message_times
+from workorders.kafka.new_client import new_client
 from workorders.kafka.partitions import Partition, PartitionOffsets
 from workorders.kafka.unavailable import COORDINATOR_MOVES, unavailable
 
@@ -79,6 +80,9 @@ class Cluster:
         Args:
             settings: librdkafka settings, ready for an administration client.
             timeout_seconds: limit of one request.
+
+        Raises:
+            ClientSettingsError: the client cannot start with these settings.
         """
         self._servers = settings.get("bootstrap.servers", "")
         self._settings = settings
@@ -86,8 +90,7 @@ class Cluster:
         self._refusal: KafkaError | None = None
         # Critical messages alone: while a broker is away the client would print 18 lines a second, and what matters of
         # it stands in our own sentences.
-        configuration: dict[str, Any] = {"log_level": 2, **settings, "error_cb": self._remember}
-        self._client = AdminClient(configuration)
+        self._client = new_client(AdminClient, {"log_level": 2, **settings, "error_cb": self._remember})
 
     def _remember(self, error: KafkaError) -> None:
         if error.code() in _REFUSALS:
@@ -222,7 +225,8 @@ class Cluster:
 
         Raises:
             GroupCommitError: the group has members of its own, or the broker refused a partition.
-            KafkaUnavailableError: the cluster did not answer, or the group's coordinator is just moving.
+            CoordinatorMovingError: the group has no coordinator yet; a moment later it has.
+            KafkaUnavailableError: the cluster did not answer.
         """
         if not positions:
             return

@@ -7,8 +7,16 @@ class KafkaUnavailableError(WorkOrdersError):
     """No broker answered in time; asking again later is right."""
 
 
+class CoordinatorMovingError(KafkaUnavailableError):
+    """A consumer group has no coordinator yet, as with the first group of a broker; it has one a moment later."""
+
+
 class KafkaRefusedError(ConfigurationError):
     """The cluster refused us (credentials, certificate, permission): waiting does not help, a person must."""
+
+
+class ClientSettingsError(ConfigurationError):
+    """A Kafka client cannot start with its settings: a wrong path, an unknown setting, a login that is not built in."""
 
 
 class TopicForbiddenError(KafkaRefusedError):

@@ -4,6 +4,8 @@ import math
 import re
 from typing import Any, Final
 
+from pydantic import BeforeValidator
+
 REGEX_MARK: Final = "^"
 """A topic that begins with it is a regular expression, as in librdkafka."""
 TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -48,6 +50,17 @@ def header_names(value: Any) -> str | tuple[str, ...]:
     if isinstance(value, list | tuple) and value and all(isinstance(name, str) for name in value):
         return tuple(value)
     raise ValueError(f"expected all, none or a list of header names such as [traceparent], got {value!r}.")
+
+
+def kafka_name(what: str, longest: int) -> BeforeValidator:
+    """Accept a name as Kafka has them, such as a topic's; `what` says whose."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or not TOPIC_NAME.fullmatch(value) or len(value) > longest:
+            raise ValueError(f"expected {what} (1 to {longest} of a-z, A-Z, 0-9, '.', '_' and '-'), got {value!r}.")
+        return value
+
+    return BeforeValidator(check)
 
 
 def _check_topic(topic: Any) -> None:

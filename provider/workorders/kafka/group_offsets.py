@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from workorders.kafka.new_client import new_client
 from workorders.kafka.partitions import Partition
 from workorders.kafka.unavailable import COORDINATOR_MOVES, unavailable
 
@@ -40,7 +41,7 @@ async def group_offsets(
 def _ask(
     settings: Mapping[str, str], group: str, wanted: list[Partition], timeout_seconds: float
 ) -> dict[Partition, int | None]:
-    consumer = Consumer({**settings, "group.id": group, "enable.auto.commit": False})
+    consumer = new_client(Consumer, {**settings, "group.id": group, "enable.auto.commit": False})
     try:
         found = _until_coordinated(consumer, wanted, time.monotonic() + timeout_seconds)
         for answer in found:

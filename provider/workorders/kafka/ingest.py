@@ -84,6 +84,7 @@ def ingest(
     breaker = None if attempt.max_rejected_share is None else Breaker(attempt, attempt.max_rejected_share)
     watch = _Watch(attempt, items if breaker is None else breaker.watch(items))
     with connection.transaction():
+        ledger.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
         _require_turn(connection, attempt)
         created = _create(connection, attempt, watch, fresh=_is_new(connection, attempt))
         if breaker is not None:
@@ -111,6 +112,7 @@ def _replay(
     """Insert what is missing and move nothing, for the ledger is past this range already."""
     watch = _Watch(attempt, items)
     with connection.transaction():
+        ledger.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
         created = _create(connection, attempt, watch, fresh=False)
         _require_whole(watch, attempt, prove_end)
         if attempt.read_from < attempt.range.end:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import psycopg
 from psycopg.rows import class_row
 
 from workorders.core.database import Connection
@@ -92,16 +93,42 @@ def insert(connection: Connection, trigger: Trigger, partition: Partition, offse
 
 
 def take_epoch(connection: Connection, batch_id: int) -> int:
-    """Begin a new attempt at a batch: whoever holds an older epoch of its partitions is fenced from now on."""
+    """Begin a new attempt at a batch: whoever holds an older epoch of its partitions is fenced from now on.
+
+    An older attempt that sits on a ledger row and has stopped is ended; one that works is waited for by `lock_timeout`.
+    """
     row = connection.execute(_QUERIES["next_epoch"]).fetchone()
     if row is None:  # cannot be: nextval returns a row
         raise LookupError("kafka_epochs")
     epoch = int(row[0])
+    end_silent_writers(connection)
     with connection.transaction():
         # The ledger's rows before the batch's, as an attempt at work locks them: the other way would be a deadlock.
         connection.execute(_QUERIES["take_epoch"], {"epoch": epoch, "batch_id": batch_id})
         batches.begin_attempt(connection, batch_id, epoch)
     return epoch
+
+
+def end_silent_writers(connection: Connection) -> None:
+    """End the sessions that hold ledger rows and have sent nothing for longer than one statement may last."""
+    connection.execute(_QUERIES["end_silent_writers"])
+
+
+def wait_for_copies(connection: Connection, partition: Partition, epoch: int) -> None:
+    """Let no other copy of this attempt work at the partition until the transaction ends; wait while one does.
+
+    Spark may run a task twice at once. To Spark a copy that reports a failure has done its task, and the other copy,
+    which works, is killed: so a copy may not fail because it waits. What it waits for ends by its own limits.
+    """
+    key = {"topic": partition.topic, "partition": str(partition.partition), "epoch": epoch}
+    while True:
+        try:
+            with connection.transaction():
+                connection.execute(_QUERIES["lock_attempt"], key)
+        except psycopg.errors.LockNotAvailable:
+            end_silent_writers(connection)
+        else:
+            return
 
 
 def lock(connection: Connection, trigger: Trigger, partition: Partition) -> LockedPosition:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message, TopicPartition
 
+from workorders.kafka.new_client import new_client
 from workorders.kafka.partitions import Partition
 from workorders.kafka.range_reader import GROUP_NEVER_JOINED
 
@@ -34,7 +35,8 @@ async def message_times(
 def _read(
     settings: Mapping[str, str], offsets: Mapping[Partition, int], timeout_seconds: float
 ) -> dict[Partition, datetime]:
-    consumer = Consumer(
+    consumer = new_client(
+        Consumer,
         {
             **settings,
             "group.id": GROUP_NEVER_JOINED,
@@ -43,7 +45,7 @@ def _read(
             # One message a partition is wanted, and no megabytes behind it.
             "fetch.message.max.bytes": "1024",
             "fetch.wait.max.ms": "10",
-        }
+        },
     )
     found: dict[Partition, datetime] = {}
     waiting = {(part.topic, part.partition): part for part in offsets}

@@ -11,6 +11,7 @@ from operator import methodcaller
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
+from workorders.kafka.new_client import new_client
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.record import Record
 
@@ -37,7 +38,8 @@ def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: in
         KafkaException: Kafka refused, for example since the offset is no longer there.
     """
     partition = range_.partition
-    consumer = Consumer(
+    consumer = new_client(
+        Consumer,
         {
             **settings,
             "group.id": GROUP_NEVER_JOINED,
@@ -49,7 +51,7 @@ def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: in
             "fetch.wait.max.ms": "10",
             # What is fetched ahead of us; a single larger message comes through all the same.
             "queued.max.messages.kbytes": "16384",
-        }
+        },
     )
     try:
         consumer.assign([TopicPartition(partition.topic, partition.partition, from_offset)])

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # A second attempt at a task while the first still runs would only be fenced; it costs a read for nothing.
+    # A copy of a task while the first still runs only waits for that one; it costs a read for nothing.
     "spark.speculation": "false",
     "spark.sql.session.timeZone": "UTC",
     # Spark reads Kafka by its older interface unless told otherwise, which turns every row into objects and back: four

@@ -138,6 +138,27 @@ def client_settings(extra: Mapping[str, Any]) -> dict[str, str]:
     return {name: value for name, value in _normal(extra).items() if name not in _CONSUMER_ONLY}
 
 
+def executor_settings(extra: Mapping[str, Any], *, read: Callable[[str], str] = read_text) -> dict[str, str]:
+    """Return `client_settings` for an executor, whose machine need not have the files of this one: their texts.
+
+    A PKCS#12 keystore has no such form. It must be at the same path on every executor.
+
+    Args:
+        extra: librdkafka settings.
+        read: how the files with certificates and keys are read.
+
+    Raises:
+        ConfigurationError: a file cannot be read here.
+    """
+    settings = client_settings(extra)
+    if settings.get("security.protocol", "").upper().endswith("SSL"):
+        for name in ("ssl.ca", "ssl.certificate", "ssl.key"):
+            text = _pem(settings, name, read)
+            if text is not None:
+                settings[f"{name}.pem"] = text
+    return settings
+
+
 def java_settings(librdkafka: Mapping[str, Any], *, read: Callable[[str], str] = read_text) -> dict[str, str]:
     """Return the settings of the Java consumer that mean the same, always reading `read_committed`.
 

@@ -2,7 +2,7 @@
 
 from confluent_kafka import KafkaError
 
-from workorders.kafka.exceptions import KafkaUnavailableError
+from workorders.kafka.exceptions import CoordinatorMovingError, KafkaUnavailableError
 
 COORDINATOR_MOVES = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
@@ -28,7 +28,8 @@ def unavailable(servers: str, error: KafkaError, about: str = "") -> KafkaUnavai
         about: what is not known now, if that needs saying.
     """
     reason = f"{about}: {error.str()}" if about else error.str()
-    return KafkaUnavailableError(f"Kafka at {servers} {_what(error)}: {reason}.")
+    kind = CoordinatorMovingError if error.code() in COORDINATOR_MOVES else KafkaUnavailableError
+    return kind(f"Kafka at {servers} {_what(error)}: {reason}.")
 
 
 def _what(error: KafkaError) -> str:

@@ -9,6 +9,8 @@ from workorders.core.database import Connection, connect
 
 pytestmark = pytest.mark.integration
 
+A_MINUTE = 60
+
 
 def shown(connection: Connection, setting: str) -> str:
     row = connection.execute("SELECT current_setting(%s)", (setting,)).fetchone()
@@ -24,6 +26,17 @@ def test_a_session_has_limits_that_end_a_dead_client_and_speaks_utc(stack: Local
         assert shown(connection, "timezone").upper() == "UTC"
         assert shown(connection, "client_encoding") == "UTF8"
         assert shown(connection, "application_name") == "workorders test"
+
+
+def test_the_server_finds_out_within_a_minute_that_a_clients_machine_is_gone(stack: LocalStack) -> None:
+    with connect(stack.database_url) as connection:
+        idle, interval, count = (
+            int(shown(connection, f"tcp_keepalives_{name}")) for name in ("idle", "interval", "count")
+        )
+        # What the socket really has: a Unix socket, or a system that lacks one of them, shows 0.
+        assert min(idle, interval, count) > 0
+        assert idle + interval * count <= A_MINUTE
+        assert 0 < int(shown(connection, "tcp_user_timeout")) <= A_MINUTE * 1000
 
 
 def test_what_the_url_says_wins_in_the_session_too(stack: LocalStack) -> None:

@@ -10,8 +10,8 @@ from local_stack.stack import LocalStack
 from support.work_orders import REQUEST, accepted, accepted_range, rejected
 from workorders.core import history, triggers
 from workorders.core.database import Connection, connect
-from workorders.core.exceptions import UnknownTriggerError
-from workorders.core.filters import Filter, UnknownWorkflowError
+from workorders.core.exceptions import UnknownTriggerError, UnknownWorkflowError
+from workorders.core.filters import Filter
 from workorders.core.history import UnknownWorkOrderError
 from workorders.core.ids import first_id
 from workorders.core.items import Item, Rejection

@@ -1,6 +1,7 @@
 """The operators of a Kafka trigger: plan a batch, hand it over, create its work orders, commit its offsets."""
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from workorders.kafka.batches import Batch
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.connections import Connections
 from workorders.kafka.definition import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
-from workorders.kafka.exceptions import GroupCommitError, NotPlannedError, StalledError
+from workorders.kafka.exceptions import CoordinatorMovingError, GroupCommitError, NotPlannedError, StalledError
 from workorders.kafka.planner import plan_batch
 from workorders.kafka.preparation import prepare
 from workorders.kafka.settings import client_settings
@@ -39,6 +40,11 @@ LONGEST_NOTE = 1000
 """Airflow's limit of a note, in characters."""
 BATCH_ID = "{{ params.batch_id }}"
 """Template of the batch that an ingest run is for."""
+
+COORDINATOR_SECONDS = 60.0
+"""How long a commit waits for the group's coordinator, as Java's client does. The first group of a broker has none for
+some moments, and a broker that was killed reads its groups when it is back: neither is a failure to show people."""
+_AGAIN_SECONDS = 0.5
 
 _UNPLANNED = "Nothing was handed over, and no offset was committed; messages wait in Kafka."
 _SAFE = "the work orders are safe in the ledger, which does not depend on the group"
@@ -308,7 +314,7 @@ class CommitOffsetsOperator(BaseOperator):
             GroupCommitError: the group has other members, the broker refused, or it or the database did not answer.
         """
         try:
-            self._commit()
+            self._commit_when_coordinated()
         except FAILURES as error:
             said = reason(error)
             if not isinstance(error, GroupCommitError):
@@ -316,6 +322,20 @@ class CommitOffsetsOperator(BaseOperator):
             raise GroupCommitError(
                 f"Trigger {self.definition.name}, batch {self.batch_id}: {said} {next_try(self, context['ti'])}"
             ) from error
+
+    def _commit_when_coordinated(self) -> None:
+        """Commit, again for a while if the group has no coordinator; no lock is held between two tries."""
+        deadline = time.monotonic() + COORDINATOR_SECONDS
+        while True:
+            try:
+                self._commit()
+            except CoordinatorMovingError as error:
+                if time.monotonic() > deadline:
+                    raise
+                self.log.info("%s It is asked again in %s s.", error, _AGAIN_SECONDS)
+                time.sleep(_AGAIN_SECONDS)
+            else:
+                return
 
     def _commit(self) -> None:
         cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))

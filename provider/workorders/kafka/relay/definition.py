@@ -7,11 +7,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from workorders.core.definitions import read_mapping, validate
 from workorders.core.fields import BYTES_SCHEMA, KIB, MIB, SECONDS_SCHEMA, byte_count, seconds
+from workorders.kafka.fields import kafka_name
 from workorders.outbox.settings import BUCKETS, TopicSettings
 
 Bytes = Annotated[int, byte_count(KIB, 512 * MIB), BYTES_SCHEMA]
 Seconds = Annotated[float, seconds(0), SECONDS_SCHEMA]
-TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+TopicName = Annotated[str, kafka_name("a topic's name", 249)]
 
 
 class TopicDefinition(BaseModel):
@@ -40,7 +41,7 @@ class RelayDefinition(BaseModel):
     """Airflow connection of the Postgres database that holds the outbox."""
     shards: Annotated[int, Field(ge=1, le=BUCKETS)] = 1
     """Into how many parts the keys are divided; so many tasks can send at once."""
-    transactional_id_prefix: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,100}$")] = "workorders-outbox"
+    transactional_id_prefix: Annotated[str, kafka_name("the beginning of an id", 100)] = "workorders-outbox"
     """Beginning of the transactional ids; the outbox's own id and the shard follow."""
     markers_topic: TopicName = "workorders-outbox-markers"
     """Compacted topic that says which batches are in Kafka; made at the first start if it may be."""

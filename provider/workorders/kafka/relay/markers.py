@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from workorders.kafka.exceptions import KafkaUnavailableError
+from workorders.kafka.new_client import new_client
 from workorders.kafka.range_reader import GROUP_NEVER_JOINED
 from workorders.kafka.relay.markers_topic import ready_topic
 from workorders.kafka.unavailable import LEADER_MOVES
@@ -46,7 +47,7 @@ class Markers:
         self._settings = dict(settings)
         self._topic = topic
         self._outbox_id = outbox_id
-        self._admin = AdminClient({"log_level": 2, **self._settings})
+        self._admin = new_client(AdminClient, {"log_level": 2, **self._settings})
 
     def marker(self, shard: int, batch: int, epoch: int) -> Marker:
         """Return the marker of a batch."""
@@ -121,7 +122,8 @@ class Markers:
     def _last_between(self, place: TopicPartition, start: int, end: int) -> int | None:
         if start >= end:
             return None
-        consumer = Consumer(
+        consumer = new_client(
+            Consumer,
             {
                 "log_level": 2,
                 **self._settings,
@@ -131,7 +133,7 @@ class Markers:
                 "auto.offset.reset": "error",
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 10,
-            }
+            },
         )
         key, found = self._key(place.partition), None
         deadline = time.monotonic() + _SECONDS

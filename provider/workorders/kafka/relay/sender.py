@@ -7,6 +7,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from workorders.kafka.exceptions import KafkaUnavailableError
+from workorders.kafka.new_client import new_client
 from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.headers import record_headers
 from workorders.kafka.relay.markers import Marker
@@ -44,6 +45,7 @@ class Sender:
         """Start the producer; with a transactional id, fence every older one of the same id.
 
         Raises:
+            ClientSettingsError: the producer cannot start with these settings.
             KafkaUnavailableError: the cluster did not answer in time.
         """
         self._definition = definition
@@ -52,7 +54,8 @@ class Sender:
         self._rows: Sequence[Row] = ()
         self._marker_topic: str | None = None
         self._transactional = transactional_id is not None
-        self._producer = Producer(
+        self._producer = new_client(
+            Producer,
             {
                 "log_level": 2,
                 **settings,
@@ -76,7 +79,7 @@ class Sender:
                     if transactional_id is not None
                     else {}
                 ),
-            }
+            },
         )
         if self._transactional:
             try:

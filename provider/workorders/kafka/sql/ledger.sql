@@ -23,6 +23,31 @@ VALUES (%(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(stream_id)s, %
 -- name: next_epoch
 SELECT nextval('workorders.kafka_epochs');
 
+-- name: end_silent_writers
+-- No limit of Postgres ends a COPY whose client is there and sends nothing, as a stopped process does: it looks at
+-- statement_timeout and transaction_timeout when the client's next message comes, and the client's kernel answers
+-- keepalives. Such a session holds its ledger row without end. Termination alone ends that wait, and a role may
+-- terminate its own sessions. Whoever has sat in one statement for longer than a statement may last is past its limit.
+SELECT pg_terminate_backend(sessions.pid)
+FROM pg_stat_activity AS sessions
+WHERE sessions.datname = current_database()
+    AND sessions.usename = current_user
+    AND sessions.state = 'active'
+    AND sessions.wait_event = 'ClientRead'
+    AND current_setting('statement_timeout') <> '0'
+    AND sessions.query_start < clock_timestamp() - current_setting('statement_timeout')::interval
+    AND EXISTS (
+        SELECT FROM pg_locks AS locks
+        WHERE locks.pid = sessions.pid
+            AND locks.relation = 'workorders.kafka_ledger'::regclass
+            AND locks.mode = 'RowShareLock'
+            AND locks.granted
+    );
+
+-- name: lock_attempt
+-- Two copies of one attempt at a partition, as Spark makes them of a task that it finds slow or takes for lost.
+SELECT pg_advisory_xact_lock(hashtextextended('workorders range ' || %(topic)s || ' ' || %(partition)s, %(epoch)s));
+
 -- name: take_epoch
 -- Only the partitions that this batch still holds: a finished range moves nothing when it is replayed, and raising the
 -- epoch there would fence the batch that reads on behind it.

@@ -1,0 +1,59 @@
+"""Starts a client of librdkafka: the one place where a setting, a missing file, or an absent login can stop it."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import KafkaException
+
+from workorders.core.exceptions import one_line
+from workorders.kafka.exceptions import ClientSettingsError
+
+Client = TypeVar("Client")
+
+_HIDDEN: Final = "***"
+_SECRET: Final = re.compile(r"password|secret|token|jaas|oauthbearer\.config|ssl\.key\.pem|ssl_key", re.IGNORECASE)
+"""Names of settings whose values are secrets. librdkafka quotes values that it does not understand."""
+_BEGINNING: Final = re.compile(r"^Failed to create [a-z ]+: ")
+_BUILD: Final = re.compile(r": recompile librdkafka.*$")
+_NO_PROVIDER: Final = "No provider for SASL mechanism"
+
+
+def new_client(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, Any]) -> Client:
+    """Start a client; it connects later, and by itself.
+
+    Args:
+        kind: the class: `AdminClient`, `Consumer`, or `Producer`.
+        settings: librdkafka settings, callbacks included.
+
+    Raises:
+        ClientSettingsError: the client cannot start with these settings. Asking again does not help.
+    """
+    try:
+        return kind(dict(settings))
+    except KafkaException as error:
+        said = error.args[0].str()
+        raise ClientSettingsError(
+            f"Kafka at {settings.get('bootstrap.servers', 'an unnamed address')} was not asked, because its client "
+            f"cannot start with the settings of the Airflow Kafka connection: {_reason(said, settings)}. "
+            f"{_what_to_do(said)}"
+        ) from None  # librdkafka's own text may quote a secret
+
+
+def _reason(said: str, settings: Mapping[str, Any]) -> str:
+    """Return librdkafka's reason without secrets; it names the setting of a file and not always the file."""
+    for name, value in settings.items():
+        if name.endswith(".location") and name in said and not Path(str(value)).exists():
+            return f"{name} names {value}, which is not on this machine"
+    text = _BUILD.sub("", _BEGINNING.sub("", one_line(said)))
+    for name, value in settings.items():
+        if value and _SECRET.search(name):
+            text = text.replace(one_line(value), _HIDDEN)
+    return text.rstrip(".")
+
+
+def _what_to_do(said: str) -> str:
+    if _NO_PROVIDER in said:
+        return "Use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, or OAUTHBEARER: the client is built without this one."
+    return "Correct the connection."

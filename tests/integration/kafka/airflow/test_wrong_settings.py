@@ -1,0 +1,149 @@
+"""A Kafka connection with which no client can start: every task, trigger and command says so, and nothing is lost."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import BaseOperator, BaseSensorOperator
+
+from local_stack.stack import LocalStack
+from support.command import Command
+from support.definitions import define
+from support.ingesting import partition_of, plan, row
+from support.operators import subclasses
+from support.outbox import new_outbox
+from support.tries import a_try
+from support.wrong_settings import WRONG, assert_said, wrong_settings
+from workorders.airflow.retries import endless_retries
+from workorders.airflow.waiting import FAILED, CannotWaitError
+from workorders.core.database import Connection
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.triggers import Trigger
+from workorders.kafka.airflow.operators import (
+    CommitOffsetsOperator,
+    CreateWorkOrdersOperator,
+    HandOverOperator,
+    PlanBatchOperator,
+)
+from workorders.kafka.airflow.outbox import DrainOutboxOperator
+from workorders.kafka.airflow.resolve import ResolveOperator
+from workorders.kafka.airflow.sensor import WaitForMessagesSensor
+from workorders.kafka.airflow.trigger import NewMessagesTrigger
+from workorders.kafka.partitions import OffsetRange
+from workorders.outbox import OutboxMessage
+
+pytestmark = pytest.mark.integration
+
+Make = Callable[[str, int], BaseOperator]
+MADE: dict[type[BaseOperator], Make] = {
+    PlanBatchOperator: lambda name, _: PlanBatchOperator(
+        task_id="plan", definition=define(name), ingest_dag_id="orders_ingest", **endless_retries()
+    ),
+    CreateWorkOrdersOperator: lambda name, batch_id: CreateWorkOrdersOperator(
+        task_id="create", trigger_name=name, batch_id=batch_id, **endless_retries()
+    ),
+    CommitOffsetsOperator: lambda name, batch_id: CommitOffsetsOperator(
+        task_id="commit", definition=define(name), batch_id=batch_id, **endless_retries()
+    ),
+    ResolveOperator: lambda name, _: ResolveOperator(task_id="resolve", definition=define(name), **endless_retries()),
+}
+ELSEWHERE = {HandOverOperator, DrainOutboxOperator}
+"""The first asks Airflow alone; the second has an outbox of its own, below."""
+
+
+@pytest.fixture(params=WRONG)
+def what(request: pytest.FixtureRequest, stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What is wrong with the Kafka connection; that of the database is right."""
+    wrong: str = request.param
+    extra = wrong_settings(wrong)
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": extra}))
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
+    return wrong
+
+
+@pytest.fixture
+def batch_id(connection: Connection, trigger: Trigger) -> int:
+    return plan(connection, trigger, OffsetRange(partition_of(trigger.name), 0, 5))
+
+
+def test_no_operator_that_needs_kafka_is_forgotten_here() -> None:
+    ours = {kind for kind in subclasses(BaseOperator) if kind.__module__.startswith("workorders.kafka.")}
+    assert {kind for kind in ours if not issubclass(kind, BaseSensorOperator)} == {*MADE, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("kind", MADE, ids=lambda kind: kind.__name__)
+def test_the_task_fails_with_the_whole_sentence_and_commits_nothing(
+    connection: Connection, trigger: Trigger, batch_id: int, what: str, *, kind: type[BaseOperator]
+) -> None:
+    params = {"topic": trigger.name, "decision": "resume", "partitions": [], "offset": None} | {
+        "dry_run": True,
+        "why": "x",
+    }
+    context = a_try(2, params=params, dag_run=SimpleNamespace(triggering_user_name="ada"))
+    with pytest.raises(WorkOrdersError) as raised:
+        MADE[kind](trigger.name, batch_id).execute(context)
+    sentence = str(raised.value)
+    assert_said(sentence, what)
+    assert sentence.startswith(f"Trigger {trigger.name}")
+    assert any(said in sentence for said in ("was committed", "no offset was", "not committed", "Nothing was decided"))
+    assert sentence.endswith(" Next try in 2 s.")
+    stood = row(connection, trigger)
+    assert (stood.next_offset, stood.batch_id) == (0, batch_id)
+    if kind is CreateWorkOrdersOperator:
+        assert stood.status == "stalled"
+        assert_said(str(stood.last_error), what)
+
+
+def test_the_wait_ends_in_the_triggerer_and_the_task_fails_on_a_worker(stack: LocalStack, what: str) -> None:
+    sensor = WaitForMessagesSensor(task_id="wait", definition=define("orders"), **endless_retries())
+
+    async def first() -> Any:
+        return await anext(NewMessagesTrigger(**sensor.arguments()).run())
+
+    event = asyncio.run(first())
+    assert FAILED in event.payload
+    with pytest.raises(CannotWaitError) as raised:
+        sensor.execute_complete(a_try(2), event.payload)
+    sentence = str(raised.value)
+    assert_said(sentence, what)
+    assert sentence.startswith("Trigger orders: ")
+    assert sentence.endswith("Nothing was changed. Next try in 2 s.")
+
+
+def test_the_relay_fails_with_the_whole_sentence_and_its_messages_wait(
+    stack: LocalStack, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = new_outbox(stack)
+    outbox.write(OutboxMessage(topic="answers", value=b"{}"))
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", outbox.database_url)
+    task = DrainOutboxOperator(task_id="drain", definition=outbox.definition, shard=0, **endless_retries())
+    with pytest.raises(WorkOrdersError) as raised:
+        task.execute(a_try(2))
+    sentence = str(raised.value)
+    assert_said(sentence, what)
+    assert sentence.startswith("Outbox, shard 0: ")
+    assert sentence.endswith("What was not sent waits in its table, and nothing is lost. Next try in 2 s.")
+    assert outbox.waiting() == 1
+
+
+def test_the_command_line_says_it_too(
+    stack: LocalStack,
+    trigger: Trigger,
+    batch_id: int,
+    what: str,
+    *,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("WORKORDERS_DATABASE_URL", stack.database_url)
+    monkeypatch.setenv("WORKORDERS_KAFKA", json.dumps(wrong_settings(what)))
+    workorders = Command(monkeypatch, capsys)
+    shown = workorders("status", trigger.name, "--json")
+    assert_said(shown.json()[0]["problem"], what)
+    ended = workorders("resolve", "resume", trigger.name, trigger.name, "--why", "x", "--yes")
+    assert ended.code == 1
+    assert_said(ended.err, what)
+    assert ended.err.endswith("Nothing was changed.\n")

@@ -24,7 +24,7 @@ from workorders.cli import (
     workflows,
 )
 from workorders.cli.output import safe
-from workorders.core.database import AWAY
+from workorders.core.database import is_outage, is_refused_connection
 from workorders.core.exceptions import WorkOrdersError, one_line
 
 # Plain help, without boxes: it can be searched, and keeps the examples' lines.
@@ -116,8 +116,13 @@ def _sentence(error: psycopg.Error) -> str | None:
             f"The database takes no writes ({reason}); nothing was changed; if it fails over, try again in a while; if "
             f"this address is a standby's, give the primary's."
         )
-    if isinstance(error, AWAY):
-        return f"The database did not answer ({reason}); nothing was changed; check that it runs, and its address."
+    if is_outage(error) or is_refused_connection(error):
+        return (
+            f"The database did not answer ({reason}); nothing was changed; check that it runs, and its address, user "
+            f"and password."
+        )
+    if isinstance(error, psycopg.OperationalError):
+        return f"The database failed ({reason}); this step was not done; look into the log of Postgres."
     return None
 
 

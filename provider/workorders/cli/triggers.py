@@ -13,7 +13,6 @@ from workorders.cli import times
 from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, note, print_json, print_table
 from workorders.core import history
-from workorders.core.database import AWAY
 from workorders.core.definition_schema import published
 from workorders.core.definitions import TriggerDefinition, load_definition, trigger_files, trigger_types
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
@@ -213,7 +212,7 @@ def _registered(database: str | None) -> list[RegisteredTrigger] | None:
     try:
         with connect(database) as connection:
             return history.registered_triggers(connection)
-    except (WorkOrdersError, *AWAY, psycopg.errors.UndefinedTable) as error:
+    except (WorkOrdersError, psycopg.OperationalError, psycopg.errors.UndefinedTable) as error:
         note(f"The database was not asked: {one_line(error)}")
         return None
 

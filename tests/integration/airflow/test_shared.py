@@ -24,6 +24,6 @@ def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(stack: Local
                 await database.fetch(WRITING, {})
             return await database.fetch(WRITING, {})
         finally:
-            await database._drop()
+            await database.close_idle()
 
     assert asyncio.run(fail_over()) == []

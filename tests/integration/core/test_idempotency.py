@@ -39,6 +39,19 @@ def other(stack: LocalStack) -> Iterator[Connection]:
         connection.rollback()
 
 
+def test_a_window_counts_from_the_end_of_the_transaction(connection: Connection, trigger: Trigger) -> None:
+    """A transaction that lasts longer than the window would otherwise commit keys that are over already."""
+    before = connection.execute("SELECT now(), clock_timestamp()").fetchone()
+    assert before is not None
+    create_for(connection, trigger, events([1]))
+    window = idempotency_of(trigger).window_seconds
+    (kept,) = connection.execute(
+        "SELECT expires_at - make_interval(secs => %s) FROM workorders.idempotency_keys WHERE trigger_id = %s",
+        (window, trigger.id),
+    ).fetchall()
+    assert before[0] < before[1] <= kept[0]
+
+
 def keys_kept(connection: Connection, trigger: Trigger) -> int:
     row = connection.execute(
         "SELECT count(*) FROM workorders.idempotency_keys WHERE trigger_id = %s", (trigger.id,)

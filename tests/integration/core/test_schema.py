@@ -112,6 +112,24 @@ def test_two_upgrades_at_once_take_turns(new_database: Callable[[], str]) -> Non
         assert set(pool.map(upgrade, range(3))) == {schema.newest()}
 
 
+def test_the_second_upgrade_waits_however_long_the_first_takes(new_database: Callable[[], str]) -> None:
+    database_url = new_database()
+    impatient = make_conninfo(database_url, options="-c lock_timeout=100 -c statement_timeout=200")
+    waiting_long = """
+        SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event = 'advisory'
+            AND query_start < clock_timestamp() - interval '500 ms'
+    """
+    with psycopg.connect(database_url) as first, ThreadPoolExecutor(1) as pool:
+        first.execute("SELECT pg_advisory_xact_lock(%s)", (schema._UPGRADE_LOCK,))
+        second = pool.submit(schema.upgrade, impatient)
+        eventually(
+            lambda: second.done() or first.execute(waiting_long).fetchall(), seconds=60, what="the second's long wait"
+        )
+        first.rollback()
+        assert second.result(timeout=60) == schema.newest()
+
+
 def test_models_and_migrations_end_in_the_same_tables(new_database: Callable[[], str]) -> None:
     migrated, modelled = new_database(), new_database()
     schema.upgrade(migrated)

@@ -56,9 +56,9 @@ def away() -> str:
 def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(asked: Store, said: list[str]) -> None:
     asked.ask(lambda connection: connection.execute(ONLY_READING))
     assert asked.ask(lambda connection: runs.heartbeat(connection, uuid4())) == 0
-    assert [line.startswith("The database failed and is asked again in 0 s: cannot execute UPDATE") for line in said] == [
-        True
-    ]
+    assert [
+        line.startswith("The database failed and is asked again in 0 s: cannot execute UPDATE") for line in said
+    ] == [True]
     assert asked.in_doubt
 
 

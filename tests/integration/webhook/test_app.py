@@ -339,23 +339,23 @@ def test_while_the_database_takes_no_writes_the_caller_is_told_to_come_again(
 
 
 @pytest.mark.parametrize(
-    ("failing", "status", "code"),
+    ("failing", "said"),
     [
         # No try will ever store it: a caller that is told to come again would come for ever.
-        ("SELECT repeat('x', 2000000000)", 422, "not-storable"),
-        ("SELECT '[1'::jsonb", 422, "not-storable"),
+        ("SELECT repeat('x', 2000000000)", (422, "not-storable")),
+        ("SELECT '[1'::jsonb", (422, "not-storable")),
         # The database is there and answers: somebody must change something, and its operators read that in the log.
-        ("SET LOCAL statement_timeout = 50; SELECT pg_sleep(60)", 503, "not-set-up"),
-        ("SET LOCAL ROLE pg_monitor; SELECT FROM workorders.triggers", 503, "not-set-up"),
+        ("SET LOCAL statement_timeout = 50; SELECT pg_sleep(60)", (503, "not-set-up")),
+        ("SET LOCAL ROLE pg_monitor; SELECT FROM workorders.triggers", (503, "not-set-up")),
     ],
 )
 def test_an_error_that_no_further_try_heals_is_not_taken_for_a_database_that_is_away(
-    webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch, failing: LiteralString, status: int, code: str
+    webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch, failing: LiteralString, said: tuple[int, str]
 ) -> None:
     monkeypatch.setattr(creating, "create_one", lambda connection, *_, **__: connection.execute(failing))
     webhooks.define(name)
     answer = webhooks.post(name)
-    assert (answer.status_code, answer.json()["error"]) == (status, code)
+    assert (answer.status_code, answer.json()["error"]) == said
     monkeypatch.undo()
     assert webhooks.post(name).status_code == 201
 

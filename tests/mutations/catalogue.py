@@ -3,6 +3,7 @@
 from mutations.admitting import ADMISSION
 from mutations.keeping import DELETED_IS_NOT_NEW
 from mutations.mutation import CONTRACTS, Change, Mutation
+from mutations.outages import OUTAGES
 from mutations.outbox import OUTBOX
 
 INGEST, LEDGER, BATCHES = (f"integration/kafka/test_{name}.py" for name in ("ingest", "ledger", "batches"))
@@ -385,4 +386,5 @@ MUTATIONS = (
     *ADMISSION,
     *DELETED_IS_NOT_NEW,
     *OUTBOX,
+    *OUTAGES,
 )

@@ -100,6 +100,7 @@ def test_an_outage_is_asked_again_later_and_later_until_it_lasts_too_long(
     class Stop(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             now[0] += timeout or 0
+            assert now[0] < 2 * store.MAX_OUTAGE_SECONDS
             return False
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])

@@ -45,13 +45,13 @@ OUTAGES = (
         "wait-not-ended-by-a-stop",
         5,
         (Change("core/execution/store.py", "self._stop.wait(delay)", "time.sleep(delay)"),),
-        (f"{STORE}::TestStopped::test_the_wait_for_the_next_try_ends_at_once",),
+        (f"{STORE}::test_a_stop_ends_the_wait_for_the_next_try_at_once",),
     ),
     Mutation(
         "asked-again-after-a-stop",
         5,
         (Change("core/execution/store.py", "if self._stop.is_set() or not", "if not"),),
-        (f"{STORE}::TestStopped::test_the_wait_for_the_next_try_ends_at_once",),
+        (f"{STORE}::test_a_stop_ends_the_wait_for_the_next_try_at_once",),
     ),
     Mutation(
         "ends-of-others-lost-by-a-refused-message",

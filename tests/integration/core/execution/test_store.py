@@ -110,41 +110,41 @@ def test_an_outage_is_asked_again_later_and_later_until_it_lasts_too_long(
     assert store.MAX_OUTAGE_SECONDS - 8 < now[0] <= store.MAX_OUTAGE_SECONDS
 
 
-class TestStopped:
-    def test_the_wait_for_the_next_try_ends_at_once(
-        self, make: Make, said: list[str], away: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(store, "delay_seconds", lambda _: 200)
-        monkeypatch.setattr(store, "_MAX_DELAY_SECONDS", 200)
-        stop, failures = threading.Event(), []
+def test_a_stop_ends_the_wait_for_the_next_try_at_once(
+    make: Make, said: list[str], away: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "delay_seconds", lambda _: 200)
+    monkeypatch.setattr(store, "_MAX_DELAY_SECONDS", 200)
+    stop, failures = threading.Event(), []
 
-        def ask() -> None:
-            try:
-                make(away, stop=stop).ask(lambda connection: connection.execute("SELECT 1"))
-            except psycopg.OperationalError as error:
-                failures.append(error)
+    def ask() -> None:
+        try:
+            make(away, stop=stop).ask(lambda connection: connection.execute("SELECT 1"))
+        except psycopg.OperationalError as error:
+            failures.append(error)
 
-        thread = threading.Thread(target=ask, daemon=True)
-        thread.start()
-        eventually(lambda: said, seconds=30, what="the first failure")
-        stop.set()
-        thread.join(30)
-        assert (thread.is_alive(), len(failures), len(said)) == (False, 1, 1)
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    eventually(lambda: said, seconds=30, what="the first failure")
+    stop.set()
+    thread.join(30)
+    assert (thread.is_alive(), len(failures), len(said)) == (False, 1, 1)
 
-    def test_what_was_asked_for_is_tried_once_more_so_that_no_end_is_lost(
-        self, make: Make, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        class StoppedMeanwhile(threading.Event):
-            def wait(self, timeout: float | None = None) -> bool:
-                self.set()
-                return True
 
-        tries = []
+def test_after_a_stop_the_question_is_asked_once_more_so_that_no_end_is_lost(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class StoppedMeanwhile(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            self.set()
+            return True
 
-        def question(connection: Connection) -> str:
-            tries.append(connection)
-            if len(tries) == 1:
-                raise psycopg.errors.AdminShutdown("terminating connection due to administrator command")
-            return "answered"
+    tries = []
 
-        assert make(stop=StoppedMeanwhile()).ask(question) == "answered"
+    def question(connection: Connection) -> str:
+        tries.append(connection)
+        if len(tries) == 1:
+            raise psycopg.errors.AdminShutdown("terminating connection due to administrator command")
+        return "answered"
+
+    assert make(stop=StoppedMeanwhile()).ask(question) == "answered"

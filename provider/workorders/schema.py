@@ -54,6 +54,10 @@ def upgrade(database_url: str) -> str:
     Safe to call from several processes at once: the others wait and then find nothing to do.
     """
     with engine(database_url).begin() as connection:
+        # Another upgrade may take longer than any lock is waited for, and an index on a large table longer than any
+        # other statement lasts. In the transaction, because it must win over what the URL says.
+        connection.execute(text("SET LOCAL lock_timeout = 0"))
+        connection.execute(text("SET LOCAL statement_timeout = 0"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         config = _configuration()

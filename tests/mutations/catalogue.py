@@ -3,6 +3,7 @@
 from mutations.admitting import ADMISSION
 from mutations.keeping import DELETED_IS_NOT_NEW
 from mutations.mutation import CONTRACTS, Change, Mutation
+from mutations.outages import OUTAGES
 from mutations.outbox import OUTBOX
 from mutations.silence import SILENCE
 
@@ -387,4 +388,5 @@ MUTATIONS = (
     *DELETED_IS_NOT_NEW,
     *OUTBOX,
     *SILENCE,
+    *OUTAGES,
 )

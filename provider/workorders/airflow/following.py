@@ -67,6 +67,7 @@ class Following:
             self.group_id,
             enqueue=enqueue_published,
             may_go_on=lambda: not self._heartbeat.silent,
+            stop=stop,
             say=say,
         )
         dag_runs = DagRuns(workflow.definition.dag_id)

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import psycopg
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.triggers.base import (
@@ -21,7 +20,7 @@ from airflow.triggers.base import (
 from workorders.airflow.failures import FAILURES, readable, reason
 from workorders.airflow.retries import next_try
 from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
-from workorders.core.database import AWAY
+from workorders.core.database import is_outage
 from workorders.core.exceptions import WorkOrdersError, one_line
 
 if TYPE_CHECKING:
@@ -52,12 +51,8 @@ class WaitingTrigger(BaseTrigger):
         idle_after: seconds after which the wait ends without anything, so that a run does not last for ever.
     """
 
-    healing: ClassVar[tuple[type[Exception], ...]] = (
-        *AWAY,
-        psycopg.InterfaceError,
-        AirflowRuntimeError,
-    )
-    """Failures that may pass: the next look comes after a while."""
+    healing: ClassVar[tuple[type[Exception], ...]] = (AirflowRuntimeError,)
+    """Failures that may pass, as an outage of the database does: the next look comes after a while."""
 
     def __init__(self, *, poll_interval: float, idle_after: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -98,24 +93,27 @@ class WaitingTrigger(BaseTrigger):
         while time.monotonic() < deadline:
             try:
                 found = await self._until_found(deadline)
-            except self.healing as error:
+            except FAILURES as error:
+                if not self._heals(error):
+                    # Such as a wrong password, or tables that are not there.
+                    sentence = f"{self.subject}: {reason(error)} Nothing was changed."
+                    self.log.error("%s", sentence)
+                    yield TriggerEvent({FAILED: sentence})  # type: ignore[no-untyped-call]
+                    return
                 self._failures += 1
                 delay = min(delay_seconds(self._failures), self.longest_delay(error))
                 self.log.warning("%s Nothing was lost; looking again in %s s.", one_line(error), delay)
                 await asyncio.sleep(delay)
                 continue
-            # Tables that are not there, or a role that may not read them: a psycopg.Error that does not heal.
-            except FAILURES as error:
-                sentence = f"{self.subject}: {reason(error)} Nothing was changed."
-                self.log.error("%s", sentence)
-                yield TriggerEvent({FAILED: sentence})  # type: ignore[no-untyped-call]
-                return
             if found is not None:
                 self.log.info("%s", found)
                 yield TaskSuccessEvent()
                 return
         self.log.info("Nothing came within %.0f s; this run ends without work.", self.idle_after)
         yield TaskSkippedEvent()
+
+    def _heals(self, error: Exception) -> bool:
+        return is_outage(error) or isinstance(error, self.healing)
 
     async def _until_found(self, deadline: float) -> str | None:
         async with self.watch() as look:

@@ -75,7 +75,7 @@ def _sentence(error: Exception) -> str | None:
     # Not above: commands that need no database do not wait for its driver.
     import psycopg  # noqa: PLC0415
 
-    from workorders.core.database import AWAY  # noqa: PLC0415
+    from workorders.core.database import is_outage, is_refused_connection  # noqa: PLC0415
 
     reason = one_line(error)
     missing = psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn | psycopg.errors.InvalidSchemaName
@@ -90,8 +90,13 @@ def _sentence(error: Exception) -> str | None:
             f"The database takes no writes ({reason}); nothing was changed; if it fails over, try again in a while; if "
             f"this address is a standby's, give the primary's."
         )
-    if isinstance(error, AWAY):
-        return f"The database did not answer ({reason}); nothing was changed; check that it runs, and its address."
+    if is_outage(error) or is_refused_connection(error):
+        return (
+            f"The database did not answer ({reason}); nothing was changed; check that it runs, and its address, user "
+            f"and password."
+        )
+    if isinstance(error, psycopg.OperationalError):
+        return f"The database failed ({reason}); this step was not done; look into the log of Postgres."
     return None
 
 

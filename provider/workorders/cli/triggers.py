@@ -212,12 +212,11 @@ def _registered(database: str | None) -> "list[RegisteredTrigger] | None":
     import psycopg  # noqa: PLC0415
 
     from workorders.core import history  # noqa: PLC0415
-    from workorders.core.database import AWAY  # noqa: PLC0415
 
     try:
         with connect(database) as connection:
             return history.registered_triggers(connection)
-    except (WorkOrdersError, *AWAY, psycopg.errors.UndefinedTable) as error:
+    except (WorkOrdersError, psycopg.OperationalError, psycopg.errors.UndefinedTable) as error:
         note(f"The database was not asked: {one_line(error)}")
         return None
 

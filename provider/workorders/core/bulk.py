@@ -9,7 +9,7 @@ import psycopg
 
 from workorders.core import history, jobs
 from workorders.core.cancels import Cancels
-from workorders.core.database import AWAY, Connection
+from workorders.core.database import Connection, is_outage
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.exports import Export
 from workorders.core.jobs import Job, JobEndedError, Outcome
@@ -57,7 +57,8 @@ def work(
         JobBusyError: another process works at it.
         JobEndedError: it was over before, or another process took it over.
         WorkOrdersError: it failed, and its row says why; it can go on later.
-        psycopg.Error: the database failed. Where it can be written down, a rerun or cancel waits, to be taken again.
+        psycopg.Error: the database failed. Where it can be written down, a rerun or cancel waits after an outage, to be
+            taken again; after any other error the job failed.
     """
     worker = uuid4()
     with connection.transaction():
@@ -126,7 +127,7 @@ def _write_down(connection: Connection, job: Job, worker: UUID, error: BaseExcep
     sentence = said if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {said}"
     # Without the database nothing can be written; the row then shows that nobody has reported for long.
     with suppress(psycopg.Error), connection.transaction():
-        if isinstance(error, AWAY) and job.kind != "export":
+        if is_outage(error) and job.kind != "export":
             # A lock that was not had in time, or too many deadlocks: it passes, and whoever comes next goes on.
             jobs.wait(connection, job.id, worker, sentence)
         else:

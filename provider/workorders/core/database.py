@@ -1,5 +1,6 @@
 """Connections to the work orders' Postgres, with the limits that keep a dead client from holding a lock for ever."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,16 +17,35 @@ SCHEMA = "workorders"
 PREPARE_NOTHING: Final = None
 """No statement is prepared on the server: behind a pooler, the next transaction may come to a server without it."""
 
-AWAY: Final = (
-    psycopg.OperationalError,
-    # What psycopg counts among Postgres' own faults, and what passes all the same. After a fail-over a connection that
-    # was kept leads to a server that is the primary no more, and only reads.
-    psycopg.errors.ReadOnlySqlTransaction,
-    # Limits on a transaction that somebody may have set; they end the connection.
-    psycopg.errors.IdleInTransactionSessionTimeout,
-    psycopg.errors.TransactionTimeout,
+VALUE_ERRORS: Final = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
+"""What Postgres raises if it can never store or write out a value."""
+
+_CONNECTION_EXCEPTIONS: Final = "08"
+_OUTAGES: Final = frozenset(
+    {
+        "57P01",  # the server shuts down
+        "57P02",  # the server crashed
+        "57P03",  # the server starts up, or recovers
+        "57P05",  # the server ended a session that was idle for too long; a new one works
+        "53300",  # too many connections
+        "40001",  # serialization failure
+        "40P01",  # deadlock
+        "55P03",  # a lock was not granted in time
+        # After a fail-over a connection that was kept leads to a server that is no longer the primary, and only reads.
+        "25006",
+    }
 )
-"""Errors that say that the database is away for now: asked again on a new connection, it may do it."""
+# libpq gives no SQLSTATE for a connection that was refused, so only its text tells a wrong password from a server that
+# is down. A server whose messages are translated is taken for an outage.
+_CONNECTION_REFUSED: Final = re.compile(
+    r"authentication failed for user"
+    r"|no password supplied"
+    r'|(?:role|database) "[^"]*" does not exist'
+    r"|is not permitted to log in"
+    r"|no pg_hba\.conf entry|pg_hba\.conf rejects"
+    r"|permission denied for database"
+    r"|server does not support SSL|certificate verify failed"
+)
 
 _SESSION_SETTINGS = {
     # A partition's lock must not be waited for without end: the attempt that waits fails, says so and is retried.
@@ -96,3 +116,23 @@ def connect(
         autocommit=autocommit,
         prepare_threshold=PREPARE_NOTHING,
     )
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether the database failed in a way that passes without anybody's help: ask again on a new connection.
+
+    It names the errors that pass and not those that stay. psycopg's `OperationalError` holds both: a full disk, a
+    value that is too large and a statement that takes too long are raised again by each further try.
+    """
+    if not isinstance(error, psycopg.Error):
+        return False
+    if error.sqlstate is not None:
+        return error.sqlstate.startswith(_CONNECTION_EXCEPTIONS) or error.sqlstate in _OUTAGES
+    return isinstance(error, psycopg.OperationalError) and not is_refused_connection(error)
+
+
+def is_refused_connection(error: BaseException) -> bool:
+    """Return whether a server answered that this user or database can never connect: a person must change something."""
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    return error.sqlstate is None and _CONNECTION_REFUSED.search(str(error)) is not None

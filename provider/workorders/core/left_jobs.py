@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
+import psycopg
+
 from workorders.core import bulk, jobs
-from workorders.core.database import AWAY, Connection
+from workorders.core.database import Connection, is_outage
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.jobs import Job, JobBusyError, JobEndedError
 from workorders.core.queries import load_queries
@@ -47,7 +49,7 @@ def work(connection: Connection, *, progress: Callable[[Job], None] | None = Non
         step: work orders of one step.
 
     Raises:
-        psycopg.Error: the database failed; the jobs stay where they are, to be taken again.
+        psycopg.Error: the connection was lost; the jobs stay where they are, to be taken again.
     """
     with connection.transaction():
         found = left(connection)
@@ -59,9 +61,10 @@ def work(connection: Connection, *, progress: Callable[[Job], None] | None = Non
             continue
         except WorkOrdersError as error:
             worked.failures.append(f"Job {job_id} failed: {error}")
-        except AWAY as error:
+        except psycopg.Error as error:
             if connection.closed:
                 raise
-            # The job is in somebody's way; the younger ones need not be.
-            worked.failures.append(f"Job {job_id} waits for the next run: {one_line(error)}")
+            # The younger jobs need not fail, or be in somebody's way, as well.
+            became = "waits for the next run" if is_outage(error) else "failed"
+            worked.failures.append(f"Job {job_id} {became}: {one_line(error)}")
     return worked

@@ -1,7 +1,7 @@
 """Workflows as code and as rows: their files, the decorator, and what the database knows of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
@@ -108,7 +108,11 @@ def declared_in(module: str) -> list[WorkflowDefinition]:
 
 
 def register(connection: Connection, definition: WorkflowDefinition) -> Workflow:
-    """Write a workflow's definition down, or bring the row up to date, and return the row."""
+    """Write a workflow's definition down, or bring the row up to date, and return the workflow with this definition.
+
+    Not with the row's: another version of the deployment, or whoever may write the table, may have changed the row
+    since, and a worker must run the callable that its own file names.
+    """
     connection.execute(
         _QUERIES["upsert_workflow"],
         {
@@ -117,7 +121,7 @@ def register(connection: Connection, definition: WorkflowDefinition) -> Workflow
             "concurrency": definition.concurrency,
         },
     )
-    return find(connection, definition.name)
+    return replace(find(connection, definition.name), definition=definition)
 
 
 def find(connection: Connection, name: str) -> Workflow:

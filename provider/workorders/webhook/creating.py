@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 
 from workorders.core import rates
-from workorders.core.database import AWAY
+from workorders.core.database import VALUE_ERRORS, is_outage
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.limits import HardLimitError
 from workorders.core.outcomes import Outcome, finished
@@ -24,6 +24,13 @@ from workorders.webhook.secrets import Secrets
 _LOG = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 5
+_NOT_NOW = (
+    psycopg.OperationalError,
+    psycopg.errors.ReadOnlySqlTransaction,
+    psycopg.errors.InsufficientPrivilege,
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.UndefinedColumn,
+)
 _NOT_TAKEN = "Nothing was created, as far as is known; send it again, with the same Idempotency-Key if it has one."
 
 
@@ -66,14 +73,20 @@ class Creator:
                     return create_one(connection, trigger, wanted, key=received.key, key_seconds=definition.key_window)
         except HardLimitError as error:
             raise TryAgainError("no-room", str(error), seconds=error.retry_after_seconds, status=429) from error
-        except AWAY as error:
-            _LOG.error("Webhook %s: the database is away: %s", hook.definition.name, one_line(error))
-            raise TryAgainError(
-                "database-away", f"The database is away. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
-            ) from error
         except RefusedError:
             raise
-        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, WorkOrdersError) as error:
+        except VALUE_ERRORS as error:
+            # Asked for another try, the caller would send it for ever.
+            _LOG.error("Webhook %s: the database cannot store an input: %s", hook.definition.name, one_line(error))
+            raise RefusedError(
+                422, "not-storable", "The database cannot store this input; nothing was created; change the input."
+            ) from error
+        except (*_NOT_NOW, WorkOrdersError) as error:
+            if is_outage(error):
+                _LOG.error("Webhook %s: the database is away: %s", hook.definition.name, one_line(error))
+                raise TryAgainError(
+                    "database-away", f"The database is away. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
+                ) from error
             _LOG.error("Webhook %s: the database is not ready: %s", hook.definition.name, one_line(error))
             raise TryAgainError(
                 "not-set-up", f"The database is not ready for this webhook. {_NOT_TAKEN}", seconds=_RETRY_SECONDS

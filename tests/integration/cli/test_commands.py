@@ -17,7 +17,7 @@ from support.groups import commit
 from support.topics import Topics
 from support.work_orders import accepted, accepted_range, rejected
 from workorders import schema
-from workorders.core.database import Connection
+from workorders.core.database import Connection, connect
 from workorders.core.items import Item, Rejection
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import Created, create_for
@@ -204,6 +204,23 @@ def test_the_status_shows_the_ledger_when_kafka_is_away(
     assert len(ended.err.splitlines()) == 1
     first = ended.out.splitlines()[2].split()
     assert first == ["orders", "0", "0", "?", "?", "?", "?", "?", "in", "batch", str(batch)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"password": "secret"}, "The database did not answer (connection failed: "),
+        ({"options": "-c statement_timeout=1"}, "The database failed (canceling statement due to statement timeout"),
+    ],
+)
+def test_an_error_that_stays_is_one_sentence_as_well(
+    workorders: Command, stack: LocalStack, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], said: str
+) -> None:
+    monkeypatch.setattr(schema, "current", lambda url: connect(url).execute("SELECT pg_sleep(60)"))
+    ended = workorders("db", "version", "--database", make_conninfo(stack.database_url, **wrong))
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith(said)
+    assert "secret" not in ended.err
 
 
 def test_a_database_that_takes_no_writes_is_one_sentence(workorders: Command, stack: LocalStack) -> None:

@@ -2,10 +2,12 @@ import time
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from local_stack.ports import free_port
+from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
-from workorders.core.database import Connection, connect
+from workorders.core.database import Connection, connect, is_outage
 
 pytestmark = pytest.mark.integration
 
@@ -60,6 +62,33 @@ def test_a_server_that_is_away_is_said_at_once_and_without_the_password() -> Non
         connect(f"postgresql://someone:hunter2@127.0.0.1:{free_port()}/nowhere")
     assert time.monotonic() - begin < 10
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("wrong", [{"password": "wrong"}, {"user": "nobody"}, {"dbname": "nowhere"}])
+def test_a_login_that_a_real_server_refuses_is_no_outage(stack: LocalStack, wrong: dict[str, str]) -> None:
+    with pytest.raises(psycopg.OperationalError) as raised:
+        connect(make_conninfo(stack.postgres.url(SUPERUSER), **wrong))
+    assert not is_outage(raised.value)
+
+
+def test_a_session_that_a_real_server_ended_is_an_outage(stack: LocalStack, connection: Connection) -> None:
+    with connect(stack.database_url, autocommit=True) as own:
+        connection.execute("SELECT pg_terminate_backend(%s)", (own.info.backend_pid,))
+        for _ in range(2):  # the server's own words, and then psycopg's
+            with pytest.raises(psycopg.OperationalError) as raised:
+                own.execute("SELECT 1")
+            assert is_outage(raised.value)
+
+
+def test_a_statement_that_takes_too_long_or_makes_too_much_is_no_outage(connection: Connection) -> None:
+    connection.execute("SET LOCAL statement_timeout = 50")
+    with pytest.raises(psycopg.errors.QueryCanceled) as canceled:
+        connection.execute("SELECT pg_sleep(60)")
+    connection.rollback()
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded) as exceeded:
+        connection.execute("SELECT repeat('x', 2000000000)")
+    assert not is_outage(canceled.value)
+    assert not is_outage(exceeded.value)
 
 
 def test_no_statement_is_prepared_so_that_a_pooler_may_stand_between(stack: LocalStack) -> None:

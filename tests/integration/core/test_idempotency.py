@@ -178,6 +178,20 @@ def test_protection_outlives_the_original(connection: Connection, trigger: Trigg
     assert create_for(connection, trigger, events("a", 1), fresh=True) == Created(0, 1, 0, 1)
 
 
+def test_a_window_counts_from_the_end_of_a_transaction_and_not_from_its_start(
+    connection: Connection, trigger: Trigger
+) -> None:
+    """The keys of one that lasts longer than the window would be over before they are committed."""
+    times = connection.execute("SELECT now(), clock_timestamp()").fetchone()
+    create_for(connection, trigger, events("abc"))
+    taken = connection.execute(
+        "SELECT min(expires_at) - interval '1 h' FROM workorders.idempotency_keys WHERE trigger_id = %s", (trigger.id,)
+    ).fetchone()
+    assert times is not None
+    assert taken is not None
+    assert times[0] < times[1] <= taken[0]
+
+
 def test_the_whole_window_looks_back(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, events("a"), fresh=True)
     age(connection, trigger, "59 minutes 50 seconds")
@@ -186,7 +200,7 @@ def test_the_whole_window_looks_back(connection: Connection, trigger: Trigger) -
 
 def test_behind_the_window_the_key_is_free_again(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, events("a"), fresh=True)
-    age(connection, trigger, "1 hour")
+    age(connection, trigger, "1 hour 1 minute")
     assert create_for(connection, trigger, events("aa", 1), fresh=True) == Created(1, 1, 0, 1)
     _, second, repeat = ids(connection, trigger)
     assert turned_away.original(connection, repeat) == second
@@ -196,7 +210,7 @@ def test_a_repeat_does_not_make_the_window_longer(connection: Connection, trigge
     create_for(connection, trigger, events("a"), fresh=True)
     age(connection, trigger, "40 minutes")
     assert create_for(connection, trigger, events("a", 1), fresh=True).turned_away == 1
-    age(connection, trigger, "20 minutes")
+    age(connection, trigger, "21 minutes")
     assert create_for(connection, trigger, events("a", 2), fresh=True) == Created(1, 0, 0)
 
 

@@ -17,6 +17,7 @@ from workorders.core.database import Connection, connect
 from workorders.core.filters import Filter
 from workorders.core.jobs import Job
 from workorders.core.left_jobs import Worked
+from workorders.core.reruns import Reruns
 from workorders.core.rules import LimitRule
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import create_for
@@ -144,6 +145,24 @@ def test_a_job_that_waits_too_long_for_a_lock_is_said_goes_on_later_and_holds_up
     assert (jobs.load(connection, rerun).state, "lock" in str(jobs.load(connection, rerun).error)) == ("waiting", True)
     age(connection, rerun, A_MINUTE)
     assert [(job.id, job.state) for job in left_jobs.work(connection).jobs] == [(rerun, "finished")]
+
+
+def test_a_job_that_the_database_can_never_do_fails_and_holds_up_none_behind_it(
+    connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_much(self: Reruns, connection: Connection, *_: object) -> None:
+        connection.execute("SELECT repeat('x', 2000000000)")
+
+    monkeypatch.setattr(Reruns, "step", too_much)
+    rerun, cancel = written(connection, name), written(connection, name, "cancel")
+    worked = left_jobs.work(connection)
+    assert ([job.id for job in worked.jobs], len(worked.failures)) == ([cancel], 1)
+    assert worked.failures[0].startswith(f"Job {rerun} failed: requested length too large")
+    connection.rollback()
+    assert jobs.load(connection, rerun).state == "failed"
+    # Left to a person, and not tried by the next run again.
+    age(connection, rerun, AN_HOUR)
+    assert left_jobs.left(connection) == []
 
 
 def test_a_job_that_fails_is_said_and_left_to_a_person(connection: Connection, trigger: Trigger, name: str) -> None:

@@ -11,9 +11,11 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import text
 
 from local_stack.stack import LocalStack
+from support.eventually import eventually
 from workorders import schema
 from workorders.core.database import SCHEMA
 from workorders.core.exceptions import SchemaError
@@ -110,6 +112,29 @@ def test_two_upgrades_at_once_take_turns(new_database: Callable[[], str]) -> Non
 
     with ThreadPoolExecutor(3) as pool:
         assert set(pool.map(upgrade, range(3))) == {schema.newest()}
+
+
+def test_the_second_upgrade_waits_however_long_the_first_takes(new_database: Callable[[], str]) -> None:
+    database_url = new_database()
+    impatient = make_conninfo(database_url, options="-c lock_timeout=100 -c statement_timeout=200")
+    waiting_long = """
+        SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event = 'advisory'
+            AND query_start < clock_timestamp() - interval '500 ms'
+    """
+    with (
+        ThreadPoolExecutor(1) as pool,
+        psycopg.connect(database_url) as first,
+        # Within a transaction, Postgres shows the sessions as they were at its first look.
+        psycopg.connect(database_url, autocommit=True) as looking,
+    ):
+        first.execute("SELECT pg_advisory_xact_lock(%s)", (schema._UPGRADE_LOCK,))
+        second = pool.submit(schema.upgrade, impatient)
+        eventually(
+            lambda: second.done() or looking.execute(waiting_long).fetchall(), seconds=60, what="the second's long wait"
+        )
+        first.rollback()
+        assert second.result(timeout=60) == schema.newest()
 
 
 def test_models_and_migrations_end_in_the_same_tables(new_database: Callable[[], str]) -> None:

@@ -1,8 +1,9 @@
 import pytest
 
+from local_stack.stack import LocalStack
 from support.working import Working
 from workorders.core import triggers, workflows
-from workorders.core.database import Connection
+from workorders.core.database import Connection, connect
 from workorders.core.exceptions import ConfigurationError, UnknownWorkflowError
 
 pytestmark = pytest.mark.integration
@@ -33,6 +34,24 @@ def test_registering_the_same_again_writes_nothing(connection: Connection, name:
     before = version()
     Working.on(connection, name)
     assert version() == before
+
+
+def test_the_callable_is_the_files_whatever_the_row_says_by_then(
+    stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = workflows.find
+
+    def changed_meanwhile(connection: Connection, name: str) -> workflows.Workflow:
+        connection.execute(
+            """UPDATE workorders.workflows SET definition = definition || '{"callable": "os:abort"}' WHERE name = %s""",
+            (name,),
+        )
+        return found(connection, name)
+
+    monkeypatch.setattr(workflows, "find", changed_meanwhile)
+    definition = workflows.parse({"name": name, "callable": "a.b:c"}, where=name)
+    with connect(stack.database_url) as connection:
+        assert workflows.register(connection, definition).definition == definition
 
 
 def test_a_workflow_that_only_a_trigger_named_has_no_definition_yet(connection: Connection, name: str) -> None:

@@ -1,6 +1,6 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 import psycopg
@@ -11,7 +11,7 @@ from support.webhooks import SECRET, Webhooks, now_text, sign
 from workorders.core import history, repeats, workflows
 from workorders.core.database import Connection
 from workorders.core.filters import Filter
-from workorders.webhook import app
+from workorders.webhook import app, creating
 
 pytestmark = pytest.mark.integration
 
@@ -336,6 +336,28 @@ def test_while_the_database_takes_no_writes_the_caller_is_told_to_come_again(
     # The connection is not kept, so the next request gets to a server that takes writes.
     assert webhooks.post(name).status_code == 201
     assert len(work_orders(connection, name)) == len(before) + 1
+
+
+@pytest.mark.parametrize(
+    ("failing", "said"),
+    [
+        # No try will ever store it: a caller that is told to come again would come for ever.
+        ("SELECT repeat('x', 2000000000)", (422, "not-storable")),
+        ("SELECT '[1'::jsonb", (422, "not-storable")),
+        # The database is there and answers: somebody must change something, and its operators read that in the log.
+        ("SET LOCAL statement_timeout = 50; SELECT pg_sleep(60)", (503, "not-set-up")),
+        ("SET LOCAL ROLE pg_monitor; SELECT FROM workorders.triggers", (503, "not-set-up")),
+    ],
+)
+def test_an_error_that_no_further_try_heals_is_not_taken_for_a_database_that_is_away(
+    webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch, failing: LiteralString, said: tuple[int, str]
+) -> None:
+    monkeypatch.setattr(creating, "create_one", lambda connection, *_, **__: connection.execute(failing))
+    webhooks.define(name)
+    answer = webhooks.post(name)
+    assert (answer.status_code, answer.json()["error"]) == said
+    monkeypatch.undo()
+    assert webhooks.post(name).status_code == 201
 
 
 def test_a_database_that_airflow_does_not_know_is_for_its_operators_to_set_up(webhooks: Webhooks, name: str) -> None:

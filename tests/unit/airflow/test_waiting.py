@@ -103,6 +103,13 @@ def test_an_airflow_that_does_not_answer_is_asked_again_later(delays: list[float
         (ConfigurationError("The form is wrong."), "The form is wrong."),
         (AirflowNotFoundException("No `x`"), "No `x`: define this connection in Airflow."),
         (psycopg.errors.UndefinedTable("no table of that name"), "Postgres: no table of that name."),
+        (psycopg.errors.QueryCanceled("statement timeout"), "Postgres: statement timeout."),
+        (psycopg.errors.ProgramLimitExceeded("string too long"), "Postgres: string too long."),
+        (psycopg.InterfaceError("the cursor is closed"), "Postgres: the cursor is closed."),
+        (
+            psycopg.OperationalError('password authentication failed for user "w"'),
+            'Postgres: password authentication failed for user "w".',
+        ),
     ],
 )
 def test_what_waiting_cannot_heal_goes_to_a_worker_for_only_there_is_the_retry_policy_asked(

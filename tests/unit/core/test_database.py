@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from psycopg import conninfo, errors
 
-from workorders.core.database import AWAY, connection_string
+from workorders.core.database import connection_string, is_outage
 from workorders.core.exceptions import ConfigurationError
 
 URL = "postgresql://someone:hunter2@db.example:5433/orders"
@@ -58,16 +58,70 @@ def test_not_even_a_traceback_shows_the_password_of_a_url_of_a_wrong_form() -> N
 @pytest.mark.parametrize(
     "code",
     [
-        *("08006", "53300", "57P01", "57P03", "55000"),
-        # A primary that is one no more, and limits on idle or long transactions: of psycopg's internal errors.
-        *("25006", "25P03", "25P04"),
+        *("08000", "08001", "08003", "08004", "08006", "08007", "08P01"),
+        *("57P01", "57P02", "57P03", "57P05", "53300", "40001", "40P01", "55P03"),
+        # A primary that is no longer one: psycopg counts it among its internal errors.
+        "25006",
     ],
 )
-def test_what_may_pass_by_itself_counts_as_away(code: str) -> None:
-    assert issubclass(errors.lookup(code), AWAY)
+def test_an_error_that_passes_without_help_is_an_outage(code: str) -> None:
+    assert is_outage(errors.lookup(code)("said by Postgres"))
 
 
-@pytest.mark.parametrize("code", ["42P01", "42501", "22P02", "23505", "XX000", "25P02"])
-def test_what_asking_again_cannot_heal_does_not_count_as_away(code: str) -> None:
-    assert issubclass(errors.lookup(code), psycopg.Error)
-    assert not issubclass(errors.lookup(code), AWAY)
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("42P01", "42501", "22P02", "23505", "XX000", "25P02", "25P03", "25P04", "28P01", "28000", "3D000"),
+        # psycopg's OperationalError holds these as well.
+        *("53100", "53200", "53400", "54000", "54001", "54011", "55000", "55006", "57014", "57P04", "58030", "40002"),
+    ],
+)
+def test_an_error_that_each_further_try_raises_again_is_no_outage(code: str) -> None:
+    assert not is_outage(errors.lookup(code)("said by Postgres"))
+
+
+def test_no_sqlstate_is_an_outage_but_those_that_are_named() -> None:
+    named = {errors.lookup(code).sqlstate or "" for code in errors._sqlcodes if is_outage(errors.lookup(code)())}
+    others = {code for code in named if not code.startswith("08")}
+    assert others == {"57P01", "57P02", "57P03", "57P05", "53300", "40001", "40P01", "55P03", "25006"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the connection is closed",
+        "consuming input failed: server closed the connection unexpectedly",
+        'connection failed: connection to server at "10.0.0.1", port 5432 failed: Connection refused',
+        'connection failed: connection to server on socket "/run/.s.PGSQL.5432" failed: No such file or directory',
+        "failed to resolve host 'db.example': [Errno -2] Name or service not known",
+        'connection failed: FATAL:  too many connections for role "workorders"',
+        "connection timeout expired",
+    ],
+)
+def test_a_connection_that_cannot_be_had_now_is_an_outage(text: str) -> None:
+    assert is_outage(psycopg.OperationalError(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'FATAL:  password authentication failed for user "workorders"',
+        "fe_sendauth: no password supplied",
+        'FATAL:  database "order" does not exist',
+        'FATAL:  role "nobody" does not exist',
+        'FATAL:  role "nobody" is not permitted to log in',
+        'FATAL:  no pg_hba.conf entry for host "10.0.0.1", user "workorders", database "orders", no encryption',
+        'FATAL:  pg_hba.conf rejects connection for host "10.0.0.1", user "workorders", database "orders"',
+        'FATAL:  permission denied for database "orders"',
+        "server does not support SSL, but SSL was required",
+        "SSL error: certificate verify failed",
+    ],
+)
+def test_a_connection_that_was_refused_for_good_is_no_outage(text: str) -> None:
+    prefix = 'connection failed: connection to server at "10.0.0.1", port 5432 failed: '
+    assert not is_outage(psycopg.OperationalError(prefix + text))
+
+
+def test_an_error_that_is_not_the_databases_is_no_outage() -> None:
+    assert not is_outage(psycopg.InterfaceError("the cursor is closed"))
+    assert not is_outage(TimeoutError())

@@ -91,6 +91,7 @@ class Group:
             self.id,
             enqueue=around.enqueue,
             may_go_on=lambda: not self._heartbeat.silent,
+            stop=self._stop,
             say=around.say,
         )
         self._turn = Turn(

@@ -3,13 +3,15 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from threading import Event
 from typing import Final, TypeVar
 from uuid import UUID
 
 import psycopg
 
 from workorders.core import runs
-from workorders.core.database import AWAY, Connection, connect
+from workorders.core.backoff import delay_seconds
+from workorders.core.database import VALUE_ERRORS, Connection, connect, is_outage
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.execution.jobs import Message
 from workorders.core.runs import Finished, RunResult
@@ -19,9 +21,10 @@ T = TypeVar("T")
 Enqueue = Callable[[Connection, Sequence[Message]], object]
 """Puts messages into the outbox in the caller's transaction; refuses with a ConfigurationError."""
 
-_AGAIN_SECONDS: Final = 1.0
-# What Postgres says of a value that it cannot hold.
-_VALUE_ERRORS = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
+MAX_OUTAGE_SECONDS: Final = 300.0
+"""One question is asked again for at most this long, even if the group's heartbeat is answered meanwhile."""
+# Nothing else is done while a question is asked again: no result is taken from the processes, and none is stopped.
+_MAX_DELAY_SECONDS: Final = 8
 
 Ended = tuple[RunResult, tuple[Message, ...]]
 
@@ -34,6 +37,7 @@ class Store:
         group_id: the group.
         enqueue: for the messages of runs that have succeeded.
         may_go_on: whether it is worth while to connect again after a failure.
+        stop: ends the wait for a database that is away, after one more try.
         say: is told of failures.
     """
 
@@ -44,34 +48,43 @@ class Store:
         *,
         enqueue: Enqueue,
         may_go_on: Callable[[], bool],
+        stop: Event,
         say: Callable[[str], None],
     ) -> None:
         self._url = database_url
         self._group_id = group_id
         self._enqueue = enqueue
         self._may_go_on = may_go_on
+        self._stop = stop
         self._say = say
         self._connection: Connection | None = None
         #: Whether the connection broke, and what it was asked for last may have been done or not.
         self.in_doubt = False
 
     def ask(self, question: Callable[[Connection], T]) -> T:
-        """Ask in a transaction; again on a new connection when it breaks, as long as that is worth while.
+        """Ask in a transaction; after an outage again on a new connection, as long as that is worth while.
 
         Raises:
-            psycopg.Error: the database failed, or was away for too long.
+            psycopg.Error: the database failed in a way that does not pass, was away for too long, or was away when the
+                group was told to stop.
         """
+        until = time.monotonic() + MAX_OUTAGE_SECONDS
+        failures = 0
         while True:
             try:
                 with self._connected().transaction():
                     return question(self._connected())
-            except AWAY as error:
+            except psycopg.Error as error:
+                if not is_outage(error):
+                    raise
                 self.close()
                 self.in_doubt = True
-                if not self._may_go_on():
+                failures += 1
+                delay = min(delay_seconds(failures), _MAX_DELAY_SECONDS)
+                if self._stop.is_set() or not self._may_go_on() or time.monotonic() + delay > until:
                     raise
-                self._say(f"The database failed and is asked again: {one_line(error)}")
-                time.sleep(_AGAIN_SECONDS)
+                self._say(f"The database failed and is asked again in {delay} s: {one_line(error)}")
+                self._stop.wait(delay)
 
     def finish(self, ended: Sequence[Ended]) -> tuple[Finished, list[RunResult]]:
         """Write down how runs ended, with the messages of the successful ones, in one transaction.
@@ -81,9 +94,12 @@ class Store:
         """
         try:
             finished = self.ask(lambda connection: self._finish(connection, ended))
-        except (*_VALUE_ERRORS, ConfigurationError) as error:
+        except (*VALUE_ERRORS, ConfigurationError, _NotEnqueuedError) as error:
             if len(ended) == 1:
-                return self.finish([(_refused(ended[0][0], error), ())])
+                if _is_bare(*ended[0]):
+                    raise
+                said = error.__cause__ if isinstance(error, _NotEnqueuedError) else error
+                return self.finish([(_refused(ended[0][0], said or error), ())])
             middle = len(ended) // 2
             first, first_results = self.finish(ended[:middle])
             second, second_results = self.finish(ended[middle:])
@@ -100,7 +116,12 @@ class Store:
         finished = runs.finish(connection, self._group_id, [result for result, _ in ended])
         messages = [message for result, sent in ended if sent and result.run_id in finished.run_ids for message in sent]
         if messages:
-            self._enqueue(connection, messages)
+            try:
+                self._enqueue(connection, messages)
+            except psycopg.Error as error:
+                if is_outage(error):
+                    raise
+                raise _NotEnqueuedError from error
         return finished
 
     def _connected(self) -> Connection:
@@ -109,10 +130,14 @@ class Store:
         return self._connection
 
 
-def _refused(result: RunResult, error: Exception) -> RunResult:
-    """Return the result that stands for one that cannot be kept; a second refusal leaves nothing to refuse."""
+class _NotEnqueuedError(Exception):
+    """Postgres refused the messages of runs, such as for a missing permission; its cause is what Postgres said."""
+
+
+def _refused(result: RunResult, error: BaseException) -> RunResult:
+    """Return the result that stands for one that cannot be kept; a further refusal leaves it bare."""
     first_time = result.state not in {"exception"}
-    said = error.diag.message_primary if isinstance(error, psycopg.Error) else str(error)
+    said = (isinstance(error, psycopg.Error) and error.diag.message_primary) or str(error)
     # The callable asked for a message that can never be sent; what Postgres refuses, it could not know.
     state: runs.FinalState = "failed" if isinstance(error, ConfigurationError) else "exception"
     return replace(
@@ -123,6 +148,11 @@ def _refused(result: RunResult, error: Exception) -> RunResult:
         error=f"What the run returned or published was refused: {said}",
         log=result.log if first_time else "",
     )
+
+
+def _is_bare(result: RunResult, messages: tuple[Message, ...]) -> bool:
+    """Return whether nothing is left of what a run returned, wrote and published, so that none of it is to blame."""
+    return result.state == "exception" and result.output is None and not result.log and not messages
 
 
 def _both(first: Finished, second: Finished) -> Finished:

@@ -1,9 +1,10 @@
 -- name: take
 -- The keys that are free, or over, or the work order's own, which a replay restores. A key that another transaction is
--- taking is waited for, and then is not free: a row that stays as it is, is locked all the same.
+-- taking is waited for, and then is not free: a row that stays as it is, is locked all the same. The window counts from
+-- here, near the end of the transaction: from its start, a short one could be over before the key is committed.
 INSERT INTO workorders.idempotency_keys AS kept (trigger_id, key, work_order_id, stream_id, position, expires_at)
 SELECT %(trigger_id)s, given.key, given.id, given.stream_id, given.position,
-    now() + make_interval(secs => %(window_seconds)s)
+    clock_timestamp() + make_interval(secs => %(window_seconds)s)
 FROM unnest(%(keys)s::uuid[], %(ids)s::uuid[], %(stream_ids)s::integer[], %(positions)s::bigint[])
     WITH ORDINALITY AS given (key, id, stream_id, position, place)
 ORDER BY given.place
@@ -40,9 +41,11 @@ CROSS JOIN LATERAL (
 ) AS kept;
 
 -- name: expiry
--- In microseconds since the year 2000, as Postgres copies times.
-SELECT (extract(epoch FROM now() + make_interval(secs => %(window_seconds)s) - timestamptz '2000-01-01 UTC') * 1000000)
-    ::bigint;
+-- In microseconds since the year 2000, as Postgres copies times; from here, as in `take`.
+SELECT (
+    extract(epoch FROM clock_timestamp() + make_interval(secs => %(window_seconds)s) - timestamptz '2000-01-01 UTC')
+    * 1000000
+)::bigint;
 
 -- name: give_back
 DELETE FROM workorders.idempotency_keys

@@ -11,7 +11,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.executing import Executing
-from workorders.core import claiming
+from workorders.core import claiming, runs
 from workorders.core.database import Connection, connect
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.execution.exceptions import CallableUnavailableError, GroupTakenError
@@ -94,6 +94,73 @@ def test_a_message_that_can_never_be_sent_fails_its_run_alone(make: Make) -> Non
     executing.group(enqueue=refuse).work()
     assert [state for state, _ in executing.states()] == ["success", "failed", "success"]
     assert "the topic has a wrong name" in executing.rows(RUNS)[1][2]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"),
+    [
+        ("SELECT repeat('x', 2000000000)", ("exception", "ProgramLimitExceeded", "requested length too large")),
+        ("SELECT FROM workorders.nowhere", ("exception", "UndefinedTable", 'relation "workorders.nowhere"')),
+    ],
+)
+def test_messages_that_postgres_refuses_end_their_own_run_alone(
+    make: Make, refusal: Any, said: tuple[str, str, str]
+) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}, {"do": "publish"}, {"do": "echo"}])
+    executing.group(enqueue=lambda connection, _: connection.execute(refusal)).work()
+    assert [state for state, _ in executing.states()] == ["success", "exception", "success"]
+    state, type_, error = executing.rows(RUNS)[1]
+    assert (state, type_) == said[:2]
+    assert said[2] in error
+
+
+def test_a_result_that_postgres_refuses_however_bare_it_is_ends_the_group(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise psycopg.errors.ProgramLimitExceeded("not for a single result")
+
+    executing = make()
+    executing.create([{"do": "tell"}])
+    monkeypatch.setattr(runs, "finish", refuse)
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+        executing.group().work()
+
+
+def test_a_claim_that_no_try_can_answer_ends_the_group_at_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(connection: Connection, *_: Any, **__: Any) -> None:
+        connection.execute("SELECT repeat('x', 2000000000)")
+
+    executing = make()
+    executing.create([{"do": "echo"}])
+    monkeypatch.setattr(claiming, "claim", too_much)
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+        executing.group().work()
+    assert executing.said == []
+
+
+def test_a_group_that_is_stopped_while_the_database_is_away_ends(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: Any, **__: Any) -> None:
+        raise psycopg.errors.AdminShutdown("terminating connection due to administrator command")
+
+    monkeypatch.setattr(claiming, "claim", away)
+    executing = make()
+    group = executing.group()
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            group.work()
+        except psycopg.errors.AdminShutdown as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    eventually(lambda: executing.said, seconds=30, what="the first failure")
+    group.stop()
+    thread.join(30)
+    assert (thread.is_alive(), len(failures)) == (False, 1)
 
 
 def test_an_output_that_json_cannot_say_fails_its_run_alone(make: Make) -> None:

@@ -1,0 +1,119 @@
+"""Mutations of what tells an outage of the database from an error that stays, and of what a wait depends on."""
+
+from mutations.mutation import Change, Mutation
+
+DATABASE, STORE = "unit/core/test_database.py", "integration/core/execution/test_store.py"
+GROUP, ROLES = "integration/core/execution/test_group.py", "integration/core/execution/test_publishing_roles.py"
+SHARED, WAITING = "integration/airflow/test_shared.py", "unit/airflow/test_waiting.py"
+SCHEMA, WORKFLOWS = "integration/core/test_schema.py", "integration/core/test_workflows.py"
+KEYS, KEYS_SQL = "integration/core/test_idempotency.py", "core/sql/idempotency.sql"
+JOBS, WEBHOOK = "integration/core/test_left_jobs.py", "integration/webhook/test_app.py"
+
+OUTAGES = (
+    Mutation(
+        "error-that-stays-taken-for-an-outage",
+        5,
+        (
+            Change(
+                "core/database.py",
+                "return error.sqlstate.startswith(_CONNECTION_EXCEPTIONS) or error.sqlstate in _OUTAGES",
+                "return isinstance(error, psycopg.OperationalError)",
+            ),
+        ),
+        (
+            f"{DATABASE}::test_an_error_that_each_further_try_raises_again_is_no_outage",
+            f"{WAITING}::test_what_waiting_cannot_heal_goes_to_a_worker_for_only_there_is_the_retry_policy_asked",
+            f"{GROUP}::test_messages_that_postgres_refuses_end_their_own_run_alone",
+        ),
+    ),
+    Mutation(
+        "wrong-password-waited-for",
+        5,
+        (Change("core/database.py", " and not is_refused_connection(error)", ""),),
+        (
+            f"{DATABASE}::test_a_connection_that_was_refused_for_good_is_no_outage",
+            f"{WAITING}::test_what_waiting_cannot_heal_goes_to_a_worker_for_only_there_is_the_retry_policy_asked",
+        ),
+    ),
+    Mutation(
+        "question-asked-for-ever",
+        5,
+        (Change("core/execution/store.py", " or time.monotonic() + delay > until", ""),),
+        (f"{STORE}::test_an_outage_is_asked_again_later_and_later_until_it_lasts_too_long",),
+    ),
+    Mutation(
+        "wait-not-ended-by-a-stop",
+        5,
+        (Change("core/execution/store.py", "self._stop.wait(delay)", "time.sleep(delay)"),),
+        (f"{STORE}::test_a_stop_ends_the_wait_for_the_next_try_at_once",),
+    ),
+    Mutation(
+        "asked-again-after-a-stop",
+        5,
+        (Change("core/execution/store.py", "if self._stop.is_set() or not", "if not"),),
+        (f"{STORE}::test_a_stop_ends_the_wait_for_the_next_try_at_once",),
+    ),
+    Mutation(
+        "ends-of-others-lost-by-a-refused-message",
+        4,
+        (Change("core/execution/store.py", "raise _NotEnqueuedError from error", "raise"),),
+        (f"{ROLES}::test_where_one_of_three_runs_publishes_and_may_not_all_three_ends_are_stored",),
+    ),
+    Mutation(
+        "bare-result-halved-for-ever",
+        5,
+        (Change("core/execution/store.py", "if _is_bare(*ended[0]):", "if False:"),),
+        (f"{GROUP}::test_a_result_that_postgres_refuses_however_bare_it_is_ends_the_group",),
+    ),
+    Mutation(
+        "failed-job-waits-for-ever",
+        5,
+        (Change("core/bulk.py", "if is_outage(error) and", "if isinstance(error, psycopg.OperationalError) and"),),
+        (f"{JOBS}::test_a_job_that_the_database_can_never_do_fails_and_holds_up_none_behind_it",),
+    ),
+    Mutation(
+        "caller-told-to-come-again-in-vain",
+        5,
+        (Change("webhook/creating.py", "except VALUE_ERRORS as error:", "except () as error:"),),
+        (f"{WEBHOOK}::test_an_error_that_no_further_try_heals_is_not_taken_for_a_database_that_is_away",),
+    ),
+    Mutation(
+        "slow-look-holds-up-all-waits",
+        4,
+        (Change("airflow/shared.py", "MAX_CONNECTIONS: Final = 4", "MAX_CONNECTIONS: Final = 1"),),
+        (f"{SHARED}::test_a_statement_that_waits_holds_up_no_other_task",),
+    ),
+    Mutation(
+        "upgrade-gives-up-while-another-is-at-work",
+        5,
+        (Change("schema.py", 'connection.execute(text("SET LOCAL lock_timeout = 0"))', ""),),
+        (f"{SCHEMA}::test_the_second_upgrade_waits_however_long_the_first_takes",),
+    ),
+    Mutation(
+        "statement-of-an-upgrade-cut-short",
+        5,
+        (Change("schema.py", 'connection.execute(text("SET LOCAL statement_timeout = 0"))', ""),),
+        (f"{SCHEMA}::test_the_second_upgrade_waits_however_long_the_first_takes",),
+    ),
+    Mutation(
+        "callable-taken-from-the-row",
+        5,
+        (
+            Change(
+                "core/workflows.py",
+                "return replace(find(connection, definition.name), definition=definition)",
+                "return find(connection, definition.name)",
+            ),
+        ),
+        (f"{WORKFLOWS}::test_the_callable_is_the_files_whatever_the_row_says_by_then",),
+    ),
+    Mutation(
+        "window-counted-from-the-start-of-a-transaction",
+        2,
+        (
+            Change(KEYS_SQL, "    clock_timestamp() + make_interval", "    now() + make_interval"),
+            Change(KEYS_SQL, "epoch FROM clock_timestamp()", "epoch FROM now()"),
+        ),
+        (f"{KEYS}::test_a_window_counts_from_the_end_of_a_transaction_and_not_from_its_start",),
+    ),
+)

@@ -41,8 +41,8 @@ _JSON_TEXT = """
     END $$;
 """
 
-# Stops before the inputs of one claim fill the memory of their worker. One that cannot be written out takes seconds, and
-# ends the reading as well: many of them must not take longer than a statement may.
+# Stops before the inputs of one claim fill the memory of their worker. One that cannot be written out takes seconds,
+# and ends the reading as well: many of them must not take longer than a statement may.
 _READ_INPUTS = """
     CREATE FUNCTION workorders.read_inputs(ids uuid[], max_bytes bigint)
     RETURNS TABLE (request bytea, body bytea, is_unreadable boolean)

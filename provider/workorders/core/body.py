@@ -8,10 +8,14 @@ in jsonb.
 Where jsonb (measured on PostgreSQL 18) is narrower than `orjson`:
 
 - it has no NUL character, so no `\u0000` in a string or a key;
-- numeric holds 16383 digits after the decimal point, and takes no exponent above 1073741823, not even on a zero.
+- numeric holds 16383 digits after the decimal point.
 
 Where it is wider, and a message is refused all the same because no reader could load the body again: numbers beyond
 the range of a double, and more than 1024 levels of arrays and objects.
+
+Postgres stores `1e-9999` in a few bytes and writes it with 10,000 digits, so that 1 MB of them is a text beyond all
+limits: every statement that reads the row fails, and whatever the statement does for other rows fails with it. So
+exponents are bounded, each by what a double needs, and all of a message together.
 """
 
 import re
@@ -22,18 +26,24 @@ import orjson
 from workorders.core.items import Rejection
 
 NUMERIC_FRACTION_DIGITS: Final = 16_383
-NUMERIC_EXPONENT: Final = 1_073_741_823
+LARGEST_EXPONENT: Final = 400
+"""A double needs none beyond this, however its digits are written. Exponents count without their sign."""
+LARGEST_SUM_OF_EXPONENTS: Final = 1024 * 1024
+"""Of a message. Written out, its numbers are longer by about so many characters at most."""
+SMALLEST_EXPONENT_THAT_COUNTS: Final = 10
+"""Those below make a number about three times as long at most."""
 
-#: A value without a match of this needs no closer look at its escapes and exponents. A far exponent is negative, or
-#: a double holds the number in spite of it (a zero). RE2 knows these words as well.
-ODD_PATTERN: Final = r"\\u0000|[eE](-[0-9]{5}|\+?[0-9]{10})"
-#: A number that is out of range with an exponent of at most four digits has more digits than this in one run.
-LONG_RUN_OF_DIGITS: Final = NUMERIC_FRACTION_DIGITS - 9_999
+#: A value without a match of this needs no closer look at its escapes and exponents. What follows the exponent keeps
+#: identifiers such as `4e12-9a` out, because ordinary messages are full of them. RE2 knows these words as well.
+ODD_PATTERN: Final = r"\\u0000|[0-9][eE][+-]?0*[1-9][0-9]+[ \t\r\n]*[,\]}]"
+#: A number that is out of range with an exponent that passes has at least this many digits in one run.
+LONG_RUN_OF_DIGITS: Final = NUMERIC_FRACTION_DIGITS - LARGEST_EXPONENT
 
 # All patterns run in linear time: possessive quantifiers, and a look-behind so that a run is tried only from its start.
 _ODD: Final = re.compile(ODD_PATTERN.encode())
 _SAMPLE_STEP: Final = 251
 _SAMPLED_RUN: Final = re.compile(rb"[0-9]{%d}" % (LONG_RUN_OF_DIGITS // _SAMPLE_STEP))
+_EXPONENT: Final = re.compile(rb"[0-9][eE][+-]?0*+([1-9][0-9]++)[ \t\r\n]*+[,\]}]")
 _NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*+\\u0000")
 _STRING_OR_NUMBER: Final = re.compile(
     rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -73,10 +83,11 @@ def judge(value: bytes, max_bytes: int, *, odd: bool) -> Rejection | None:
         return _unreadable(value, error)
     if type(parsed) is not dict:
         return Rejection("not-an-object", f"the value is {_KINDS[type(parsed)]}, not an object")
+    if odd and (nul := _nul_escape(value)) is not None:
+        return nul
     # Every 251st byte shows a long run of digits (a prime, out of step with tables of numbers): reading all is slow.
-    if odd or (len(value) > LONG_RUN_OF_DIGITS and _SAMPLED_RUN.search(value[::_SAMPLE_STEP])):
-        return _nul_escape(value) or _number_out_of_range(value)
-    return None
+    has_long_run = len(value) > LONG_RUN_OF_DIGITS and _SAMPLED_RUN.search(value[::_SAMPLE_STEP]) is not None
+    return _number_out_of_range(value) if has_long_run or (odd and _may_grow(value)) else None
 
 
 def _nul_escape(value: bytes) -> Rejection | None:
@@ -86,19 +97,38 @@ def _nul_escape(value: bytes) -> Rejection | None:
     return Rejection("nul-character", f"the NUL character stands as an escape (u0000) at byte {escape.end() - 6}")
 
 
+def _may_grow(value: bytes) -> bool:
+    """Tell whether the exponents of a JSON text may be out of bounds; what looks like one in a string counts, too."""
+    exponents = _EXPONENT.findall(value)
+    if max(map(len, exponents), default=0) > len(str(LARGEST_EXPONENT)):
+        return True
+    sizes = list(map(int, exponents))
+    return max(sizes, default=0) > LARGEST_EXPONENT or sum(sizes) > LARGEST_SUM_OF_EXPONENTS
+
+
 def _number_out_of_range(value: bytes) -> Rejection | None:
-    """Return the rejection for the first number of a JSON text that Postgres numeric cannot hold."""
+    """Return the rejection for the first number of a JSON text that Postgres cannot hold, or writes out too long."""
+    total = 0
     for token in _STRING_OR_NUMBER.finditer(value):
-        exponent = _small_int(token["exponent"] or b"")
-        if token["sign"] == b"-":
-            exponent = -exponent
-        if exponent > NUMERIC_EXPONENT or len(token["fraction"] or b"") - exponent > NUMERIC_FRACTION_DIGITS:
-            return Rejection(
-                "number-out-of-range",
-                f"the number at byte {token.start()} has more digits than Postgres holds "
-                f"({NUMERIC_FRACTION_DIGITS} after the decimal point)",
+        size = _small_int(token["exponent"] or b"")
+        total += size if size >= SMALLEST_EXPONENT_THAT_COUNTS else 0
+        if size > LARGEST_EXPONENT:
+            return _out_of_range(token.start(), f"has an exponent beyond {LARGEST_EXPONENT}")
+        if total > LARGEST_SUM_OF_EXPONENTS:
+            return _out_of_range(
+                token.start(), f"makes the exponents of the value add up to more than {LARGEST_SUM_OF_EXPONENTS}"
+            )
+        exponent = -size if token["sign"] == b"-" else size
+        if len(token["fraction"] or b"") - exponent > NUMERIC_FRACTION_DIGITS:
+            return _out_of_range(
+                token.start(),
+                f"has more digits than Postgres holds ({NUMERIC_FRACTION_DIGITS} after the decimal point)",
             )
     return None
+
+
+def _out_of_range(at: int, clause: str) -> Rejection:
+    return Rejection("number-out-of-range", f"the number at byte {at} {clause}")
 
 
 def _small_int(digits: bytes) -> int:

@@ -213,7 +213,7 @@ def test_the_module_is_imported_without_pyarrow() -> None:
 
 keys = st.none() | st.binary(max_size=12) | st.text(max_size=8).map(str.encode)
 odd_numbers = st.sampled_from(
-    [b"1e-16383", b"1e-16384", b"0e9999999999", b"0E+1", b"1e400", b"-0", b"NaN", b"12e-12345"]
+    [b"1e-16383", b"1e-400", b"1E+0401", b"0e9999999999", b"0E+1", b"1e400", b"-0", b"NaN", b"12e-12345"]
 )
 odd_strings = st.sampled_from(
     [rb'"\u0000"', rb'"\\u0000"', rb'"\ud800"', b'"e-12345"', b'"\xff"', b'"\0"', '"é"'.encode()]

@@ -11,9 +11,11 @@ from support.webhooks import SECRET, Webhooks, now_text, sign
 from workorders.core import history, repeats, workflows
 from workorders.core.database import Connection
 from workorders.core.filters import Filter
-from workorders.webhook import app
+from workorders.webhook import receiving
 
 pytestmark = pytest.mark.integration
+
+BY_KEY = {"type": "api_key", "connection": "shop"}
 
 
 def work_orders(connection: Connection, name: str) -> list[history.WorkOrderSummary]:
@@ -148,12 +150,13 @@ class TestWhoMayCall:
     def test_a_user_and_password_are_taken_and_any_other_are_not(self, webhooks: Webhooks, name: str) -> None:
         webhooks.define(name, authentication={"type": "basic", "connection": "shop"})
         client = webhooks.client
-        refused = client.post(f"/{name}", content=b"{}", auth=("ada", "another"))
+        json_type = {"Content-Type": "application/json"}
+        refused = client.post(f"/{name}", content=b"{}", auth=("ada", "another"), headers=json_type)
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, 'Basic realm="workorders"')
         for header in ("Basic", "Basic ???", "Bearer x", "Basic /w=="):
-            assert webhooks.post(name, Authorization=header).status_code == 401
-        assert client.post(f"/{name}", content=b"{}", auth=("eve", SECRET)).status_code == 401
-        assert client.post(f"/{name}", content=b"{}", auth=("ada", SECRET)).status_code == 201
+            assert webhooks.post(name, Authorization=header, **json_type).status_code == 401
+        assert client.post(f"/{name}", content=b"{}", auth=("eve", SECRET), headers=json_type).status_code == 401
+        assert client.post(f"/{name}", content=b"{}", auth=("ada", SECRET), headers=json_type).status_code == 201
 
     @pytest.mark.parametrize("connection_id", ["nowhere", "empty"])
     def test_without_the_secret_nobody_gets_in_and_everybody_is_told_to_come_again(
@@ -429,19 +432,19 @@ class TestAfterCompletion:
         webhooks.define(name, idempotency=key)
         first = webhooks.post(name, b'{"id": 1}')
         self.finish(connection, name, "success")
-        webhooks.define(name, reply="after_completion", idempotency=key)
-        again = webhooks.post(name, b'{"id": 1}')
+        webhooks.define(name, reply="after_completion", idempotency=key, authentication=BY_KEY)
+        again = webhooks.post(name, b'{"id": 1}', X_Api_Key=SECRET)
         assert (first.status_code, again.status_code, again.json()["state"]) == (201, 200, "success")
         assert again.json()["work_order_id"] == first.json()["work_order_id"]
 
     def test_the_same_key_waits_for_the_same_work_order(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        webhooks.define(name, reply="after_completion", reply_timeout="100 ms")
-        first = webhooks.post(name, Idempotency_Key="a")
+        webhooks.define(name, reply="after_completion", reply_timeout="100 ms", authentication=BY_KEY)
+        first = webhooks.post(name, Idempotency_Key="a", X_Api_Key=SECRET)
         self.finish(connection, name, "success")
-        webhooks.define(name, reply="after_completion")
-        again = webhooks.post(name, Idempotency_Key="a")
+        webhooks.define(name, reply="after_completion", authentication=BY_KEY)
+        again = webhooks.post(name, Idempotency_Key="a", X_Api_Key=SECRET)
         assert (first.status_code, again.status_code) == (202, 200)
         assert again.json()["state"] == "success"
         assert again.json()["work_order_id"] == first.json()["work_order_id"]
@@ -463,9 +466,9 @@ def test_more_requests_than_memory_should_hold_are_told_to_come_again(
     webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhooks.define(name)
-    monkeypatch.setattr(app, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(receiving, "MAX_WORKED_ON", 1)
     assert [webhooks.post(name).status_code for _ in range(3)] == [201] * 3
-    monkeypatch.setattr(app, "MOST_AT_ONCE", 0)
+    monkeypatch.setattr(receiving, "MAX_WORKED_ON", 0)
     answer = webhooks.post(name)
     assert (answer.status_code, answer.json()["error"]) == (503, "busy")
 

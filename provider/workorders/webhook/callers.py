@@ -15,6 +15,7 @@ from workorders.webhook.requests import Received
 from workorders.webhook.secrets import Secrets
 
 FAILURES_PER_SECOND: Final = 1.0
+"""So fast a wrong caller earns another chance; with the one that finds none left, that is two wrong ones a second."""
 FAILURES_AT_ONCE: Final = 20
 TRUST_SECONDS: Final = 600.0
 """So long after a caller was right its address is not held to these limits: behind a proxy many share an address, and

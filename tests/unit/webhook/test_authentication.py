@@ -54,3 +54,57 @@ def test_a_secret_may_have_letters_beyond_ascii() -> None:
     given = b64encode("zoë:schlüssel".encode()).decode()
     assert basic.fault(secret, {"authorization": f"basic {given}"}) is None
     assert basic.fault(secret, {"authorization": f"Basic {given[:-4]}"}) is not None
+
+
+class TestSignedHeaders:
+    method = Hmac(type="hmac", connection="c", signed_headers=("idempotency-key", "x-shop"))
+    secret = Secret("", "s")
+
+    def fault(self, signed: bytes, path: str, **headers: str) -> str | None:
+        signature = new(b"s", signed, sha256).hexdigest()
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.method.fault(self.secret, {"x-signature": signature, **given}, b"{}", path=path)
+
+    def test_path_and_headers_are_signed_a_line_each_before_the_body(self) -> None:
+        signed = b"shop/orders\nidempotency-key:17\nx-shop:north\n{}"
+        assert self.fault(signed, "shop/orders", idempotency_key="17", x_shop="north") is None
+        assert self.fault(signed, "shop/orders", idempotency_key="18", x_shop="north") is not None
+        assert self.fault(signed, "shop/others", idempotency_key="17", x_shop="north") is not None
+        assert self.fault(b"{}", "shop/orders", idempotency_key="17", x_shop="north") is not None
+
+    def test_a_signed_header_can_neither_be_added_nor_taken_away(self) -> None:
+        signed = b"shop\nidempotency-key:\nx-shop:north\n{}"
+        assert self.fault(signed, "shop", x_shop="north") is None
+        assert self.fault(signed, "shop", x_shop="north", idempotency_key="17") is not None
+        assert self.fault(signed, "shop") is not None
+
+    def test_an_empty_list_signs_the_path_alone_and_the_time_comes_first(self) -> None:
+        method = Hmac(type="hmac", connection="c", signed_headers=(), timestamp_header="x-time")
+        headers = {"x-time": "1000", "x-signature": new(b"s", b"1000.shop\n{}", sha256).hexdigest()}
+        assert method.fault(self.secret, headers, b"{}", path="shop", now=1000) is None
+        assert method.fault(self.secret, headers, b"{}", path="other", now=1000) is not None
+
+    def test_only_what_is_signed_is_known_to_be_the_callers(self) -> None:
+        proved = [self.method.proves(text) for text in ("body", "body:/id", "key", "header:X-Shop", "header:x-other")]
+        assert proved == [True, True, True, True, False]
+        unsigned = Hmac(type="hmac", connection="c")
+        assert [unsigned.proves(text) for text in ("body:/id", "key", "header:x", "request:/key", "stream")] == [
+            True,
+            False,
+            False,
+            False,
+            False,
+        ]
+        assert ApiKey(type="api_key", connection="c").proves("key")
+
+
+def test_the_form_of_a_proof_is_checked_without_the_secret() -> None:
+    hmac, basic = Hmac(type="hmac", connection="c", prefix="v1="), Basic(type="basic", connection="c")
+    assert hmac.missing({"x-signature": "v1=" + "0" * 64}) is None
+    assert hmac.missing({}) == "the header x-signature with the signature is missing"
+    assert "does not have the length" in str(hmac.missing({"x-signature": "0" * 64}))
+    timed = Hmac(type="hmac", connection="c", timestamp_header="x-time")
+    assert "time of the signature is missing" in str(timed.missing({"x-signature": "0" * 64}))
+    assert basic.missing({"authorization": "Basic eDp5"}) is None
+    assert basic.missing({"authorization": "Basic ???"}) is not None
+    assert basic.missing({"authorization": "Bearer eDp5"}) is not None

@@ -56,46 +56,50 @@ def test_a_secret_may_have_letters_beyond_ascii() -> None:
     assert basic.fault(secret, {"authorization": f"Basic {given[:-4]}"}) is not None
 
 
-class TestSignedHeaders:
-    method = Hmac(type="hmac", connection="c", signed_headers=("idempotency-key", "x-shop"))
-    secret = Secret("", "s")
+BOUND = Hmac(type="hmac", connection="c", signed_headers=("idempotency-key", "x-shop"))
+SHARED = Secret("", "s")
 
-    def fault(self, signed: bytes, path: str, **headers: str) -> str | None:
-        signature = new(b"s", signed, sha256).hexdigest()
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.method.fault(self.secret, {"x-signature": signature, **given}, b"{}", path=path)
 
-    def test_path_and_headers_are_signed_a_line_each_before_the_body(self) -> None:
-        signed = b"shop/orders\nidempotency-key:17\nx-shop:north\n{}"
-        assert self.fault(signed, "shop/orders", idempotency_key="17", x_shop="north") is None
-        assert self.fault(signed, "shop/orders", idempotency_key="18", x_shop="north") is not None
-        assert self.fault(signed, "shop/others", idempotency_key="17", x_shop="north") is not None
-        assert self.fault(b"{}", "shop/orders", idempotency_key="17", x_shop="north") is not None
+def fault(signed: bytes, path: str, **headers: str) -> str | None:
+    signature = new(b"s", signed, sha256).hexdigest()
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    return BOUND.fault(SHARED, {"x-signature": signature, **given}, b"{}", path=path)
 
-    def test_a_signed_header_can_neither_be_added_nor_taken_away(self) -> None:
-        signed = b"shop\nidempotency-key:\nx-shop:north\n{}"
-        assert self.fault(signed, "shop", x_shop="north") is None
-        assert self.fault(signed, "shop", x_shop="north", idempotency_key="17") is not None
-        assert self.fault(signed, "shop") is not None
 
-    def test_an_empty_list_signs_the_path_alone_and_the_time_comes_first(self) -> None:
-        method = Hmac(type="hmac", connection="c", signed_headers=(), timestamp_header="x-time")
-        headers = {"x-time": "1000", "x-signature": new(b"s", b"1000.shop\n{}", sha256).hexdigest()}
-        assert method.fault(self.secret, headers, b"{}", path="shop", now=1000) is None
-        assert method.fault(self.secret, headers, b"{}", path="other", now=1000) is not None
+def test_path_and_headers_are_signed_a_line_each_before_the_body() -> None:
+    signed = b"shop/orders\nidempotency-key:17\nx-shop:north\n{}"
+    assert fault(signed, "shop/orders", idempotency_key="17", x_shop="north") is None
+    assert fault(signed, "shop/orders", idempotency_key="18", x_shop="north") is not None
+    assert fault(signed, "shop/others", idempotency_key="17", x_shop="north") is not None
+    assert fault(b"{}", "shop/orders", idempotency_key="17", x_shop="north") is not None
 
-    def test_only_what_is_signed_is_known_to_be_the_callers(self) -> None:
-        proved = [self.method.proves(text) for text in ("body", "body:/id", "key", "header:X-Shop", "header:x-other")]
-        assert proved == [True, True, True, True, False]
-        unsigned = Hmac(type="hmac", connection="c")
-        assert [unsigned.proves(text) for text in ("body:/id", "key", "header:x", "request:/key", "stream")] == [
-            True,
-            False,
-            False,
-            False,
-            False,
-        ]
-        assert ApiKey(type="api_key", connection="c").proves("key")
+
+def test_a_signed_header_can_neither_be_added_nor_taken_away() -> None:
+    signed = b"shop\nidempotency-key:\nx-shop:north\n{}"
+    assert fault(signed, "shop", x_shop="north") is None
+    assert fault(signed, "shop", x_shop="north", idempotency_key="17") is not None
+    assert fault(signed, "shop") is not None
+
+
+def test_an_empty_list_signs_the_path_alone_and_the_time_comes_first() -> None:
+    method = Hmac(type="hmac", connection="c", signed_headers=(), timestamp_header="x-time")
+    headers = {"x-time": "1000", "x-signature": new(b"s", b"1000.shop\n{}", sha256).hexdigest()}
+    assert method.fault(SHARED, headers, b"{}", path="shop", now=1000) is None
+    assert method.fault(SHARED, headers, b"{}", path="other", now=1000) is not None
+
+
+def test_only_what_is_signed_is_known_to_be_the_callers() -> None:
+    proved = [BOUND.proves(text) for text in ("body", "body:/id", "key", "header:X-Shop", "header:x-other")]
+    assert proved == [True, True, True, True, False]
+    unsigned = Hmac(type="hmac", connection="c")
+    assert [unsigned.proves(text) for text in ("body:/id", "key", "header:x", "request:/key", "stream")] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+    assert ApiKey(type="api_key", connection="c").proves("key")
 
 
 def test_the_form_of_a_proof_is_checked_without_the_secret() -> None:

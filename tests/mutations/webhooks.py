@@ -41,7 +41,7 @@ WEBHOOKS = (
                 "self._limit.reschedule(loop.time() + earned)",
             ),
         ),
-        (f"{RECEIVING}::test_a_caller_that_sends_nothing_or_too_little_is_shown_the_door",),
+        (f"{RECEIVING}::test_a_caller_that_sends_nothing_or_too_little_is_refused",),
     ),
     Mutation(
         "one-webhook-takes-every-thread",

@@ -1,6 +1,6 @@
 """Callers that send a byte now and then, for as long as they are let: `PORT PATH:COUNT:HEADER=VALUE ...`.
 
-Each opens a connection, promises a body and never finishes it; when it is shown the door it comes again. `-` stands for
+Each opens a connection, promises a body and never finishes it; when it is refused it comes again. `-` stands for
 no header. Prints a line when each has been there once.
 """
 
@@ -15,7 +15,7 @@ _LENGTH: Final = 1000
 
 
 async def stranger(port: int, path: str, header: str, begun: asyncio.Semaphore) -> None:
-    """Trickle for ever."""
+    """Trickle without end."""
     field = "" if header == "-" else header.replace("=", ": ", 1) + "\r\n"
     head = (
         f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{field}Content-Length: {_LENGTH}\r\n\r\n"

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from workorders.core.outcomes import Outcome
 from workorders.core.single import Single
 from workorders.webhook.authentication import Secret
-from workorders.webhook.callers import Callers, signature_fault
+from workorders.webhook.callers import Callers, signature_fault, site
 from workorders.webhook.creating import Creator
 from workorders.webhook.exceptions import RefusedError
 from workorders.webhook.hooks import Hook, Hooks
@@ -61,7 +61,7 @@ class Webhooks:
             return await self._answer(hook, request)
         except RefusedError as refusal:
             name = hook.definition.name if hook else None
-            self._refusals.add(name, request.url.path, _peer(request) or "somebody", refusal)
+            self._refusals.add(name, request.url.path, site(_peer(request)), refusal)
             return _json(refusal.status, {"error": refusal.code, "reason": refusal.reason}, refusal.headers)
 
     async def _answer(self, hook: Hook, request: Request) -> Response:
@@ -75,7 +75,7 @@ class Webhooks:
             refusal.headers["Connection"] = "close"
             raise
         with hook.room.arriving(
-            received.remote_address or "", self._hooks.share(hook), gives_way=not definition.knows_callers_by_headers
+            site(received.remote_address), self._hooks.share(hook), gives_way=not definition.knows_callers_by_headers
         ) as arriving:
             single = await self._create(hook, replace(received, body=await _read(hook, request, arriving)), arriving)
         wanted = single.original or single.id

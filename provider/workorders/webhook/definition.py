@@ -63,14 +63,14 @@ def _reply(value: Any, info: ValidationInfo) -> Any:
         return value
     if authentication == PUBLIC:
         raise ValueError(
-            "expected at_once for a public webhook with idempotency: everybody who guesses a key would get the output "
-            "of somebody else's request. Remove idempotency, or give authentication a type."
+            "expected at_once for a public webhook with idempotency, because a stranger who guesses a key would get "
+            "the output of another caller's request. Remove idempotency, or give authentication a type."
         )
     if not authentication.proves(str(idempotency.key)):
         raise ValueError(
-            f"expected at_once with idempotency by {idempotency.key}, which the signature does not cover: whoever "
-            "repeats a signed request with another key would get the output of somebody else's. Choose a key in the "
-            "body, or name its header in authentication.signed_headers."
+            f"expected at_once with idempotency by {idempotency.key}, which the signature does not cover: a stranger "
+            "who repeats a signed request with another key would get the output of another request. Choose a key in "
+            "the body, or name its header in authentication.signed_headers."
         )
     return value
 

@@ -189,7 +189,7 @@ def test_a_line_of_the_log_cannot_be_forged(tmp_path: Path, caplog: pytest.LogCa
     assert all(line.isprintable() for line in said)
 
 
-def test_a_caller_that_leaves_amid_its_body_is_no_error_of_the_server(tmp_path: Path) -> None:
+def test_a_caller_that_leaves_before_its_body_ends_is_no_error_of_the_server(tmp_path: Path) -> None:
     server = Server(tmp_path, shop={"authentication": "public"})
     answers: list[Any] = []
 

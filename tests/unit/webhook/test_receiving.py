@@ -71,7 +71,7 @@ def test_a_body_that_is_too_large_is_refused_at_the_first_byte_too_many() -> Non
     run(scene)
 
 
-def test_a_caller_that_sends_nothing_or_too_little_is_shown_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_that_sends_nothing_or_too_little_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receiving, "FIRST_SECONDS", 0.1)
 
     async def scene(room: Room) -> None:

@@ -105,7 +105,7 @@ def test_while_the_backend_is_unavailable_the_last_known_secret_counts_for_a_bou
     run(scene)
 
 
-def test_a_password_that_was_taken_away_closes_the_door() -> None:
+def test_a_password_that_was_taken_away_lets_nobody_in() -> None:
     async def scene(backend: Backend) -> None:
         assert await backend.password_of() == "first"
         backend.password, backend.now = "", KEEP_SECONDS

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ import yaml
 from fastapi import FastAPI
 
 from workorders.core.single import Single
+from workorders.webhook import secrets
 from workorders.webhook.app import make_app
 from workorders.webhook.authentication import Secret
 from workorders.webhook.creating import Creator
@@ -53,9 +55,14 @@ class Server:
         self.creator = Taken()
         self.now = 0.0
         self.reads = 0
-        self.app: FastAPI = make_app(
-            Hooks(folder, lambda: self.now), self.creator, lambda _: Secret("ada", "right"), lambda: self.now
-        )
+        self.look_ups = Event()
+        self.look_ups.set()
+        self.app: FastAPI = make_app(Hooks(folder, lambda: self.now), self.creator, self._secret, lambda: self.now)
+
+    def _secret(self, connection_id: str) -> Secret:
+        if connection_id == "slow":
+            assert self.look_ups.wait(60)
+        return Secret("ada", "right")
 
     async def call(
         self, path: str, headers: Headers, body: bytes = b"{}", *, ends: bool = True
@@ -134,6 +141,27 @@ def test_256_bodies_that_do_not_end_keep_no_valid_caller_out(tmp_path: Path) -> 
         return [status for status, _, _ in answers]
 
     assert asyncio.run(scene()) == [201, 201]
+
+
+def test_a_look_up_that_hangs_delays_no_caller_of_another_webhook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "_PATIENCE_SECONDS", 60)
+    server = Server(tmp_path, slow={"authentication": {**KEY, "connection": "slow"}}, shop={"authentication": KEY})
+
+    async def scene() -> None:
+        server.look_ups.clear()
+        strangers = [asyncio.create_task(server.call("/slow", [(b"x-api-key", b"guess")])) for _ in range(64)]
+        await asyncio.sleep(0.1)
+        try:
+            answer = await asyncio.wait_for(server.call("/shop", [(b"x-api-key", b"right")]), 30)
+            assert answer[0] == 201
+            assert not any(stranger.done() for stranger in strangers)
+        finally:
+            server.look_ups.set()
+        assert {status for status, _, _ in await asyncio.gather(*strangers)} <= {401, 429}
+
+    asyncio.run(scene())
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ class Webhooks:
         """Answer one request; every refusal says why, in JSON."""
         hook: Hook | None = None
         try:
+            if self._hooks.is_due():
+                await self._threads.run_alone("trigger files", self._hooks.look)
             hook = self._hooks.at(request.path_params["path"].strip("/"))
             return await self._answer(hook, request)
         except RefusedError as refusal:

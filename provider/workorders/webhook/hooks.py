@@ -69,7 +69,6 @@ class Hooks:
             RefusedError: there is none.
             TryAgainError: it is switched off; or there may be one, in a file that has a mistake now.
         """
-        self._look()
         found = self._hooks.get(path)
         if found is not None and not found.definition.enabled:
             raise TryAgainError(
@@ -90,16 +89,23 @@ class Hooks:
         """Return how many bytes of bodies a webhook may hold: as much as each other one, and at least one body."""
         return max(MAX_BYTES // max(1, len(self._hooks)), hook.definition.max_body_bytes)
 
-    def _look(self) -> None:
-        now = self._clock()
-        if self._looked_at is not None and now - self._looked_at < _LOOK_SECONDS:
+    def is_due(self) -> bool:
+        """Tell whether the folder has to be looked at before a path is asked for."""
+        return self._looked_at is None or self._clock() - self._looked_at >= _LOOK_SECONDS
+
+    def look(self) -> None:
+        """Look at the folder, unless somebody else just did. Reads files, so the event loop must not do it.
+
+        Raises:
+            TryAgainError: the folder cannot be read.
+        """
+        if not self.is_due():
             return
-        self._looked_at = now
         stamps = self._stamps()
-        if stamps == {path: file.stamp for path, file in self._files.items()}:
-            return
-        self._files = {path: self._read(path, stamp) for path, stamp in stamps.items()}
-        self._hooks = self._by_path()
+        if stamps != {path: file.stamp for path, file in self._files.items()}:
+            self._files = {path: self._read(path, stamp) for path, stamp in stamps.items()}
+            self._hooks = self._by_path()
+        self._looked_at = self._clock()
 
     def _stamps(self) -> dict[Path, _Stamp]:
         if self._folder is None:

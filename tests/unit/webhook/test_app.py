@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -55,12 +55,14 @@ class Server:
         self.creator = Taken()
         self.now = 0.0
         self.reads = 0
+        self.hangs = False
         self.look_ups = Event()
         self.look_ups.set()
         self.app: FastAPI = make_app(Hooks(folder, lambda: self.now), self.creator, self._secret, lambda: self.now)
 
     def _secret(self, connection_id: str) -> Secret:
         if connection_id == "slow":
+            self.hangs = True
             assert self.look_ups.wait(60)
         return Secret("ada", "right")
 
@@ -99,6 +101,13 @@ class Server:
         return sent[0]["status"], orjson.loads(sent[1]["body"]), dict(sent[0]["headers"])
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize(
     ("authentication", "headers"),
     [
@@ -131,16 +140,39 @@ def test_256_bodies_that_do_not_end_keep_no_valid_caller_out(tmp_path: Path) -> 
             for path, headers in (("/open", []), ("/signed", forged))
             for _ in range(256)
         ]
-        await asyncio.sleep(0.1)
+        # Of each webhook's strangers an address may have 32; the others are told to come again.
+        await until(lambda: sum(not stranger.done() for stranger in strangers) == 64)
         callers: list[tuple[str, Headers]] = [("/open", []), ("/shop", [(b"x-api-key", b"right")])]
         answers = [await asyncio.wait_for(server.call(path, headers), 30) for path, headers in callers]
-        assert sum(not stranger.done() for stranger in strangers) <= 64
         for stranger in strangers:
             stranger.cancel()
         await asyncio.gather(*strangers, return_exceptions=True)
         return [status for status, _, _ in answers]
 
     assert asyncio.run(scene()) == [201, 201]
+
+
+def test_a_folder_of_trigger_files_that_hangs_does_not_hold_the_servers_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, release = Server(tmp_path, shop={"authentication": "public"}), Event()
+    read = Hooks._stamps
+
+    def hang(hooks: Hooks) -> Any:
+        server.hangs = True
+        assert release.wait(60)
+        return read(hooks)
+
+    monkeypatch.setattr(Hooks, "_stamps", hang)
+
+    async def scene() -> None:
+        callers = [asyncio.create_task(server.call("/shop", [])) for _ in range(3)]
+        await until(lambda: server.hangs)
+        assert not any(caller.done() for caller in callers)
+        release.set()
+        assert [status for status, _, _ in await asyncio.gather(*callers)] == [201] * 3
+
+    asyncio.run(scene())
 
 
 def test_a_look_up_that_hangs_delays_no_caller_of_another_webhook(
@@ -152,7 +184,7 @@ def test_a_look_up_that_hangs_delays_no_caller_of_another_webhook(
     async def scene() -> None:
         server.look_ups.clear()
         strangers = [asyncio.create_task(server.call("/slow", [(b"x-api-key", b"guess")])) for _ in range(64)]
-        await asyncio.sleep(0.1)
+        await until(lambda: server.hangs)
         try:
             answer = await asyncio.wait_for(server.call("/shop", [(b"x-api-key", b"right")]), 30)
             assert answer[0] == 201

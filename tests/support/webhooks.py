@@ -15,7 +15,6 @@ from workorders.webhook.app import make_app
 from workorders.webhook.authentication import Secret
 from workorders.webhook.creating import Creator
 from workorders.webhook.hooks import Hooks
-from workorders.webhook.secrets import Secrets
 
 SECRET = "kept-from-yaml"
 
@@ -28,8 +27,9 @@ class Webhooks:
         self.urls = dict(urls)
         self.secrets = {"shop": Secret("ada", SECRET)}
         self._now = 0.0
-        self.creator = Creator(self.urls.__getitem__, Secrets(self.secrets.__getitem__, self.clock), idle=2)
-        self.client = TestClient(make_app(Hooks(folder, self.clock), self.creator), raise_server_exceptions=False)
+        self.creator = Creator(self.urls.__getitem__, idle=2)
+        app = make_app(Hooks(folder, self.clock), self.creator, self.secrets.__getitem__, self.clock)
+        self.client = TestClient(app, raise_server_exceptions=False)
 
     def clock(self) -> float:
         """Let enough time pass between two looks that a changed file is seen at once."""

@@ -60,7 +60,7 @@ def byte_count(smallest: int, largest: int | None = None) -> BeforeValidator:
     return BeforeValidator(parse)
 
 
-def seconds(smallest: float) -> BeforeValidator:
+def seconds(smallest: float, largest: float | None = None) -> BeforeValidator:
     """Accept a number of seconds, or a text such as `500 ms`; the field holds a float of seconds."""
     form = "a number of seconds or a text such as 500 ms, 2 s, 1 m or 1 h"
 
@@ -68,6 +68,8 @@ def seconds(smallest: float) -> BeforeValidator:
         number = _quantity(value, _SECOND_UNITS, form)
         if number < smallest:
             raise ValueError(f"expected {form}, at least {smallest:g} s, got {value!r}.")
+        if largest is not None and number > largest:
+            raise ValueError(f"expected {form}, at most {largest:g} s, got {value!r}.")
         return float(number)
 
     return BeforeValidator(parse)

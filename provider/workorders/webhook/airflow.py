@@ -11,7 +11,6 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.dags import stated_trigger_folder
 from workorders.webhook.authentication import Secret
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.secrets import Secrets
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -19,14 +18,15 @@ if TYPE_CHECKING:
 
 def application() -> "FastAPI":
     """Return the application for Airflow's API server."""
-    # Here, for DAG files read this module as well, and need none of it.
-    from workorders.webhook.app import THREADS, make_app  # noqa: PLC0415
+    # Here, because Dag files read this module as well, and need none of it.
+    from workorders.webhook.app import make_app  # noqa: PLC0415
     from workorders.webhook.creating import Creator  # noqa: PLC0415
     from workorders.webhook.hooks import Hooks  # noqa: PLC0415
+    from workorders.webhook.threads import THREADS  # noqa: PLC0415
 
     clock: Callable[[], float] = time.monotonic
     folder: Path | None = stated_trigger_folder()
-    return make_app(Hooks(folder, clock), Creator(database_url, Secrets(_secret, clock), idle=THREADS))
+    return make_app(Hooks(folder, clock), Creator(database_url, idle=THREADS), _secret, clock)
 
 
 def make_dags(definition: WebhookTriggerDefinition) -> list[DAG]:

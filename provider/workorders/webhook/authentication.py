@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Tag, model_validator
 
@@ -23,6 +23,15 @@ def _header_name(value: Any) -> str:
     return value.lower()
 
 
+def _header_names(value: Any) -> Any:
+    # A text alone would be read as a list of its letters.
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"expected a list of header names such as [{KEY_HEADER}], got {value!r}.")
+    return value
+
+
+KEY_HEADER: Final = "idempotency-key"
+"""Header by which a caller says which event a request is."""
 HeaderName = Annotated[str, BeforeValidator(_header_name)]
 _ConnectionId = Annotated[str, text("the id of an Airflow connection")]
 
@@ -38,6 +47,9 @@ class Secret:
 class _Method(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    needs_body: ClassVar[bool] = False
+    """Whether the proof is about the body, so that the caller is unknown until the body has arrived."""
+
     connection: _ConnectionId
     """Airflow connection that holds the secret: its password, and for `basic` its login as well."""
 
@@ -45,6 +57,14 @@ class _Method(BaseModel):
     def secret_headers(self) -> frozenset[str]:
         """Headers that carry the proof, in small letters: no request keeps them."""
         return frozenset({"authorization"})
+
+    def proves(self, selector: str) -> bool:
+        """Tell whether the value that `selector` picks out of a request is known to be the caller's own.
+
+        Each caller that has the secret may see the results of all: a webhook has one secret.
+        """
+        del selector
+        return True
 
 
 class ApiKey(_Method):
@@ -60,13 +80,14 @@ class ApiKey(_Method):
         """Headers that carry the proof."""
         return frozenset({"authorization", self.header})
 
-    def fault(self, secret: Secret, headers: Mapping[str, str], body: bytes, now: float) -> str | None:
+    def missing(self, headers: Mapping[str, str]) -> str | None:
+        """Return which part of the proof is missing or malformed; None if the proof is complete."""
+        return None if self.header in headers else f"the header {self.header} with the key is missing"
+
+    def fault(self, secret: Secret, headers: Mapping[str, str]) -> str | None:
         """Return why the caller may not call; None when it may."""
-        del body, now
-        given = headers.get(self.header)
-        if given is None:
-            return f"the header {self.header} with the key is missing"
-        return None if _same(_raw(given), secret.password) else f"the key in the header {self.header} is wrong"
+        wrong = f"the key in the header {self.header} is wrong"
+        return self.missing(headers) or (None if _same(_raw(headers[self.header]), secret.password) else wrong)
 
 
 class Basic(_Method):
@@ -75,16 +96,20 @@ class Basic(_Method):
     type: Annotated[Literal["basic"], one_of("basic")]
     """A user name and a password."""
 
-    def fault(self, secret: Secret, headers: Mapping[str, str], body: bytes, now: float) -> str | None:
-        """Return why the caller may not call; None when it may."""
-        del body, now
+    def missing(self, headers: Mapping[str, str]) -> str | None:
+        """Return which part of the proof is missing or malformed; None if the proof is complete."""
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "basic":
             return "the header authorization with the scheme Basic is missing"
-        try:
-            given = b64decode(credentials.strip(), validate=True)
-        except (NotBase64, ValueError):
+        if _decoded(credentials) is None:
             return "the header authorization is not in the form of the scheme Basic"
+        return None
+
+    def fault(self, secret: Secret, headers: Mapping[str, str]) -> str | None:
+        """Return why the caller may not call; None when it may."""
+        if missing := self.missing(headers):
+            return missing
+        given = _decoded(headers["authorization"].partition(" ")[2]) or b""
         expected = f"{secret.login}:{secret.password}"
         return None if _same(given, expected) else "the user name or the password is wrong"
 
@@ -92,21 +117,28 @@ class Basic(_Method):
 class Hmac(_Method):
     """The caller signs the body with a shared secret."""
 
+    needs_body: ClassVar[bool] = True
+    """The signature is about the body."""
+
     type: Annotated[Literal["hmac"], one_of("hmac")]
     """A signature of the body."""
     header: HeaderName = "x-signature"
     """Header that carries the signature."""
     prefix: str = ""
-    """What stands before the signature in its header, such as `sha256=`."""
+    """Text before the signature in its header, such as `sha256=`."""
     algorithm: Annotated[Literal["sha256", "sha512"], one_of("sha256", "sha512")] = "sha256"
     """Hash function of the signature."""
     encoding: Annotated[Literal["hex", "base64"], one_of("hex", "base64")] = "hex"
     """How the signature is written."""
     timestamp_header: HeaderName | None = None
-    """Header with the Unix time (seconds) of the signature. What is signed is then the header's text, a dot and the
+    """Header with the Unix time (seconds) of the signature. The caller then signs the header's text, a dot and the
     body, and an old request cannot be sent again."""
     tolerance: Annotated[float, seconds(1), SECONDS_SCHEMA] = 300.0
     """How far (seconds) the time in `timestamp_header` may be from now."""
+    signed_headers: Annotated[tuple[HeaderName, ...], BeforeValidator(_header_names)] | None = None
+    """Headers that the caller signs together with the webhook's path; an empty list signs the path alone. Before the
+    body, the caller signs the line `path`, and for each of these headers, in this order, the line `name:value`. Without
+    this field, the caller signs neither."""
 
     @model_validator(mode="after")
     def _tolerance_has_a_time(self) -> "Hmac":
@@ -119,25 +151,59 @@ class Hmac(_Method):
         """Headers that carry the proof."""
         return frozenset({"authorization", self.header})
 
-    def fault(self, secret: Secret, headers: Mapping[str, str], body: bytes, now: float) -> str | None:
-        """Return why the caller may not call; None when it may."""
+    def proves(self, selector: str) -> bool:
+        """Tell whether the signature covers the value that `selector` picks out of a request."""
+        source, _, place = selector.partition(":")
+        if source == "body":
+            return True
+        name = KEY_HEADER if source == "key" else place.lower() if source == "header" else None
+        return name is not None and name in (self.signed_headers or ())
+
+    def missing(self, headers: Mapping[str, str]) -> str | None:
+        """Return which part of the proof is missing or malformed; None if the proof is complete."""
         given = headers.get(self.header)
         if given is None:
             return f"the header {self.header} with the signature is missing"
-        signed = body
-        if self.timestamp_header is not None:
-            time = headers.get(self.timestamp_header)
-            if time is None:
-                return f"the header {self.timestamp_header} with the time of the signature is missing"
-            signed = _raw(time) + b"." + body
+        if self.timestamp_header is not None and self.timestamp_header not in headers:
+            return f"the header {self.timestamp_header} with the time of the signature is missing"
+        if len(_raw(given)) != len((self.prefix + self._encoded(hashlib.new(self.algorithm).digest())).encode()):
+            return f"the signature in the header {self.header} does not have the length of one by {self.algorithm}"
+        return None
+
+    def fault(
+        self, secret: Secret, headers: Mapping[str, str], body: bytes = b"", *, path: str = "", now: float = 0.0
+    ) -> str | None:
+        """Return why the caller may not call; None when it may.
+
+        Args:
+            secret: the webhook's.
+            headers: the first value of each, by name in small letters.
+            body: all of it.
+            path: of the webhook, as its definition says.
+            now: the Unix time in seconds.
+        """
+        if missing := self.missing(headers):
+            return missing
         # The signature first: nothing is said of the time to a caller that does not know the secret.
-        if not _same(_raw(given), self.prefix + self.signature(secret, signed)):
-            return f"the signature in the header {self.header} is not the one of this body"
+        if not _same(_raw(headers[self.header]), self.prefix + self.signature(secret, headers, body, path=path)):
+            return f"the signature in the header {self.header} is not the one of this request"
         return self._too_old(headers, now)
 
-    def signature(self, secret: Secret, signed: bytes) -> str:
-        """Return the signature of some bytes as its header has it, without the prefix."""
-        digest = hmac.new(secret.password.encode(), signed, getattr(hashlib, self.algorithm)).digest()
+    def signature(self, secret: Secret, headers: Mapping[str, str], body: bytes, *, path: str = "") -> str:
+        """Return the signature of a request as its header has it, without the prefix."""
+        digest = hmac.new(secret.password.encode(), self._before_body(headers, path), self.algorithm)
+        digest.update(body)  # on its own: a body of 32 MiB is not copied
+        return self._encoded(digest.digest())
+
+    def _before_body(self, headers: Mapping[str, str], path: str) -> bytes:
+        time = b"" if self.timestamp_header is None else _raw(headers[self.timestamp_header]) + b"."
+        if self.signed_headers is None:
+            return time
+        # A header that is missing is signed as an empty one, so that nobody can take it away or add it.
+        lines = (_raw(f"{name}:{headers.get(name, '')}") for name in self.signed_headers)
+        return time + b"".join(line + b"\n" for line in (path.encode(), *lines))
+
+    def _encoded(self, digest: bytes) -> str:
         return digest.hex() if self.encoding == "hex" else b64encode(digest).decode()
 
     def _too_old(self, headers: Mapping[str, str], now: float) -> str | None:
@@ -177,6 +243,13 @@ Authentication = Annotated[
         custom_error_context={"error": "expected public, or a mapping with the type api_key, basic or hmac."},
     ),
 ]
+
+
+def _decoded(credentials: str) -> bytes | None:
+    try:
+        return b64decode(credentials.strip(), validate=True)
+    except (NotBase64, ValueError):
+        return None
 
 
 def _same(given: bytes, expected: str) -> bool:

@@ -1,4 +1,4 @@
-"""What is done for a request in a thread of its own: who calls, and the work order."""
+"""What is done for a request in a thread of its own: the work order and its outcome."""
 
 import logging
 import time
@@ -11,15 +11,13 @@ from workorders.core import rates
 from workorders.core.database import VALUE_ERRORS, is_outage
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.limits import HardLimitError
-from workorders.core.outcomes import Outcome, finished
+from workorders.core.outcomes import Outcome, ended, outcome
 from workorders.core.single import Single, create_one
-from workorders.webhook.authentication import PUBLIC
 from workorders.webhook.database import Database
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.exceptions import RefusedError, TryAgainError
 from workorders.webhook.hooks import Hook
 from workorders.webhook.requests import Received, item
-from workorders.webhook.secrets import Secrets
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,24 +37,21 @@ class Creator:
 
     Args:
         url_of: returns the libpq connection string of an Airflow connection.
-        secrets: what callers are checked against.
         idle: how many connections to a database are kept open while nobody asks.
     """
 
-    def __init__(self, url_of: Callable[[str], str], secrets: Secrets, *, idle: int) -> None:
+    def __init__(self, url_of: Callable[[str], str], *, idle: int) -> None:
         self._url_of = url_of
-        self._secrets = secrets
         self._idle = idle
         self._databases: dict[str, Database] = {}
 
     def create(self, hook: Hook, received: Received) -> Single:
-        """Check the caller, then create the work order of its request, or find the one of its key.
+        """Create the work order of a request whose caller is known, or find the one of its key.
 
         Raises:
-            RefusedError: the caller may not call, calls too often, or sent no input. Nothing was created.
-            TryAgainError: the database or the secret cannot be had now.
+            RefusedError: the caller calls too often, or sent no input. Nothing was created.
+            TryAgainError: the database cannot be had now.
         """
-        self._check_caller(hook.definition, received)
         definition = hook.definition
         # After the caller is known: strangers must not use up what callers are allowed. A flood on this process is
         # turned away here, without a question to the database.
@@ -92,28 +87,28 @@ class Creator:
                 "not-set-up", f"The database is not ready for this webhook. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
             ) from error
 
-    def finished(self, database_connection: str, ids: Collection[UUID]) -> list[Outcome]:
-        """Return the outcomes of those work orders that came to an end.
+    def ended(self, database_connection: str, ids: Collection[UUID]) -> list[UUID]:
+        """Return those of the work orders that came to an end.
 
         Raises:
             psycopg.Error: the database did not say.
         """
         with self._database(database_connection).connection() as connection:
-            return finished(connection, ids)
+            return ended(connection, ids)
+
+    def outcome(self, database_connection: str, id_: UUID) -> Outcome | None:
+        """Return how a work order ended; None if it did not, or the database does not say so now."""
+        try:
+            with self._database(database_connection).connection() as connection:
+                return outcome(connection, id_)
+        except (psycopg.Error, TryAgainError) as error:
+            _LOG.warning("The database did not say how work order %s ended: %s", id_, type(error).__name__)
+            return None
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
         for database in self._databases.values():
             database.close()
-
-    def _check_caller(self, definition: WebhookTriggerDefinition, received: Received) -> None:
-        method = definition.authentication
-        if method == PUBLIC:
-            return
-        fault = method.fault(self._secrets.of(method.connection), received.by_name, received.body, time.time())
-        if fault is not None:
-            challenge = {"WWW-Authenticate": f'{"Basic" if method.type == "basic" else method.type} realm="workorders"'}
-            raise RefusedError(401, "not-authenticated", f"Nothing was created: {fault}.", challenge)
 
     def _database(self, connection_id: str) -> Database:
         return self._databases.setdefault(connection_id, Database(lambda: self._url(connection_id), idle=self._idle))

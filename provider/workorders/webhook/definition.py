@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from workorders.core.definitions import TriggerDefinition
 from workorders.core.fields import (
@@ -19,8 +19,9 @@ from workorders.core.fields import (
     seconds_or_ever,
     whole_number,
 )
-from workorders.webhook.authentication import Authentication, HeaderName
+from workorders.webhook.authentication import PUBLIC, Authentication, HeaderName
 
+_LONGEST_REPLY_SECONDS: Final = 300.0
 _PATH: Final = re.compile(r"[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_-]*)*")
 _LONGEST_PATH: Final = 200
 _NEVER_KEPT: Final = re.compile(r"auth|cookie|token|secret|password|passwd|signature|credential|api-?key|session")
@@ -55,6 +56,25 @@ def carries_a_secret(header: str) -> bool:
     return _NEVER_KEPT.search(header) is not None
 
 
+def _reply(value: Any, info: ValidationInfo) -> Any:
+    """Refuse to answer with an output that another caller's request made."""
+    authentication, idempotency = info.data.get("authentication"), info.data.get("idempotency")
+    if value == "at_once" or authentication is None or idempotency is None:
+        return value
+    if authentication == PUBLIC:
+        raise ValueError(
+            "expected at_once for a public webhook with idempotency, because a stranger who guesses a key would get "
+            "the output of another caller's request. Remove idempotency, or give authentication a type."
+        )
+    if not authentication.proves(str(idempotency.key)):
+        raise ValueError(
+            f"expected at_once with idempotency by {idempotency.key}, which the signature does not cover: a stranger "
+            "who repeats a signed request with another key would get the output of another request. Choose a key in "
+            "the body, or name its header in authentication.signed_headers."
+        )
+    return value
+
+
 def _per_second(value: Any) -> float | None:
     if value is None:
         return None
@@ -87,11 +107,40 @@ class WebhookTriggerDefinition(TriggerDefinition):
     rate_burst: Annotated[int, whole_number(1, 1_000_000), Field(json_schema_extra={"minimum": 1})] = 10
     """Requests that may come at once, beside `rate_limit_per_second`."""
 
-    reply: Annotated[Literal["at_once", "after_completion"], one_of("at_once", "after_completion")] = "at_once"
+    reply: Annotated[
+        Literal["at_once", "after_completion"], one_of("at_once", "after_completion"), AfterValidator(_reply)
+    ] = "at_once"
     """When to answer: once the work order is there, or once it is finished, with its output."""
-    reply_timeout: Annotated[float, seconds(0.1), SECONDS_SCHEMA] = 30.0
-    """Longest time (seconds) that `reply: after_completion` waits; the answer is 202 then."""
+    reply_timeout: Annotated[float, seconds(0.1, _LONGEST_REPLY_SECONDS), SECONDS_SCHEMA] = 30.0
+    """Longest time (seconds) that `reply: after_completion` waits, at most five minutes; the answer is 202 then."""
+    reply_errors: bool | None = None
+    """Whether the answer of `reply: after_completion` has the type and the text of a run's exception. If not given,
+    it has them unless the webhook is public."""
     success_code: Annotated[int, whole_number(200, 299)] = 200
     """Code of the answer when the work order succeeded, with `reply: after_completion`."""
     failure_code: Annotated[int, whole_number(400, 599)] = 500
     """Code of the answer when it ended in another way, with `reply: after_completion`."""
+
+    @property
+    def is_public(self) -> bool:
+        """Whether everybody may call."""
+        return self.authentication == PUBLIC
+
+    @property
+    def tells_errors(self) -> bool:
+        """Whether callers learn what a run's exception says."""
+        return not self.is_public if self.reply_errors is None else self.reply_errors
+
+    @property
+    def knows_callers_by_headers(self) -> bool:
+        """Whether a caller is known before its body is read."""
+        return self.authentication != PUBLIC and not self.authentication.needs_body
+
+    @property
+    def requires_json_type(self) -> bool:
+        """Whether a body must say that it is JSON: a browser then asks first, and sends no password for other pages."""
+        return self.authentication != PUBLIC and self.authentication.type == "basic"
+
+    def proves_key(self) -> bool:
+        """Tell whether the `Idempotency-Key` of a request is known to be the caller's own."""
+        return self.authentication != PUBLIC and self.authentication.proves("key")

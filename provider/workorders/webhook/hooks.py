@@ -10,6 +10,8 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.exceptions import RefusedError, TryAgainError
 from workorders.webhook.rate import Bucket
+from workorders.webhook.receiving import MAX_BYTES, Room
+from workorders.webhook.refusals import printable
 
 _LOG = logging.getLogger(__name__)
 
@@ -27,12 +29,15 @@ class Hook:
     definition: WebhookTriggerDefinition
     bucket: Bucket | None = field(compare=False)
     """None without a rate limit."""
+    room: Room = field(compare=False)
+    """What it holds of requests."""
 
     @classmethod
-    def of(cls, definition: WebhookTriggerDefinition) -> "Hook":
+    def of(cls, definition: WebhookTriggerDefinition, room: Room | None = None) -> "Hook":
         """Return the hook of a definition, with a full bucket."""
         rate = definition.rate_limit_per_second
-        return cls(definition, None if rate is None else Bucket(rate, definition.rate_burst))
+        bucket = None if rate is None else Bucket(rate, definition.rate_burst)
+        return cls(definition, bucket, Room() if room is None else room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,6 @@ class Hooks:
             RefusedError: there is none.
             TryAgainError: it is switched off; or there may be one, in a file that has a mistake now.
         """
-        self._look()
         found = self._hooks.get(path)
         if found is not None and not found.definition.enabled:
             raise TryAgainError(
@@ -75,21 +79,33 @@ class Hooks:
         if any(file.definition is None for file in self._files.values()):
             raise TryAgainError(
                 "not-known-now",
-                f"There is no webhook {path} now, and a trigger file here has a mistake, which may be the one of it.",
+                f"There is no webhook {printable(path)} now, and a trigger file here has a mistake, which may be "
+                "the one of it.",
                 seconds=_RETRY_SECONDS,
             )
-        raise RefusedError(404, "unknown-webhook", f"There is no webhook {path} here.")
+        raise RefusedError(404, "unknown-webhook", f"There is no webhook {printable(path)} here.")
 
-    def _look(self) -> None:
-        now = self._clock()
-        if self._looked_at is not None and now - self._looked_at < _LOOK_SECONDS:
+    def share(self, hook: Hook) -> int:
+        """Return how many bytes of bodies a webhook may hold: as much as each other one, and at least one body."""
+        return max(MAX_BYTES // max(1, len(self._hooks)), hook.definition.max_body_bytes)
+
+    def is_due(self) -> bool:
+        """Tell whether the folder has to be looked at before a path is asked for."""
+        return self._looked_at is None or self._clock() - self._looked_at >= _LOOK_SECONDS
+
+    def look(self) -> None:
+        """Look at the folder, unless somebody else just did. Reads files, so the event loop must not do it.
+
+        Raises:
+            TryAgainError: the folder cannot be read.
+        """
+        if not self.is_due():
             return
-        self._looked_at = now
         stamps = self._stamps()
-        if stamps == {path: file.stamp for path, file in self._files.items()}:
-            return
-        self._files = {path: self._read(path, stamp) for path, stamp in stamps.items()}
-        self._hooks = self._by_path()
+        if stamps != {path: file.stamp for path, file in self._files.items()}:
+            self._files = {path: self._read(path, stamp) for path, stamp in stamps.items()}
+            self._hooks = self._by_path()
+        self._looked_at = self._clock()
 
     def _stamps(self) -> dict[Path, _Stamp]:
         if self._folder is None:
@@ -139,5 +155,8 @@ class Hooks:
                 continue
             # A bucket that is not full must not be refilled because another file has changed.
             known = before.get(definition.name)
-            hooks[definition.path] = known if known and known.definition == definition else Hook.of(definition)
+            if known is None or known.definition != definition:
+                # Its room stays: what arrives by the old definition still needs memory.
+                known = Hook.of(definition, known.room if known else None)
+            hooks[definition.path] = known
         return hooks

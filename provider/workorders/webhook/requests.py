@@ -8,12 +8,12 @@ import orjson
 
 from workorders.core.body import is_odd, judge
 from workorders.core.items import Item
+from workorders.webhook.authentication import KEY_HEADER
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.exceptions import RefusedError
 
 STREAM = "idempotency-key"
 """Stream of the requests that say by which key they are known."""
-KEY_HEADER = "idempotency-key"
 
 
 @dataclass(frozen=True, slots=True)

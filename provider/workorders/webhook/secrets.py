@@ -1,58 +1,89 @@
 """Secrets of webhooks out of Airflow's connections, kept for a moment."""
 
+import asyncio
 import logging
-from collections.abc import Callable
-from threading import Lock
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
 
 from workorders.webhook.authentication import Secret
 from workorders.webhook.exceptions import TryAgainError
 
 _LOG = logging.getLogger(__name__)
 
-_KEEP_SECONDS = 30.0
-"""So long a changed secret may go unnoticed; asking for every request would be a query each."""
-_RETRY_SECONDS = 60
+KEEP_SECONDS: Final = 30.0
+"""So long a changed secret may go unnoticed; one question per request would be a query each."""
+FAILURE_SECONDS: Final = 5.0
+"""So long nobody asks again after a failure: each stranger could else cause a question."""
+LAST_KNOWN_SECONDS: Final = 300.0
+"""So long a secret counts while the secrets backend is unavailable."""
+_PATIENCE_SECONDS: Final = 5.0
+_SHORT_PATIENCE_SECONDS: Final = 1.0
+"""The same for those who can be served by the last known secret."""
+_RETRY_SECONDS: Final = 60
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of one connection."""
+
+    secret: Secret | None = None
+    had_at: float = -math.inf
+    ask_at: float = -math.inf
+    asking: asyncio.Task[None] | None = None
 
 
 class Secrets:
-    """Looks secrets up.
+    """Looks secrets up: each connection by one question at a time, which delays nobody who needs another connection.
 
     Args:
         ask: returns what the connection of an id holds, or raises.
         clock: seconds of a clock that never goes back.
     """
 
-    def __init__(self, ask: Callable[[str], Secret], clock: Callable[[], float]) -> None:
+    def __init__(self, ask: Callable[[str], Awaitable[Secret]], clock: Callable[[], float]) -> None:
         self._ask = ask
         self._clock = clock
-        self._known: dict[str, tuple[float, Secret]] = {}
-        self._lock = Lock()
+        self._connections: dict[str, _Known] = {}
 
-    def of(self, connection_id: str) -> Secret:
+    async def of(self, connection_id: str) -> Secret:
         """Return the secret.
 
         Raises:
             TryAgainError: it cannot be had now, or the connection has no password, which would let everybody in.
         """
-        with self._lock:
-            kept = self._known.get(connection_id)
-            if kept is not None and self._clock() - kept[0] < _KEEP_SECONDS:
-                return kept[1]
-            secret = self._look_up(connection_id)
-            self._known[connection_id] = (self._clock(), secret)
-            return secret
-
-    def _look_up(self, connection_id: str) -> Secret:
-        try:
-            secret = self._ask(connection_id)
-        except Exception as error:  # noqa: BLE001 - a secrets backend may raise anything, and the door stays closed
-            _LOG.error("The Airflow connection %s cannot be read: %s", connection_id, type(error).__name__)
-        else:
-            if secret.password:
-                return secret
-            _LOG.error("The Airflow connection %s has no password, so nobody may call.", connection_id)
+        known = self._connections.setdefault(connection_id, _Known())
+        if self._clock() >= known.ask_at:
+            await self._refresh(connection_id, known)
+        if known.secret is not None and self._clock() - known.had_at < LAST_KNOWN_SECONDS:
+            return known.secret
         raise TryAgainError(
             "cannot-authenticate",
-            "Nothing was created, for callers of this webhook cannot be told apart now; its secret is not at hand.",
+            "Nothing was created, because callers of this webhook cannot be told apart now; its secret is unavailable.",
             seconds=_RETRY_SECONDS,
         )
+
+    async def _refresh(self, connection_id: str, known: _Known) -> None:
+        if known.asking is None:
+            known.asking = asyncio.create_task(self._look_up(connection_id, known))
+        # Not cancelled with the caller or by the time limit: the answer is for all.
+        patience = _PATIENCE_SECONDS if known.secret is None else _SHORT_PATIENCE_SECONDS
+        done, _ = await asyncio.wait({known.asking}, timeout=patience)
+        if not done:
+            known.ask_at = self._clock() + FAILURE_SECONDS
+
+    async def _look_up(self, connection_id: str, known: _Known) -> None:
+        try:
+            secret = await self._ask(connection_id)
+        except Exception as error:  # noqa: BLE001 - a secrets backend may raise anything, and the door stays closed
+            _LOG.error("The Airflow connection %s cannot be read: %s", connection_id, type(error).__name__)
+            known.ask_at = self._clock() + FAILURE_SECONDS
+        else:
+            now = self._clock()
+            known.secret, known.had_at, known.ask_at = secret, now, now + KEEP_SECONDS
+            if not secret.password:
+                _LOG.error("The Airflow connection %s has no password, so nobody may call.", connection_id)
+                known.secret, known.ask_at = None, now + FAILURE_SECONDS
+        finally:
+            known.asking = None

@@ -5,8 +5,6 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from uuid import UUID
 
-from workorders.core.outcomes import Outcome
-
 _LOG = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
@@ -20,24 +18,26 @@ class Waiting:
     poolers that know no sessions.
 
     Args:
-        ask: returns the outcomes of those that came to an end, and may fail.
+        ask: returns those that came to an end, and may fail.
     """
 
-    def __init__(self, ask: Callable[[Collection[UUID]], Awaitable[Collection[Outcome]]]) -> None:
+    def __init__(self, ask: Callable[[Collection[UUID]], Awaitable[Collection[UUID]]]) -> None:
         self._ask = ask
-        self._waiting: dict[UUID, set[asyncio.Future[Outcome]]] = {}
+        self._waiting: dict[UUID, set[asyncio.Future[None]]] = {}
         self._task: asyncio.Task[None] | None = None
 
-    async def outcome(self, id_: UUID, seconds: float) -> Outcome | None:
-        """Return how a work order ended; None when it did not within that time."""
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    async def ended(self, id_: UUID, seconds: float) -> bool:
+        """Wait for the end of a work order; return False if it did not end within that time."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id_, set()).add(future)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._poll())
         try:
-            return await asyncio.wait_for(future, seconds)
+            await asyncio.wait_for(future, seconds)
         except TimeoutError:
-            return None
+            return False
+        else:
+            return True
         finally:
             left = self._waiting.get(id_, set())
             left.discard(future)
@@ -47,10 +47,10 @@ class Waiting:
     async def _poll(self) -> None:
         while self._waiting:
             try:
-                for outcome in await self._ask(tuple(self._waiting)):
-                    for future in self._waiting.pop(outcome.id, ()):
+                for id_ in await self._ask(tuple(self._waiting)):
+                    for future in self._waiting.pop(id_, ()):
                         if not future.done():
-                            future.set_result(outcome)
+                            future.set_result(None)
             except Exception as error:  # noqa: BLE001 - the callers' time limit ends the wait, whatever fails here
                 _LOG.warning("The database did not say which work orders are finished: %s", type(error).__name__)
                 await asyncio.sleep(_AFTER_FAILURE_SECONDS)

@@ -131,7 +131,9 @@ def test_a_run_has_the_input_and_the_request_and_its_output_is_kept(source: Sour
     assert run.body is not None
     assert b'"number": 7' in run.body
     assert run.trigger == source.name
-    (outcome,) = outcomes.finished(connection, [run.work_order_id])
+    assert outcomes.ended(connection, [run.work_order_id]) == [run.work_order_id]
+    outcome = outcomes.outcome(connection, run.work_order_id)
+    assert outcome is not None
     assert (outcome.state, outcome.output) == ("success", '{"shipped": true}')
 
 
@@ -141,7 +143,9 @@ def test_a_failure_is_tried_again_and_then_shown(source: Source, connection: Con
     work(connection, source, "failed", error_type="KeyError", error="the first")
     assert states(connection, source) == ["pending"]
     (run,) = work(connection, source, "failed", error_type="ValueError", error="a test")
-    (outcome,) = outcomes.finished(connection, [run.work_order_id])
+    assert outcomes.ended(connection, [run.work_order_id]) == [run.work_order_id]
+    outcome = outcomes.outcome(connection, run.work_order_id)
+    assert outcome is not None
     assert (outcome.state, outcome.error_type, outcome.error) == ("failed", "ValueError", "a test")
     assert [found.attempt for found in history.runs(connection, run.work_order_id)] == [1, 2]
 

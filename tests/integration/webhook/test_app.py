@@ -1,19 +1,22 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, LiteralString
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 
 from local_stack.stack import LocalStack
 from support.webhooks import SECRET, Webhooks, now_text, sign
-from workorders.core import history, repeats, workflows
+from workorders.core import claiming, history, repeats, runs, workflows
 from workorders.core.database import Connection
 from workorders.core.filters import Filter
-from workorders.webhook import app, creating
+from workorders.core.runs import RunResult
+from workorders.webhook import creating, receiving
 
 pytestmark = pytest.mark.integration
+
+BY_KEY = {"type": "api_key", "connection": "shop"}
 
 
 def work_orders(connection: Connection, name: str) -> list[history.WorkOrderSummary]:
@@ -125,6 +128,15 @@ class TestWhoMayCall:
         assert work_orders(connection, name) == []
         assert webhooks.post(name, body, X_Hub_Signature_256=f"sha256={good}").status_code == 201
 
+    def test_a_signature_for_one_webhook_does_not_open_another_with_the_same_secret(
+        self, webhooks: Webhooks, name: str
+    ) -> None:
+        for other in (name, f"{name}-2"):
+            webhooks.define(other, authentication={"type": "hmac", "connection": "shop", "signed_headers": []})
+        signature = sign(f"{name}\n{{}}".encode())
+        answers = [webhooks.post(other, b"{}", X_Signature=signature).status_code for other in (name, f"{name}-2")]
+        assert answers == [201, 401]
+
     def test_an_old_signature_cannot_be_sent_again(self, webhooks: Webhooks, name: str) -> None:
         authentication = {
             "type": "hmac",
@@ -149,12 +161,13 @@ class TestWhoMayCall:
     def test_a_user_and_password_are_taken_and_any_other_are_not(self, webhooks: Webhooks, name: str) -> None:
         webhooks.define(name, authentication={"type": "basic", "connection": "shop"})
         client = webhooks.client
-        refused = client.post(f"/{name}", content=b"{}", auth=("ada", "another"))
+        json_type = {"Content-Type": "application/json"}
+        refused = client.post(f"/{name}", content=b"{}", auth=("ada", "another"), headers=json_type)
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, 'Basic realm="workorders"')
         for header in ("Basic", "Basic ???", "Bearer x", "Basic /w=="):
-            assert webhooks.post(name, Authorization=header).status_code == 401
-        assert client.post(f"/{name}", content=b"{}", auth=("eve", SECRET)).status_code == 401
-        assert client.post(f"/{name}", content=b"{}", auth=("ada", SECRET)).status_code == 201
+            assert webhooks.post(name, Authorization=header, Content_Type="application/json").status_code == 401
+        assert client.post(f"/{name}", content=b"{}", auth=("eve", SECRET), headers=json_type).status_code == 401
+        assert client.post(f"/{name}", content=b"{}", auth=("ada", SECRET), headers=json_type).status_code == 201
 
     @pytest.mark.parametrize("connection_id", ["nowhere", "empty"])
     def test_without_the_secret_nobody_gets_in_and_everybody_is_told_to_come_again(
@@ -452,22 +465,88 @@ class TestAfterCompletion:
         webhooks.define(name, idempotency=key)
         first = webhooks.post(name, b'{"id": 1}')
         self.finish(connection, name, "success")
-        webhooks.define(name, reply="after_completion", idempotency=key)
-        again = webhooks.post(name, b'{"id": 1}')
+        webhooks.define(name, reply="after_completion", idempotency=key, authentication=BY_KEY)
+        again = webhooks.post(name, b'{"id": 1}', X_Api_Key=SECRET)
         assert (first.status_code, again.status_code, again.json()["state"]) == (201, 200, "success")
         assert again.json()["work_order_id"] == first.json()["work_order_id"]
 
     def test_the_same_key_waits_for_the_same_work_order(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        webhooks.define(name, reply="after_completion", reply_timeout="100 ms")
-        first = webhooks.post(name, Idempotency_Key="a")
+        webhooks.define(name, reply="after_completion", reply_timeout="100 ms", authentication=BY_KEY)
+        first = webhooks.post(name, Idempotency_Key="a", X_Api_Key=SECRET)
         self.finish(connection, name, "success")
-        webhooks.define(name, reply="after_completion")
-        again = webhooks.post(name, Idempotency_Key="a")
+        webhooks.define(name, reply="after_completion", authentication=BY_KEY)
+        again = webhooks.post(name, Idempotency_Key="a", X_Api_Key=SECRET)
         assert (first.status_code, again.status_code) == (202, 200)
         assert again.json()["state"] == "success"
         assert again.json()["work_order_id"] == first.json()["work_order_id"]
+
+    def raise_in_the_run(self, connection: Connection, name: str) -> None:
+        """Work through the runs of a workflow as one that raises an exception; nothing is tried again."""
+        workflows.register(connection, workflows.parse({"name": name, "callable": "a.module:function"}, where=name))
+        group_id = uuid4()
+        claimed = claiming.claim(connection, workflows.find(connection, name), limit=10, group_id=group_id)
+        runs.start(connection, group_id, [run.run_id for run in claimed])
+        results = [
+            RunResult(run_id=run.run_id, state="failed", error_type="KeyError", error="no card 4711") for run in claimed
+        ]
+        runs.finish(connection, group_id, results)
+        connection.commit()
+
+    @pytest.mark.parametrize(
+        ("fields", "told"),
+        [
+            ({"authentication": "public"}, False),
+            ({"authentication": "public", "reply_errors": True}, True),
+            ({"authentication": BY_KEY}, True),
+            ({"authentication": BY_KEY, "reply_errors": False}, False),
+        ],
+    )
+    def test_what_an_exception_says_is_told_to_those_who_may_see_it(
+        self, webhooks: Webhooks, connection: Connection, name: str, *, fields: dict[str, Any], told: bool
+    ) -> None:
+        webhooks.define(name, workflow=name, reply="after_completion", reply_timeout="20 s", **fields)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(webhooks.post, name, X_Api_Key=SECRET)
+            while not work_orders(connection, name):
+                assert not waiting.done()
+            self.raise_in_the_run(connection, name)
+            answer = waiting.result()
+        assert (answer.status_code, answer.json()["state"]) == (500, "failed")
+        assert (answer.json().get("error"), "4711" in answer.text) == (("KeyError", True) if told else (None, False))
+
+    def test_nobody_fetches_the_result_of_another_caller_by_a_key(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        """By one that was guessed, and by one that was put to a signed request that somebody has seen."""
+        body = b'{"a":1}'
+        webhooks.define(name)
+        webhooks.post(name, body, Idempotency_Key="order-17")
+        self.finish(connection, name, "success")
+        reply = {"reply": "after_completion", "reply_timeout": "100 ms"}
+        webhooks.define(name, **reply)
+        assert webhooks.post(name, body, Idempotency_Key="order-17").json()["error"] == "unproved-key"
+        webhooks.define(name, **reply, authentication={"type": "hmac", "connection": "shop"})
+        seen = {"X_Signature": sign(body)}
+        assert webhooks.post(name, body, Idempotency_Key="order-17", **seen).json()["error"] == "unproved-key"
+        signed = {"type": "hmac", "connection": "shop", "signed_headers": ["Idempotency-Key"]}
+        webhooks.define(name, **reply, authentication=signed)
+        assert webhooks.post(name, body, Idempotency_Key="order-17", **seen).status_code == 401
+        mine = sign(f"{name}\nidempotency-key:order-17\n".encode() + body)
+        answer = webhooks.post(name, body, Idempotency_Key="order-17", X_Signature=mine)
+        assert (answer.status_code, answer.json()["state"]) == (200, "success")
+        assert webhooks.post(name, body, Idempotency_Key="order-18", X_Signature=mine).status_code == 401
+
+    def test_a_caller_too_many_is_not_kept_waiting(
+        self, webhooks: Webhooks, connection: Connection, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(receiving, "MAX_WAITING", 0)
+        webhooks.define(name, reply="after_completion", reply_timeout="5 m")
+        answer = webhooks.post(name)
+        assert (answer.status_code, answer.json()["state"]) == (202, "pending")
+        assert "Too many callers wait" in answer.json()["reason"]
+        assert len(work_orders(connection, name)) == 1
 
 
 def test_a_webhook_that_is_switched_off_tells_its_callers_to_come_again(
@@ -486,9 +565,9 @@ def test_more_requests_than_memory_should_hold_are_told_to_come_again(
     webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhooks.define(name)
-    monkeypatch.setattr(app, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(receiving, "MAX_WORKED_ON", 1)
     assert [webhooks.post(name).status_code for _ in range(3)] == [201] * 3
-    monkeypatch.setattr(app, "MOST_AT_ONCE", 0)
+    monkeypatch.setattr(receiving, "MAX_WORKED_ON", 0)
     answer = webhooks.post(name)
     assert (answer.status_code, answer.json()["error"]) == (503, "busy")
 

@@ -61,6 +61,8 @@ def test_what_stands_there_instead_is_refused_and_not_repeated(given: object) ->
         ({"algorithm": "md5"}, "authentication.hmac.algorithm: expected sha256 or sha512, got 'md5'."),
         ({"encoding": "raw"}, "authentication.hmac.encoding: expected hex or base64, got 'raw'."),
         ({"tolerance": "1 m"}, "authentication.hmac: expected timestamp_header beside tolerance"),
+        ({"signed_headers": "x-shop"}, "authentication.hmac.signed_headers: expected a list of header names such as"),
+        ({"signed_headers": ["a b"]}, "authentication.hmac.signed_headers.0: expected the name of a header"),
         ({"connection": ""}, "authentication.hmac.connection: expected the id of an Airflow connection"),
     ],
 )
@@ -91,6 +93,7 @@ def test_a_wrong_field_of_a_method_is_named(given: dict[str, str], sentence: str
         ("rate_burst", 0, "expected a whole number from 1 to"),
         ("reply", "before_start", "expected at_once or after_completion, got 'before_start'."),
         ("reply_timeout", "0 s", "at least 0.1 s"),
+        ("reply_timeout", "6 m", "at most 300 s"),
         ("success_code", 302, "expected a whole number from 200 to 299, got 302."),
         ("failure_code", 200, "expected a whole number from 400 to 599, got 200."),
     ],
@@ -119,3 +122,49 @@ def test_other_names_may_be_kept(header: str) -> None:
 def test_a_definition_survives_the_way_through_the_database() -> None:
     before = load(authentication={"type": "hmac", "connection": "c", "timestamp_header": "X-Time", "tolerance": "1 m"})
     assert WebhookTriggerDefinition.model_validate_json(before.model_dump_json()) == before
+
+
+def by(key: str) -> dict[str, str]:
+    return {"key": key, "window": "1 h"}
+
+
+@pytest.mark.parametrize("key", ["body", "body:/id", "header:x-event", "key"])
+def test_a_public_webhook_does_not_answer_with_the_result_of_another_callers_event(key: str) -> None:
+    said = complaint(reply="after_completion", idempotency=by(key))
+    assert said.startswith("a.yaml: reply: expected at_once for a public webhook with idempotency")
+    assert "give authentication a type" in said
+    assert load(reply="after_completion").reply == "after_completion"
+    assert load(idempotency=by(key)).reply == "at_once"
+
+
+@pytest.mark.parametrize(
+    ("key", "signed", "taken"),
+    [
+        ("body:/id", None, True),
+        ("header:X-Event", None, False),
+        ("header:X-Event", ["x-other"], False),
+        ("header:X-Event", ["X-Event"], True),
+        ("key", [], False),
+        ("key", ["Idempotency-Key"], True),
+        ("request:/remote_address", ["x-event"], False),
+    ],
+)
+def test_a_signed_webhook_answers_with_results_by_a_key_that_is_signed(
+    key: str, signed: list[str] | None, *, taken: bool
+) -> None:
+    method = {"type": "hmac", "connection": "c", "signed_headers": signed}
+    fields = {"authentication": method, "reply": "after_completion", "idempotency": by(key)}
+    if taken:
+        assert load(**fields).reply == "after_completion"
+    else:
+        assert "name its header in authentication.signed_headers" in complaint(**fields)
+
+
+def test_texts_of_exceptions_are_told_to_known_callers_unless_the_file_says_otherwise() -> None:
+    key = {"type": "api_key", "connection": "c"}
+    told = [
+        load(authentication=authentication, reply_errors=said).tells_errors
+        for authentication in ("public", key)
+        for said in (None, True, False)
+    ]
+    assert told == [False, True, False, True, True, False]

@@ -1,0 +1,181 @@
+"""What a webhook holds of requests: bodies that arrive, requests in work, and callers that wait for a result.
+
+Each webhook has a room of its own, so that nobody who calls one can take the places or the memory of another.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from workorders.core.fields import MIB
+from workorders.webhook.exceptions import RefusedError, TryAgainError
+
+MAX_BYTES: Final = 128 * MIB
+"""Bytes of bodies that a process holds; each webhook has an equal share, and at least one largest body."""
+MAX_ARRIVING: Final = 256
+"""Bodies of one webhook that arrive at once."""
+MAX_ARRIVING_FROM_PEER: Final = 32
+"""Of these, bodies from one address whose sender is not known yet."""
+MAX_WORKED_ON: Final = 128
+"""Requests of one webhook that wait for a thread or have one."""
+MAX_WAITING: Final = 256
+"""Callers of one webhook that wait for a result."""
+FIRST_SECONDS: Final = 5.0
+MIN_BYTES_PER_SECOND: Final = 16 * 1024
+MAX_SECONDS: Final = 30.0
+_RETRY_SECONDS: Final = 1
+
+
+class Arriving:
+    """A body that arrives; see `Room.arriving`."""
+
+    def __init__(self, room: "Room", peer: str) -> None:
+        self._room = room
+        self._limit: asyncio.Timeout | None = None
+        self._is_dropped = False
+        self.peer = peer
+        self.size = 0
+
+    async def read(self, stream: AsyncIterator[bytes], max_bytes: int) -> bytes:
+        """Return the body.
+
+        Raises:
+            RefusedError: it is larger than `max_bytes`, or too slow.
+            TryAgainError: it was dropped so that others could arrive, or its webhook holds too many bytes.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        content = bytearray()
+        try:
+            async with asyncio.timeout_at(began + FIRST_SECONDS) as self._limit:
+                async for part in stream:
+                    if self._is_dropped:  # its bytes are counted no more, and a new time limit would keep it
+                        raise TimeoutError
+                    if len(content) + len(part) > max_bytes:
+                        raise too_large(max_bytes)
+                    self._room.hold(self, len(part))
+                    content += part
+                    earned = FIRST_SECONDS + len(content) / MIN_BYTES_PER_SECOND
+                    self._limit.reschedule(began + min(earned, MAX_SECONDS))
+        except TimeoutError as error:
+            if self._is_dropped:
+                raise _busy("too many bodies arrive at this webhook, and this one was the slowest") from error
+            raise RefusedError(
+                408,
+                "too-slow",
+                f"The body was too slow; nothing was created; send it within {FIRST_SECONDS:g} s, and a large one with "
+                f"{MIN_BYTES_PER_SECOND // 1024} KiB/s or more and within {MAX_SECONDS:g} s.",
+            ) from error
+        # One copy at a time in the whole process, because nothing is awaited here.
+        return bytes(content)
+
+    def drop(self) -> None:
+        """End the reading."""
+        # One whose time is over ends by itself, and asyncio refuses to give it another end.
+        if self._limit is not None and not self._limit.expired():
+            self._is_dropped = True
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+
+class Room:
+    """What one webhook holds. Used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._arriving: dict[Arriving, None] = {}  # the oldest first
+        self._share = 0
+        self._gives_way = False
+        self._bytes = 0
+        self._worked_on = 0
+        self._waiting = 0
+
+    @contextmanager
+    def arriving(self, peer: str, share: int, *, gives_way: bool) -> Iterator[Arriving]:
+        """Make room for one body, and hold its bytes until the end.
+
+        Args:
+            peer: address that it comes from.
+            share: bytes that the webhook may hold.
+            gives_way: whether senders are not known yet. Then the oldest body makes room for a new one, because a body
+                that is sent in one go needs its place for milliseconds, and only who trickles keeps one for long.
+
+        Raises:
+            TryAgainError: too many bodies arrive.
+        """
+        self._share, self._gives_way = share, gives_way
+        own = [body for body in self._arriving if body.peer == peer] if gives_way else []
+        if len(own) >= MAX_ARRIVING_FROM_PEER:
+            self._drop(own[0])
+        elif len(self._arriving) >= MAX_ARRIVING:
+            self._drop_oldest(but=None)
+        body = Arriving(self, peer)
+        self._arriving[body] = None
+        try:
+            yield body
+        finally:
+            self._arriving.pop(body, None)
+            self._bytes -= body.size
+
+    def hold(self, body: Arriving, size: int) -> None:
+        """Count more bytes of a body.
+
+        Raises:
+            TryAgainError: the webhook's share is used up.
+        """
+        while self._bytes + size > self._share:
+            self._drop_oldest(but=body)
+        body.size += size
+        self._bytes += size
+
+    @contextmanager
+    def worked_on(self, body: Arriving | None = None) -> Iterator[None]:
+        """Count a request that waits for a thread or has one; its body has arrived.
+
+        Raises:
+            TryAgainError: there are too many.
+        """
+        if body is not None:
+            self._arriving.pop(body, None)
+        if self._worked_on >= MAX_WORKED_ON:
+            raise _busy("too many requests of this webhook are being worked on")
+        self._worked_on += 1
+        try:
+            yield
+        finally:
+            self._worked_on -= 1
+
+    @contextmanager
+    def waiting(self) -> Iterator[bool]:
+        """Count a caller that waits for a result; yield whether it may."""
+        if self._waiting >= MAX_WAITING:
+            yield False
+            return
+        self._waiting += 1
+        try:
+            yield True
+        finally:
+            self._waiting -= 1
+
+    def _drop_oldest(self, *, but: Arriving | None) -> None:
+        oldest = next((body for body in self._arriving if body is not but), None) if self._gives_way else None
+        if oldest is None:
+            raise _busy("the bodies of this webhook need more memory than it has")
+        self._drop(oldest)
+
+    def _drop(self, body: Arriving) -> None:
+        del self._arriving[body]
+        # At once: its own end comes a moment later, and what it holds until then is small against the share.
+        self._bytes -= body.size
+        body.size = 0
+        body.drop()
+
+
+def too_large(max_bytes: int) -> RefusedError:
+    """Return the refusal of a body that is larger than its webhook takes."""
+    return RefusedError(
+        413, "too-large", f"The body has more than the {max_bytes} bytes that this webhook takes; nothing was created."
+    )
+
+
+def _busy(reason: str) -> TryAgainError:
+    return TryAgainError("busy", f"Nothing was created: {reason}.", seconds=_RETRY_SECONDS)

@@ -1,0 +1,86 @@
+"""What the log says of refused requests: the first of each kind at once, and then a sum a minute."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from workorders.webhook.exceptions import RefusedError
+
+_LOG = logging.getLogger(__name__)
+
+SUM_SECONDS: Final = 60.0
+MAX_KINDS: Final = 1000
+"""Kinds that are told apart within a minute; the addresses of all others are summed together."""
+_MAX_CHARACTERS: Final = 200
+_MANY: Final = "other addresses"
+
+
+@dataclass(slots=True)
+class _Sum:
+    began: float
+    suppressed: int = 0
+
+
+class RefusalLog:
+    """Writes warnings. Who sends requests without an end must not fill the disk.
+
+    Args:
+        clock: seconds of a clock that never goes back.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._sums: OrderedDict[tuple[str, str, str], _Sum] = OrderedDict()  # the oldest first
+
+    def add(self, webhook: str | None, path: str, peer: str, refusal: RefusedError) -> None:
+        """Log a refusal, or count it.
+
+        Args:
+            webhook: its name; None when there is none.
+            path: that the caller sent to, in whatever form.
+            peer: address of the caller.
+            refusal: what the caller is told.
+        """
+        self.flush()
+        key = (webhook or "", peer, refusal.code)
+        if key not in self._sums and len(self._sums) >= MAX_KINDS:
+            key = (webhook or "", _MANY, refusal.code)
+        if key in self._sums:
+            self._sums[key].suppressed += 1
+            return
+        self._sums[key] = _Sum(self._clock())
+        asyncio.get_running_loop().call_later(SUM_SECONDS, self.flush)
+        _LOG.warning(
+            "Webhook path %s: a request of %s was refused with %d (%s): %s",
+            printable(path),
+            printable(key[1]),
+            refusal.status,
+            refusal.code,
+            printable(refusal.reason),
+        )
+
+    def flush(self) -> None:
+        """Log the sums whose minute is over."""
+        now = self._clock()
+        while self._sums:
+            (webhook, peer, code), first = next(iter(self._sums.items()))
+            if now - first.began < SUM_SECONDS:
+                return
+            self._sums.popitem(last=False)
+            if first.suppressed:
+                _LOG.warning(
+                    "Webhook %s: %d more requests of %s were refused within %.0f s (%s).",
+                    webhook or "unknown",
+                    first.suppressed,
+                    printable(peer),
+                    now - first.began,
+                    code,
+                )
+
+
+def printable(text: str) -> str:
+    """Return text of a stranger as one quoted word that neither ends a line nor steers a terminal."""
+    return repr(text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}...")

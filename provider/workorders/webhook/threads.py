@@ -1,0 +1,51 @@
+"""Threads of the webhooks' own, in pools.
+
+Airflow's pages and its API share the threads that are there by default; these must stay free while a database hangs.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import anyio
+
+_T = TypeVar("_T")
+
+THREADS: Final = 8
+"""Requests of known callers that are worked on at once."""
+THREADS_FOR_STRANGERS: Final = 4
+"""Requests that are worked on at once whose callers are not known: those of public webhooks, and signatures."""
+_PARTS: Final = 2
+"""One webhook gets at most the half of a pool."""
+
+
+class Threads:
+    """Runs what blocks. Used on one event loop."""
+
+    def __init__(self) -> None:
+        self._limiters: dict[tuple[str, str], anyio.CapacityLimiter] = {}
+
+    async def run(self, webhook: str, work: Callable[[], _T], *, is_known: bool) -> _T:
+        """Run the work of a webhook.
+
+        Args:
+            webhook: its name.
+            work: what blocks.
+            is_known: whether the caller has shown that it may call.
+        """
+        pool, size = ("callers", THREADS) if is_known else ("strangers", THREADS_FOR_STRANGERS)
+        # The webhook's own limit first: who waits for it must not hold a thread of the pool.
+        async with self._limiter(pool, f"webhook {webhook}", size // _PARTS):
+            return await anyio.to_thread.run_sync(work, limiter=self._limiter(pool, "all", size))
+
+    async def run_alone(self, subject: str, work: Callable[[], _T]) -> _T:
+        """Run work in a thread of its own; a second one about the same subject waits for the first.
+
+        There are as many such threads as subjects, whose number the trigger files set.
+        """
+        return await anyio.to_thread.run_sync(work, limiter=self._limiter("alone", subject, 1))
+
+    def _limiter(self, pool: str, name: str, size: int) -> anyio.CapacityLimiter:
+        found = self._limiters.get((pool, name))
+        if found is None:  # made here, because one needs the running loop
+            found = self._limiters[pool, name] = anyio.CapacityLimiter(size)
+        return found

@@ -1,0 +1,130 @@
+"""Mutations of what keeps a stranger at one webhook from the callers and the results of others."""
+
+from mutations.mutation import Change, Mutation
+
+APP, RECEIVING = "unit/webhook/test_app.py", "unit/webhook/test_receiving.py"
+CALLERS, SECRETS = "unit/webhook/test_callers.py", "unit/webhook/test_secrets.py"
+DEFINITION, SIGNATURES = "unit/webhook/test_definition.py", "unit/webhook/test_authentication.py"
+
+WEBHOOKS = (
+    Mutation(
+        "body-read-before-the-caller-is-known",
+        4,
+        (Change("webhook/app.py", "            await self._callers.check_headers(definition, received)\n", ""),),
+        (f"{APP}::test_no_body_is_read_of_a_caller_without_a_proof",),
+    ),
+    Mutation(
+        "old-bodies-keep-their-places",
+        4,
+        (
+            Change("webhook/receiving.py", "            self._drop(own[0])", "            pass"),
+            Change("webhook/receiving.py", "if self._gives_way else None", "if False else None"),
+        ),
+        (
+            f"{RECEIVING}::test_the_oldest_body_of_an_unknown_sender_makes_room_for_a_new_one",
+            f"{RECEIVING}::test_an_address_with_many_bodies_loses_its_own_oldest_and_nobody_elses",
+        ),
+    ),
+    Mutation(
+        "bytes-in-flight-not-counted",
+        4,
+        (Change("webhook/receiving.py", "while self._bytes + size > self._share:", "while False:"),),
+        (f"{RECEIVING}::test_no_more_bytes_are_held_than_the_webhooks_share",),
+    ),
+    Mutation(
+        "trickling-body-waited-for",
+        4,
+        (
+            Change(
+                "webhook/receiving.py",
+                "self._limit.reschedule(began + min(earned, MAX_SECONDS))",
+                "self._limit.reschedule(loop.time() + earned)",
+            ),
+        ),
+        (f"{RECEIVING}::test_a_caller_that_sends_nothing_or_too_little_is_refused",),
+    ),
+    Mutation(
+        "one-webhook-takes-every-thread",
+        4,
+        (Change("webhook/threads.py", "size // _PARTS", "10 * size"),),
+        ("unit/webhook/test_threads.py::test_a_webhook_whose_database_hangs_leaves_threads_to_the_others",),
+    ),
+    Mutation(
+        "failed-look-up-not-remembered",
+        4,
+        (
+            Change(
+                "webhook/secrets.py",
+                "type(error).__name__)\n            known.ask_at = self._clock() + FAILURE_SECONDS",
+                "type(error).__name__)",
+            ),
+        ),
+        (f"{SECRETS}::test_after_a_failure_nobody_asks_again_for_some_seconds",),
+    ),
+    Mutation(
+        "last-known-secret-counts-without-end",
+        4,
+        (Change("webhook/secrets.py", " and self._clock() - known.had_at < LAST_KNOWN_SECONDS", ""),),
+        (f"{SECRETS}::test_while_the_backend_is_unavailable_the_last_known_secret_counts_for_a_bounded_time",),
+    ),
+    Mutation(
+        "guesses-not-limited",
+        4,
+        (Change("webhook/callers.py", "if now < peer.retry_at and now >= peer.trusted_until:", "if False:"),),
+        (f"{CALLERS}::test_an_address_that_guesses_is_told_to_wait_and_others_are_not",),
+    ),
+    Mutation(
+        "stranger-behind-a-proxy-locks-callers-out",
+        4,
+        (Change("webhook/callers.py", " and now >= peer.trusted_until:", ":"),),
+        (f"{CALLERS}::test_a_stranger_at_the_address_of_valid_callers_does_not_lock_them_out",),
+    ),
+    Mutation(
+        "guessed-key-fetches-a-result",
+        4,
+        (
+            Change("webhook/app.py", "received.key is not None and not definition.proves_key():", "False:"),
+            Change("webhook/definition.py", "if authentication == PUBLIC:", "if False:"),
+        ),
+        (
+            f"{APP}::test_a_webhook_that_answers_with_results_takes_no_key_that_anybody_could_have_made_up",
+            f"{DEFINITION}::test_a_public_webhook_does_not_answer_with_the_result_of_another_callers_event",
+        ),
+    ),
+    Mutation(
+        "path-and-headers-not-signed",
+        4,
+        (Change("webhook/authentication.py", "if self.signed_headers is None:", "if True:"),),
+        (f"{SIGNATURES}::test_path_and_headers_are_signed_a_line_each_before_the_body",),
+    ),
+    Mutation(
+        "log-line-forged",
+        5,
+        (Change("webhook/refusals.py", "            printable(path),", "            path,"),),
+        (f"{APP}::test_a_line_of_the_log_cannot_be_forged",),
+    ),
+    Mutation(
+        "every-refusal-logged",
+        5,
+        (
+            Change(
+                "webhook/refusals.py",
+                "            self._sums[key].suppressed += 1\n            return\n",
+                "            pass\n",
+            ),
+        ),
+        (
+            "unit/webhook/test_refusals.py::test_the_first_refusal_of_a_kind_is_logged_at_once_and_the_others_are_summed",
+        ),
+    ),
+    Mutation(
+        "browser-sends-its-password-for-a-foreign-page",
+        4,
+        (
+            Change(
+                "webhook/app.py", 'if definition.requires_json_type and media_type != "application/json":', "if False:"
+            ),
+        ),
+        (f"{APP}::test_a_browser_is_not_made_to_send_its_password_for_a_foreign_page",),
+    ),
+)

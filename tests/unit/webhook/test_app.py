@@ -1,0 +1,277 @@
+"""The application as its server calls it, without Postgres: what happens before a work order is made."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Event
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pytest
+import yaml
+from fastapi import FastAPI
+
+from workorders.core.single import Single
+from workorders.webhook import secrets
+from workorders.webhook.app import make_app
+from workorders.webhook.authentication import Secret
+from workorders.webhook.creating import Creator
+from workorders.webhook.hooks import Hook, Hooks
+from workorders.webhook.requests import Received
+
+Headers = list[tuple[bytes, bytes]]
+KEY = {"type": "api_key", "connection": "shop"}
+SIGNED = {"type": "hmac", "connection": "shop"}
+BASIC = {"type": "basic", "connection": "shop"}
+JSON = (b"content-type", b"application/json")
+
+
+class Taken(Creator):
+    """Takes everything."""
+
+    def __init__(self) -> None:
+        super().__init__(str, idle=1)
+        self.received: list[Received] = []
+
+    def create(self, hook: Hook, received: Received) -> Single:
+        self.received.append(received)
+        return Single(uuid4(), "pending", created=True)
+
+
+class Server:
+    """Calls the application as a server does.
+
+    Args:
+        folder: of the trigger files, an empty one.
+        fields: more of the definition of each webhook.
+    """
+
+    def __init__(self, folder: Path, **fields: Mapping[str, Any]) -> None:
+        for name, more in fields.items():
+            content = {"name": name, "type": "webhook", "workflow": "ship", **more}
+            (folder / f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+        self.creator = Taken()
+        self.now = 0.0
+        self.reads = 0
+        self.hangs = False
+        self.look_ups = Event()
+        self.look_ups.set()
+        self.app: FastAPI = make_app(Hooks(folder, lambda: self.now), self.creator, self._secret, lambda: self.now)
+
+    def _secret(self, connection_id: str) -> Secret:
+        if connection_id == "slow":
+            self.hangs = True
+            assert self.look_ups.wait(60)
+        return Secret("ada", "right")
+
+    async def call(
+        self, path: str, headers: Headers, body: bytes = b"{}", *, ends: bool = True
+    ) -> tuple[int, dict[str, Any], dict[bytes, bytes]]:
+        """Return status, content and headers of the answer."""
+        sent: list[Any] = []
+        messages = [{"type": "http.request", "body": body, "more_body": not ends}]
+
+        async def receive() -> dict[str, Any]:
+            self.reads += 1
+            if messages:
+                return messages.pop()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": headers,
+            "client": ("192.0.2.1", 5),
+            "server": ("127.0.0.1", 8080),
+        }
+        await self.app(scope, receive, send)
+        return sent[0]["status"], orjson.loads(sent[1]["body"]), dict(sent[0]["headers"])
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("authentication", "headers"),
+    [
+        (KEY, []),
+        (KEY, [(b"x-api-key", b"wrong")]),
+        (BASIC, [JSON]),
+        (BASIC, [JSON, (b"authorization", b"Basic eDp5")]),
+        (SIGNED, []),
+        (SIGNED, [(b"x-signature", b"short")]),
+    ],
+)
+def test_no_body_is_read_of_a_caller_without_a_proof(
+    tmp_path: Path, authentication: dict[str, str], headers: Headers
+) -> None:
+    server = Server(tmp_path, shop={"authentication": authentication})
+    status, content, answered = asyncio.run(server.call("/shop", headers, ends=False))
+    assert (status, content["error"], server.reads) == (401, "not-authenticated", 0)
+    assert answered[b"connection"] == b"close"
+
+
+def test_256_bodies_that_do_not_end_keep_no_valid_caller_out(tmp_path: Path) -> None:
+    server = Server(
+        tmp_path, open={"authentication": "public"}, signed={"authentication": SIGNED}, shop={"authentication": KEY}
+    )
+
+    async def scene() -> list[int]:
+        forged = [(b"x-signature", b"0" * 64)]
+        strangers = [
+            asyncio.create_task(server.call(path, headers, ends=False))
+            for path, headers in (("/open", []), ("/signed", forged))
+            for _ in range(256)
+        ]
+        # Of each webhook's strangers an address may have 32; the others are told to come again.
+        await until(lambda: sum(not stranger.done() for stranger in strangers) == 64)
+        callers: list[tuple[str, Headers]] = [("/open", []), ("/shop", [(b"x-api-key", b"right")])]
+        answers = [await asyncio.wait_for(server.call(path, headers), 30) for path, headers in callers]
+        for stranger in strangers:
+            stranger.cancel()
+        await asyncio.gather(*strangers, return_exceptions=True)
+        return [status for status, _, _ in answers]
+
+    assert asyncio.run(scene()) == [201, 201]
+
+
+def test_a_folder_of_trigger_files_that_hangs_does_not_hold_the_servers_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, release = Server(tmp_path, shop={"authentication": "public"}), Event()
+    read = Hooks._stamps
+
+    def hang(hooks: Hooks) -> Any:
+        server.hangs = True
+        assert release.wait(60)
+        return read(hooks)
+
+    monkeypatch.setattr(Hooks, "_stamps", hang)
+
+    async def scene() -> None:
+        callers = [asyncio.create_task(server.call("/shop", [])) for _ in range(3)]
+        await until(lambda: server.hangs)
+        assert not any(caller.done() for caller in callers)
+        release.set()
+        assert [status for status, _, _ in await asyncio.gather(*callers)] == [201] * 3
+
+    asyncio.run(scene())
+
+
+def test_a_look_up_that_hangs_delays_no_caller_of_another_webhook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "_PATIENCE_SECONDS", 60)
+    server = Server(tmp_path, slow={"authentication": {**KEY, "connection": "slow"}}, shop={"authentication": KEY})
+
+    async def scene() -> None:
+        server.look_ups.clear()
+        strangers = [asyncio.create_task(server.call("/slow", [(b"x-api-key", b"guess")])) for _ in range(64)]
+        await until(lambda: server.hangs)
+        try:
+            answer = await asyncio.wait_for(server.call("/shop", [(b"x-api-key", b"right")]), 30)
+            assert answer[0] == 201
+            assert not any(stranger.done() for stranger in strangers)
+        finally:
+            server.look_ups.set()
+        assert {status for status, _, _ in await asyncio.gather(*strangers)} <= {401, 429}
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("declared", "status"),
+    [(b"\xb2", 201), (b"2", 201), (b"0002", 201), (b"1048577", 413), (b"9" * 5000, 413), (b"0" * 5000, 201)],
+)
+def test_a_declared_length_is_a_number_or_nothing(tmp_path: Path, declared: bytes, status: int) -> None:
+    server = Server(tmp_path, shop={"authentication": "public"})
+    answered, _, _ = asyncio.run(server.call("/shop", [(b"content-length", declared)]))
+    assert answered == status
+
+
+@pytest.mark.parametrize(
+    ("media_type", "status"),
+    [
+        (None, 415),
+        (b"text/plain", 415),
+        (b"text/plain; application/json", 415),
+        (b"Application/JSON; charset=utf-8", 201),
+    ],
+)
+def test_a_browser_is_not_made_to_send_its_password_for_a_foreign_page(
+    tmp_path: Path, media_type: bytes | None, status: int
+) -> None:
+    server = Server(tmp_path, shop={"authentication": BASIC}, keyed={"authentication": KEY})
+    sent = [] if media_type is None else [(b"content-type", media_type)]
+    answered, content, _ = asyncio.run(server.call("/shop", [*sent, (b"authorization", b"Basic YWRhOnJpZ2h0")]))
+    assert (answered, content.get("error")) == (status, None if status == 201 else "not-json-type")
+    assert asyncio.run(server.call("/keyed", [*sent, (b"x-api-key", b"right")]))[0] == 201
+
+
+@pytest.mark.parametrize("authentication", ["public", SIGNED])
+def test_a_webhook_that_answers_with_results_takes_no_key_that_anybody_could_have_made_up(
+    tmp_path: Path, authentication: str | dict[str, str]
+) -> None:
+    server = Server(tmp_path, shop={"authentication": authentication, "reply": "after_completion"})
+    headers = [(b"idempotency-key", b"order-17"), (b"x-signature", b"0" * 64)]
+    status, content, _ = asyncio.run(server.call("/shop", headers))
+    assert (status, content["error"], server.creator.received) == (400, "unproved-key", [])
+
+
+def test_a_line_of_the_log_cannot_be_forged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    server = Server(tmp_path, shop={"authentication": "public"})
+
+    async def scene() -> None:
+        await server.call("/x\r2026-01-01 ERROR forged\x1b[31m", [])
+        await server.call("/shop", [(b"content-encoding", b"\x1b[31m\x85forged")])
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(scene())
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("workorders")]
+    assert len(said) == 2
+    assert all(line.isprintable() for line in said)
+
+
+def test_a_caller_that_leaves_before_its_body_ends_is_no_error_of_the_server(tmp_path: Path) -> None:
+    server = Server(tmp_path, shop={"authentication": "public"})
+    answers: list[Any] = []
+
+    async def scene() -> None:
+        messages = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"{", "more_body": True}]
+
+        async def receive() -> Any:
+            return messages.pop()
+
+        async def send(message: Any) -> None:
+            answers.append(message)
+
+        scope: dict[str, Any] = {
+            "type": "http",
+            "method": "POST",
+            "path": "/shop",
+            "query_string": b"",
+            "root_path": "",
+            "headers": [],
+            "client": None,
+        }
+        await server.app(scope, receive, send)
+
+    asyncio.run(scene())
+    assert (answers[0]["status"], server.creator.received) == (400, [])

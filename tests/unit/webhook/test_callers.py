@@ -1,0 +1,97 @@
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from workorders.webhook.authentication import Secret
+from workorders.webhook.callers import FAILURES_AT_ONCE, TRUST_SECONDS, Callers, site
+from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.exceptions import RefusedError
+from workorders.webhook.requests import Received
+from workorders.webhook.secrets import Secrets
+
+
+class Door:
+    """A webhook's check of its callers, with a clock."""
+
+    def __init__(self, **authentication: Any) -> None:
+        self.now = 1000.0
+        self.asked = 0
+        self.definition = WebhookTriggerDefinition.model_validate(
+            {"name": "shop", "workflow": "ship", "authentication": {"connection": "c", **authentication}}
+        )
+        self.callers = Callers(Secrets(self._ask, lambda: self.now), lambda: self.now)
+
+    async def _ask(self, _: str) -> Secret:
+        self.asked += 1
+        return Secret("", "right")
+
+    def knock(self, key: str | None, address: str = "192.0.2.1") -> str | None:
+        """Return the word of the refusal; None if the caller may come in."""
+        headers = [] if key is None else [("x-api-key", key)]
+        received = Received("/shop", headers, address, b"", datetime.now(UTC))
+        try:
+            asyncio.run(self.callers.check_headers(self.definition, received))
+        except RefusedError as refusal:
+            return refusal.code
+        return None
+
+
+def test_an_address_that_guesses_is_told_to_wait_and_others_are_not() -> None:
+    door = Door(type="api_key")
+    guesses = [door.knock(f"guess {number}") for number in range(FAILURES_AT_ONCE + 10)]
+    assert guesses[: FAILURES_AT_ONCE + 1] == ["not-authenticated"] * (FAILURES_AT_ONCE + 1)
+    assert set(guesses[FAILURES_AT_ONCE + 1 :]) == {"too-many-failures"}
+    assert door.knock("right") == "too-many-failures"
+    assert door.knock("right", "192.0.2.2") is None
+    door.now += 1
+    assert [door.knock("wrong") for _ in range(3)] == ["not-authenticated"] * 2 + ["too-many-failures"]
+    door.now += 1
+    assert door.knock("right") is None
+
+
+def test_a_stranger_at_the_address_of_valid_callers_does_not_lock_them_out() -> None:
+    door = Door(type="api_key")
+    assert door.knock("right") is None
+    assert {door.knock("wrong") for _ in range(3 * FAILURES_AT_ONCE)} == {"not-authenticated"}
+    assert door.knock("right") is None
+    door.now += TRUST_SECONDS
+    assert [door.knock("wrong") for _ in range(2 * FAILURES_AT_ONCE)][-1] == "too-many-failures"
+
+
+def test_who_shows_nothing_is_refused_without_a_question_and_locks_nobody_out() -> None:
+    door = Door(type="api_key")
+    assert {door.knock(None) for _ in range(3 * FAILURES_AT_ONCE)} == {"not-authenticated"}
+    assert door.asked == 0
+    assert door.knock("right") is None
+
+
+def test_no_more_addresses_are_remembered_than_memory_should_hold() -> None:
+    door = Door(type="api_key")
+
+    async def knock_from_many() -> None:
+        for number in range(5000):
+            received = Received("/shop", [("x-api-key", "wrong")], f"10.0.{number // 250}.{number % 250}", b"", NOW)
+            with pytest.raises(RefusedError):
+                await door.callers.check_headers(door.definition, received)
+
+    asyncio.run(knock_from_many())
+    assert len(door.callers._peers) == 4096
+
+
+NOW = datetime.now(UTC)
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("testclient", "testclient"),
+        (None, "somebody"),
+    ],
+)
+def test_a_network_of_ipv6_counts_as_one_address(address: str | None, counted: str) -> None:
+    assert site(address) == counted

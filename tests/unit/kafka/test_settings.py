@@ -175,7 +175,7 @@ def test_what_would_change_who_is_trusted_is_refused(settings: dict[str, str], p
 @pytest.mark.parametrize("derived", [client_settings, java_settings])
 def test_no_client_may_trust_every_server(derived: Derived, protocol: str, value: object) -> None:
     given = {**SASL, "security.protocol": protocol, "sasl.mechanisms": "PLAIN"}
-    with pytest.raises(ConfigurationError, match="it trusts every server. No client was started"):
+    with pytest.raises(ConfigurationError, match="it trusts every server"):
         derived({**given, "enable.ssl.certificate.verification": value})
     derived({**given, "enable.ssl.certificate.verification": True})
 

@@ -1,8 +1,8 @@
 """The topic of markers: the last batch of each shard that Kafka has, written in the batch's own transaction.
 
-Others may write to that topic as well, and may copy every word of a marker. So each one is signed with a key that stands
-in Postgres alone, and what has not our signature is nothing to us. The epoch is signed and not compared: markers of a
-higher one are what tells a database that was restored to an earlier time.
+Other programs may write to that topic, and may guess or copy every field of a marker. So each marker is signed with a
+key that only Postgres stores. The relay ignores records without that signature. The epoch is signed and not compared:
+signed markers of a higher epoch show that the database was restored to an earlier time.
 """
 
 import hmac

@@ -33,8 +33,10 @@ def test_a_marker_of_another_shard_outbox_or_key_is_none() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, b"", b"x", b"\xff", b"[]", b"7", b'"text"', b"{}", b'{"batch":1}', b'{"batch":"1","epoch":1}']
-    + [b'{"batch":1e400,"epoch":1}', b'{"batch":99999999999999999999,"epoch":1}', b"[" * 5000],
+    [
+        *(None, b"", b"x", b"\xff", b"[]", b"7", b'"text"', b"{}", b'{"batch":1}', b'{"batch":"1","epoch":1}'),
+        *(b'{"batch":1e400,"epoch":1}', b'{"batch":99999999999999999999,"epoch":1}', b"[" * 5000),
+    ],
 )
 def test_what_is_no_marker_is_none(value: bytes | None) -> None:
     assert markers().batch_of(0, value) is None

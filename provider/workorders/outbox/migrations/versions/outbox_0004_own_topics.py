@@ -1,6 +1,6 @@
-"""The relay's own topics are no destination, and its markers are signed: who writes there by other ways changes nothing.
+"""The topic of markers is no destination of messages, and markers are signed.
 
-A marker that is open while the tables are upgraded has no signature, so nobody could tell later whether it counts.
+The marker of a batch that is open during the upgrade has no signature, so no relay could tell whether it counts.
 """
 
 from alembic import op

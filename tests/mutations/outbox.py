@@ -156,6 +156,14 @@ OUTBOX = (
         (f"{CRASHES}::test_a_zombie_changes_nothing_on_either_side",),
     ),
     Mutation(
+        "outbox-paused-amid-a-heartbeat-holds-its-shard",
+        4,
+        (Change("kafka/relay/heartbeat.py", ", session=leases.SESSION", ""),),
+        (
+            "integration/kafka/relay/test_heartbeat.py::test_a_relay_that_stops_amid_a_renewal_holds_its_shard_no_longer",
+        ),
+    ),
+    Mutation(
         "outbox-fence-by-the-new-prefix-alone",
         2,
         (Change("kafka/relay/fencing.py", "if former is not None and former != prefix:", "if False:"),),

@@ -349,6 +349,18 @@ TRANSACTIONS_AND_LOSS = (
         (f"{SPARK}::test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing",),
     ),
     Mutation(
+        "listener-and-relay-trust-every-server",
+        8,
+        (
+            Change(
+                "kafka/settings.py",
+                "    given = _normal(extra)\n    _refuse_trust_in_everybody(given)\n",
+                "    given = _normal(extra)\n",
+            ),
+        ),
+        ("unit/kafka/test_settings.py::test_no_client_may_trust_every_server",),
+    ),
+    Mutation(
         "topic-made-again-read-with-the-old-offsets",
         10,
         (Change("kafka/checks.py", "if log.partition.topic_id != range_.partition.topic_id:", "if False:"),),

@@ -6,6 +6,7 @@ CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
     f"integration/kafka/relay/test_{name}.py"
     for name in ("crashes", "holds", "drain", "retries", "changes", "rights", "contradictions")
 )
+OWN_TOPIC = "integration/kafka/relay/test_own_topic.py"
 BATCHES, ENQUEUE, WINDOW = (f"integration/outbox/test_{name}.py" for name in ("batches", "enqueue", "window"))
 MIGRATION = "outbox/migrations/versions/outbox_0001_messages.py"
 
@@ -30,6 +31,69 @@ OUTBOX = (
             f"{CRASHES}::test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice",
             f"{BATCHES}::test_a_marker_that_does_not_fit_stops_the_shard_and_changes_nothing",
         ),
+    ),
+    Mutation(
+        "outbox-marker-of-anybody-counts",
+        1,
+        (
+            Change(
+                "kafka/relay/markers.py",
+                'return batch if hmac.compare_digest(written, value or b"") else None',
+                "return batch if written else None",
+            ),
+        ),
+        (
+            f"{OWN_TOPIC}::test_a_forged_marker_deletes_nothing_that_was_not_sent",
+            "unit/kafka/relay/test_markers.py::test_a_marker_of_which_a_word_was_changed_is_none",
+        ),
+    ),
+    Mutation(
+        "outbox-record-that-is-no-marker-stops-the-shard",
+        4,
+        (Change("kafka/relay/markers.py", "except (ValueError, TypeError, KeyError):", "except ZeroDivisionError:"),),
+        (
+            f"{OWN_TOPIC}::test_records_that_are_no_markers_are_ignored_with_one_warning",
+            "unit/kafka/relay/test_markers.py::test_what_is_no_marker_is_none",
+        ),
+    ),
+    Mutation(
+        "outbox-old-marker-is-taken-for-the-last-one",
+        2,
+        (Change("kafka/relay/markers.py", "max(found or 0, batch)", "batch"),),
+        (f"{OWN_TOPIC}::test_an_old_marker_that_somebody_writes_once_more_is_not_the_last_one",),
+    ),
+    Mutation(
+        "outbox-own-topic-is-sent-to",
+        4,
+        (Change("kafka/relay/topics.py", "if topic in self.markers:", "if False:"),),
+        (f"{OWN_TOPIC}::test_a_message_for_the_markers_topic_waits_alone_and_all_others_are_sent",),
+    ),
+    Mutation(
+        "outbox-own-topic-is-enqueued",
+        4,
+        (
+            Change(
+                "outbox/migrations/versions/outbox_0004_own_topics.py",
+                "OR message.holds_markers OR message.is_unlisted OR",
+                "OR",
+            ),
+        ),
+        (
+            f"{OWN_TOPIC}::test_nobody_can_enqueue_for_the_topic_of_markers",
+            f"{OWN_TOPIC}::test_only_listed_topics_are_sent_to_where_the_outbox_says_so",
+        ),
+    ),
+    Mutation(
+        "outbox-topic-of-markers-is-not-recorded",
+        4,
+        (Change("outbox/origins.py", '        connection.execute(_QUERIES["record_markers_topics"])\n', ""),),
+        (f"{OWN_TOPIC}::test_nobody_can_enqueue_for_the_topic_of_markers",),
+    ),
+    Mutation(
+        "outbox-unlisted-topic-is-sent-to",
+        4,
+        (Change("kafka/relay/topics.py", "elif self.listed is not None and topic not in self.listed:", "elif False:"),),
+        (f"{OWN_TOPIC}::test_only_listed_topics_are_sent_to_where_the_outbox_says_so",),
     ),
     Mutation(
         "outbox-rows-deleted-that-were-only-claimed",
@@ -90,6 +154,14 @@ OUTBOX = (
         4,
         (Change("outbox/leases.py", '"idle_in_transaction_session_timeout": "10s", ', ""),),
         (f"{CRASHES}::test_a_zombie_changes_nothing_on_either_side",),
+    ),
+    Mutation(
+        "outbox-paused-amid-a-heartbeat-holds-its-shard",
+        4,
+        (Change("kafka/relay/heartbeat.py", ", session=leases.SESSION", ""),),
+        (
+            "integration/kafka/relay/test_heartbeat.py::test_a_relay_that_stops_amid_a_renewal_holds_its_shard_no_longer",
+        ),
     ),
     Mutation(
         "outbox-fence-by-the-new-prefix-alone",

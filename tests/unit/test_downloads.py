@@ -34,7 +34,7 @@ def test_the_lock_has_the_hashes_of_what_installs_and_builds(name: str) -> None:
 
 def test_every_image_is_named_by_its_digest() -> None:
     compose = (CHECKOUT / "docker-compose.yaml").read_text(encoding="utf-8")
-    images = re.findall(r"^\s*image: (\S+)", compose, re.MULTILINE)
+    images = re.findall(r"^\s*image: (?:&\S+ )?([^\s*]\S*)", compose, re.MULTILINE)
     images += re.findall(r"^FROM (\S+)", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)
     pulled = [image for image in images if image != "airflow-provider-workorders"]
     assert len(pulled) == 3

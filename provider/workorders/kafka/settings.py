@@ -93,6 +93,9 @@ _CONSUMER_ONLY: Final = frozenset(
 )
 """Settings that an administration client does not know what to do with; librdkafka warns of each at every start."""
 
+_NO: Final = frozenset({"false", "f", "0"})
+"""How librdkafka lets a setting be switched off."""
+
 _CALLBACKS: Final = ("_cb", "on_commit", "on_delivery", "logger")
 _SECRETS: Final = frozenset(
     {
@@ -134,8 +137,13 @@ def client_settings(extra: Mapping[str, Any]) -> dict[str, str]:
     """Return settings for an administration client of librdkafka, which asks and never consumes.
 
     The isolation level is no setting of such a client: it stands in each question.
+
+    Raises:
+        ConfigurationError: a setting trusts everybody.
     """
-    return {name: value for name, value in _normal(extra).items() if name not in _CONSUMER_ONLY}
+    given = _normal(extra)
+    _refuse_trust_in_everybody(given)
+    return {name: value for name, value in given.items() if name not in _CONSUMER_ONLY}
 
 
 def executor_settings(extra: Mapping[str, Any], *, read: Callable[[str], str] = read_text) -> dict[str, str]:
@@ -171,6 +179,7 @@ def java_settings(librdkafka: Mapping[str, Any], *, read: Callable[[str], str] =
         ConfigurationError: a setting that says who is trusted has no twin, or credentials are incomplete.
     """
     given = _normal(librdkafka)
+    _refuse_trust_in_everybody(given)
     java = {twin: given.pop(name) for name, twin in _TWINS.items() if name in given}
     protocol = given.pop("security.protocol", "plaintext").upper()
     java["security.protocol"] = protocol
@@ -199,11 +208,7 @@ def _normal(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _tls(given: dict[str, str], read: Callable[[str], str]) -> dict[str, str]:
-    if given.pop("enable.ssl.certificate.verification", "true").lower() in {"false", "f", "0"}:
-        raise ConfigurationError(
-            "enable.ssl.certificate.verification=false in the Kafka connection is refused, for Spark's Java client "
-            "always verifies; give the broker's certificate authority in ssl.ca.location instead."
-        )
+    given.pop("enable.ssl.certificate.verification", None)
     java = {}
     endpoint = given.pop("ssl.endpoint.identification.algorithm", "https").lower()
     java["ssl.endpoint.identification.algorithm"] = "" if endpoint == "none" else endpoint
@@ -302,6 +307,15 @@ def _quoted(value: str) -> str:
     """Quote as Java's StreamTokenizer reads: backslash escapes, octal ones for control characters."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(f"\\{ord(char):03o}" if ord(char) < ord(" ") else char for char in escaped) + '"'
+
+
+def _refuse_trust_in_everybody(given: Mapping[str, str]) -> None:
+    """Refuse what lets anybody between us and the broker read the password: no client of ours may be told to."""
+    if given.get("enable.ssl.certificate.verification", "true").lower() in _NO:
+        raise ConfigurationError(
+            "enable.ssl.certificate.verification=false in the Kafka connection is refused, because it trusts every "
+            "server. No client was started. Give the broker's certificate authority in ssl.ca.location instead."
+        )
 
 
 def _refuse_what_says_who_is_trusted(left: Mapping[str, str], protocol: str) -> None:

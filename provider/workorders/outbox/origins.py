@@ -59,6 +59,8 @@ def refuse_other_place(connection: Connection, lease: Lease, place: MarkersPlace
 def record(connection: Connection, lease: Lease, prefix: str, place: MarkersPlace) -> None:
     """Write down what the batches of a shard are sent under from now on; writes nothing that is there already.
 
+    From then on nobody can enqueue a message for the topic of markers.
+
     The shard's former producers must have been fenced, and no batch may be open.
 
     Raises:
@@ -79,6 +81,8 @@ def record(connection: Connection, lease: Lease, prefix: str, place: MarkersPlac
     with connection.transaction():
         if connection.execute(_QUERIES["record_origin"], arguments).rowcount != 1:
             raise fenced(lease)
+        connection.execute(_QUERIES["lock_settings"])
+        connection.execute(_QUERIES["record_markers_topics"])
 
 
 def _recorded_place(connection: Connection, shard: int) -> MarkersPlace | None:

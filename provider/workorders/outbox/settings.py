@@ -26,6 +26,8 @@ class OutboxSettings:
     #: Grows with every change of the number of shards.
     generation: int
     shards: int
+    #: Where the last markers of shards lie: no destination of messages.
+    markers_topics: Sequence[str]
 
     def buckets(self, shard: int) -> list[int]:
         """Return the buckets of a shard; none when the shard is not in use."""
@@ -58,12 +60,30 @@ def current(connection: Connection) -> OutboxSettings:
     return found
 
 
+def marker_key(connection: Connection) -> bytes:
+    """Return the key by which this outbox knows its own markers."""
+    found = connection.execute(_QUERIES["marker_key"]).fetchone()
+    if found is None:  # cannot be: the migration made the row
+        raise LookupError("workorders.outbox_secrets")
+    return bytes(found[0])
+
+
 def save(
-    connection: Connection, *, max_message_bytes: int, retention_seconds: int, topics: Sequence[TopicSettings]
+    connection: Connection,
+    *,
+    max_message_bytes: int,
+    retention_seconds: int,
+    topics: Sequence[TopicSettings],
+    only_listed_topics: bool = False,
 ) -> None:
     """Write down what a definition says of messages and topics; writes nothing that is there already."""
     connection.execute(
-        _QUERIES["save_settings"], {"max_message_bytes": max_message_bytes, "retention_seconds": retention_seconds}
+        _QUERIES["save_settings"],
+        {
+            "max_message_bytes": max_message_bytes,
+            "retention_seconds": retention_seconds,
+            "only_listed_topics": only_listed_topics,
+        },
     )
     for topic in topics:
         connection.execute(

@@ -53,8 +53,20 @@ outbox_settings = Table(
     Column("retention_seconds", BigInteger, nullable=False, server_default=_ZERO),
     Column("generation", Integer, nullable=False, server_default=_ZERO),
     Column("shards", SmallInteger, nullable=False, server_default=text("1")),
+    # Where the last markers of shards lie: no destination of messages.
+    Column("markers_topics", ARRAY(Text), nullable=False, server_default=text("'{workorders-outbox-markers}'")),
+    Column("only_listed_topics", Boolean, nullable=False, server_default=text("false")),
     CheckConstraint("id = 1", name="single"),
     CheckConstraint("shards BETWEEN 1 AND 16", name="shards"),
+)
+
+# One row, made by the migration; apart from the settings, so that readers of these need no right to it.
+outbox_secrets = Table(
+    "outbox_secrets",
+    metadata,
+    Column("id", SmallInteger, primary_key=True, autoincrement=False, server_default=text("1")),
+    Column("marker_key", LargeBinary, nullable=False),
+    CheckConstraint("id = 1", name="single"),
 )
 
 outbox_topics = Table(

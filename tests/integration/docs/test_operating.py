@@ -10,16 +10,20 @@ from psycopg.conninfo import make_conninfo
 
 from local_stack.postgres import SUPERUSER
 from local_stack.stack import CHECKOUT, LocalStack
+from support.executing import Executing
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
 from workorders import schema
-from workorders.core import history, triggers
+from workorders.core import bulk, history, jobs, triggers
 from workorders.core.database import Connection, connect
+from workorders.core.filters import Filter
 from workorders.kafka import alerts, batches, ledger
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.resolving import recorded
+from workorders.outbox import operating
+from workorders.outbox.published import enqueue_published
 
 pytestmark = pytest.mark.integration
 
@@ -83,6 +87,60 @@ def test_the_writer_may_delete_nothing_of_the_ledger_and_the_batches(writer: Con
         writer.execute(f"DELETE FROM workorders.{table}")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE workorders.kafka_decisions SET who = 'somebody else'",
+        "DELETE FROM workorders.kafka_decisions",
+        "UPDATE workorders.sequence_decisions SET who = 'somebody else'",
+        "DELETE FROM workorders.sequence_decisions",
+        "UPDATE workorders.bulk_jobs SET who = 'somebody else'",
+        "UPDATE workorders.bulk_jobs SET options = '{}'",
+        "DELETE FROM workorders.bulk_jobs",
+        "UPDATE workorders.alembic_version SET version_num = 'older'",
+        "DELETE FROM workorders.alembic_version",
+        "INSERT INTO workorders.alembic_version VALUES ('another')",
+    ],
+)
+def test_the_writer_may_not_rewrite_who_decided_nor_the_version(writer: Connection, statement: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        writer.execute(statement.encode())
+
+
+def test_the_writer_may_add_to_what_was_decided(writer: Connection, name: str) -> None:
+    trigger = triggers.register(writer, name=name, type_="kafka", workflow="admit", definition={})
+    writer.execute(
+        """
+        INSERT INTO workorders.kafka_decisions
+            (who, why, trigger_id, topic, partition, kind, from_topic_id, from_offset, to_topic_id, to_offset, epoch)
+        VALUES ('Ann', 'test', %s, %s, 0, 'start-over', 'id', 1, 'id', 2, nextval('workorders.kafka_epochs'))
+        """,
+        [trigger.id, name],
+    )
+    writer.execute(
+        """
+        INSERT INTO workorders.sequence_decisions (who, why, trigger_id, key, kind, from_mark, to_mark, released)
+        VALUES ('Ann', 'test', %s, gen_random_uuid(), 'skip', 1, 2, 0)
+        """,
+        [trigger.id],
+    )
+
+
+def test_the_writer_may_create_execute_publish_and_rerun(stack: LocalStack, granted: None, name: str) -> None:
+    """As a worker of Airflow does it, whose connection is the writer's."""
+    executing = Executing(url_of(stack, "workorders_writer"), name)
+    executing.create([{"do": "echo"}, {"do": "publish"}, {"do": "fail"}])
+    executing.group(enqueue=enqueue_published).work()
+    assert executing.states() == [("success", "success"), ("success", "success"), ("failed", "failed")]
+    with connect(executing.url) as connection:
+        sent = connection.execute("SELECT count(*) FROM workorders.outbox_messages WHERE topic = 'results'").fetchone()
+        job = jobs.create(connection, "rerun", Filter(trigger=name), who="Ann", why="test")
+        connection.commit()
+        done = bulk.work(connection, job.id)
+    assert sent == (2,)
+    assert (done.state, done.looked_at) == ("finished", 3)
+
+
 @pytest.mark.parametrize("table", ["work_orders", "dataclips", "runs", "run_logs", "duplicates", "outbox_messages"])
 def test_the_writer_may_delete_what_retention_and_the_relay_delete(writer: Connection, table: str) -> None:
     writer.execute(f"DELETE FROM workorders.{table} WHERE false")
@@ -93,5 +151,11 @@ def test_the_reader_may_look_and_change_nothing(stack: LocalStack, granted: None
         assert isinstance(history.registered_triggers(reader), list)
         assert isinstance(ledger.status(reader), list)
         assert isinstance(recorded(reader), list)
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            reader.execute("UPDATE workorders.kafka_ledger SET next_offset = next_offset")
+        assert operating.shards(reader)
+        for statement in (
+            b"UPDATE workorders.kafka_ledger SET next_offset = next_offset",
+            b"SELECT workorders.enqueue('topic', 'k', 'v')",
+            b"SELECT marker_key FROM workorders.outbox_secrets",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                reader.execute(statement)

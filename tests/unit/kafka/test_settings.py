@@ -1,4 +1,6 @@
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,8 @@ LOCKED_KEY = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nkey\n-----END ENCRYPTED PRI
 OLD_KEY = "-----BEGIN RSA PRIVATE KEY-----\nkey\n-----END RSA PRIVATE KEY-----\n"
 SASL = {"bootstrap.servers": "b:1", "security.protocol": "sasl_ssl", "sasl.username": "u", "sasl.password": "p"}
 SSL = {"bootstrap.servers": "b:1", "security.protocol": "ssl"}
+
+Derived = Callable[[Mapping[str, Any]], dict[str, str]]
 
 
 def refusal(settings: dict[str, str]) -> str:
@@ -164,6 +168,16 @@ def test_what_would_change_who_is_trusted_is_refused(settings: dict[str, str], p
     sentence = refusal(settings)
     assert part in sentence
     assert "BEGIN" not in sentence
+
+
+@pytest.mark.parametrize("protocol", ["ssl", "sasl_ssl", "plaintext"])
+@pytest.mark.parametrize("value", [False, "false", "False", "f", "0"])
+@pytest.mark.parametrize("derived", [client_settings, java_settings])
+def test_no_client_may_trust_every_server(derived: Derived, protocol: str, value: object) -> None:
+    given = {**SASL, "security.protocol": protocol, "sasl.mechanisms": "PLAIN"}
+    with pytest.raises(ConfigurationError, match="it trusts every server"):
+        derived({**given, "enable.ssl.certificate.verification": value})
+    derived({**given, "enable.ssl.certificate.verification": True})
 
 
 def test_settings_of_a_protocol_that_is_not_used_have_no_effect() -> None:

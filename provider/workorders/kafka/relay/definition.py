@@ -65,6 +65,8 @@ class RelayDefinition(BaseModel):
     """How long sent messages are kept in the table outbox_sent; 0 keeps none."""
     topics: dict[TopicName, TopicDefinition] = Field(default_factory=dict)
     """What is said of single topics; the others need not be named."""
+    only_listed_topics: bool = False
+    """Whether the topics under `topics` are the only ones that messages may be sent to."""
 
     @property
     def transactional(self) -> bool:

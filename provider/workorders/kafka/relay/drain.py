@@ -20,7 +20,7 @@ from workorders.kafka.relay.sender import SenderLostError
 from workorders.kafka.relay.shard import ShardRelay
 from workorders.kafka.relay.spare import SpareConnections
 from workorders.kafka.relay.tools import new_tools
-from workorders.kafka.relay.topics import KnownTopics
+from workorders.kafka.relay.topics import KnownTopics, RefusedTopics
 from workorders.kafka.settings import client_settings
 from workorders.outbox import leases, sent, settings
 from workorders.outbox.exceptions import OutboxFencedError
@@ -57,6 +57,7 @@ def prepare(connection: Connection, definition: RelayDefinition) -> None:
             max_message_bytes=definition.max_message_bytes,
             retention_seconds=int(definition.retention),
             topics=definition.topic_settings(),
+            only_listed_topics=definition.only_listed_topics,
         )
     if settings.current(connection).shards != definition.shards:
         with connection.transaction():
@@ -106,7 +107,7 @@ def drain(
             connection,
             settings_of_clients,
             definition,
-            topics=KnownTopics(Cluster(settings_of_clients)),
+            topics=KnownTopics(Cluster(settings_of_clients), _refused_topics(connection, definition)),
             connections=spare,
             side=side,
             report=relay.report,
@@ -115,6 +116,12 @@ def drain(
         with held_shards(connection, heartbeat, tools, asked=shards) as held, closing(spare), side:
             relay.run(held, warm_for, time.monotonic() + longest, stopped)
         return drained
+
+
+def _refused_topics(connection: Connection, definition: RelayDefinition) -> RefusedTopics:
+    markers = {definition.markers_topic, *settings.current(connection).markers_topics}
+    connection.commit()
+    return RefusedTopics(markers, definition.topics.keys() if definition.only_listed_topics else None)
 
 
 class _Relay:

@@ -55,7 +55,8 @@ class Heartbeat:
         held = list(self._leases.values())
         if not held:
             return
-        with connect(self._url, application_name="workorders outbox heartbeat") as connection:
+        # With the relay's limits: a process that is stopped between renewing and committing holds its shard's row.
+        with connect(self._url, application_name="workorders outbox heartbeat", session=leases.SESSION) as connection:
             for lease in held:
                 try:
                     leases.renew(connection, lease)

@@ -1,5 +1,12 @@
-"""The topic of markers: the last batch of each shard that Kafka has, written in the batch's own transaction."""
+"""The topic of markers: the last batch of each shard that Kafka has, written in the batch's own transaction.
 
+Other programs may write to that topic, and may guess or copy every field of a marker. So each marker is signed with a
+key that only Postgres stores. The relay ignores records without that signature. The epoch is signed and not compared:
+signed markers of a higher epoch show that the database was restored to an earlier time.
+"""
+
+import hmac
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +22,8 @@ from workorders.kafka.range_reader import GROUP_NEVER_JOINED
 from workorders.kafka.relay.markers_topic import ready_topic
 from workorders.kafka.unavailable import LEADER_MOVES
 from workorders.outbox.origins import MarkersPlace
+
+log: Final = logging.getLogger(__name__)
 
 _SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.2
@@ -43,16 +52,30 @@ class Marker:
 class Markers:
     """The markers of one outbox. Each shard has a partition of its own, lest one wait for another's transaction."""
 
-    def __init__(self, settings: Mapping[str, Any], topic: str, outbox_id: str) -> None:
+    def __init__(self, settings: Mapping[str, Any], topic: str, outbox_id: str, key: bytes) -> None:
         self._settings = dict(settings)
         self._topic = topic
         self._outbox_id = outbox_id
+        self._signing_key = key
         self._admin = new_client(AdminClient, {"log_level": 2, **self._settings})
 
     def marker(self, shard: int, batch: int, epoch: int) -> Marker:
         """Return the marker of a batch."""
-        value = orjson.dumps({"outbox": self._outbox_id, "shard": shard, "batch": batch, "epoch": epoch})
-        return Marker(self._topic, shard, self._key(shard), value)
+        words = {"outbox": self._outbox_id, "shard": shard, "batch": batch, "epoch": epoch}
+        signature = hmac.digest(self._signing_key, orjson.dumps(words), "sha256").hex()
+        return Marker(self._topic, shard, self._key(shard), orjson.dumps({**words, "signature": signature}))
+
+    def batch_of(self, shard: int, value: bytes | None) -> int | None:
+        """Return the number of the batch that a record marks; None unless this outbox wrote it for this shard."""
+        try:
+            words = orjson.loads(value or b"")
+            batch, epoch = words["batch"], words["epoch"]
+        except (ValueError, TypeError, KeyError):
+            return None
+        if not isinstance(batch, int) or not isinstance(epoch, int):
+            return None
+        written = self.marker(shard, batch, epoch).value
+        return batch if hmac.compare_digest(written, value or b"") else None
 
     def ready(self) -> MarkersPlace:
         """Make the topic if it is not there, and return where the markers lie.
@@ -135,7 +158,7 @@ class Markers:
                 "fetch.wait.max.ms": 10,
             },
         )
-        key, found = self._key(place.partition), None
+        key, found, strange = self._key(place.partition), None, 0
         deadline = time.monotonic() + _SECONDS
         try:
             consumer.assign([TopicPartition(place.topic, place.partition, start)])
@@ -145,11 +168,26 @@ class Markers:
                     continue
                 error = message.error()
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    if strange:
+                        self._warn_of(strange, place.partition)
                     return found
                 if error is not None:
                     raise KafkaException(error)
-                if message.key() == key:
-                    found = int(orjson.loads(message.value() or b"{}")["batch"])
+                if message.key() != key:
+                    continue
+                batch = self.batch_of(place.partition, message.value())
+                # The highest, for numbers grow: an older marker that somebody wrote once more is not the last one.
+                found = found if batch is None else max(found or 0, batch)
+                strange += batch is None
         finally:
             consumer.close()
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    def _warn_of(self, strange: int, shard: int) -> None:
+        log.warning(
+            "Topic %s, partition %s: %s records have the key of this outbox's markers, and another program wrote them. "
+            "They were ignored. Let nobody but the relays write to that topic.",
+            self._topic,
+            shard,
+            strange,
+        )

@@ -55,8 +55,9 @@ def new_tools(
     current = settings.current(connection)
     compacted = connection.execute(_QUERIES["compacted_topics"]).fetchall()
     set_aside = connection.execute(_QUERIES["set_aside_topics"]).fetchall()
+    marker_key = settings.marker_key(connection)
     connection.commit()
-    markers = Markers(kafka, definition.markers_topic, current.outbox_id)
+    markers = Markers(kafka, definition.markers_topic, current.outbox_id, marker_key)
     return Tools(
         definition=definition,
         settings=current,

@@ -1,5 +1,9 @@
 -- name: settings
-SELECT outbox_id::text, max_message_bytes, retention_seconds, generation, shards FROM workorders.outbox_settings
+SELECT outbox_id::text, max_message_bytes, retention_seconds, generation, shards, markers_topics
+FROM workorders.outbox_settings
+
+-- name: marker_key
+SELECT marker_key FROM workorders.outbox_secrets
 
 -- name: compacted_topics
 SELECT topic FROM workorders.outbox_topics WHERE compact
@@ -9,8 +13,10 @@ SELECT topic FROM workorders.outbox_topics WHERE on_refused = 'set-aside'
 
 -- name: save_settings
 UPDATE workorders.outbox_settings
-SET max_message_bytes = %(max_message_bytes)s, retention_seconds = %(retention_seconds)s
-WHERE (max_message_bytes, retention_seconds) IS DISTINCT FROM (%(max_message_bytes)s, %(retention_seconds)s)
+SET max_message_bytes = %(max_message_bytes)s, retention_seconds = %(retention_seconds)s,
+    only_listed_topics = %(only_listed_topics)s
+WHERE (max_message_bytes, retention_seconds, only_listed_topics)
+    IS DISTINCT FROM (%(max_message_bytes)s, %(retention_seconds)s, %(only_listed_topics)s)
 
 -- name: save_topic
 INSERT INTO workorders.outbox_topics AS known (topic, compact, on_refused, max_message_bytes)
@@ -70,6 +76,15 @@ UPDATE workorders.outbox_shards
 SET transactional_id_prefix = %(prefix)s, markers_outbox_id = %(outbox_id)s, markers_cluster = %(cluster)s,
     markers_topic = %(topic)s, markers_topic_id = %(topic_id)s
 WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
+
+-- name: lock_settings
+SELECT id FROM workorders.outbox_settings FOR UPDATE
+
+-- name: record_markers_topics
+-- A former one stays refused while a shard's last word lies in it. Under the lock: two shards may change theirs at once.
+UPDATE workorders.outbox_settings SET markers_topics = ARRAY(
+    SELECT DISTINCT markers_topic FROM workorders.outbox_shards WHERE markers_topic IS NOT NULL
+)
 
 -- name: unsettled_shards
 SELECT shard FROM workorders.outbox_shards

@@ -1,0 +1,17 @@
+GRANT USAGE ON SCHEMA workorders TO workorders_writer, workorders_reader;
+
+-- The writer: Airflow, and Spark.
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA workorders TO workorders_writer;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA workorders TO workorders_writer;
+GRANT EXECUTE ON FUNCTION workorders.enqueue_many TO workorders_writer;
+REVOKE DELETE ON workorders.kafka_ledger, workorders.kafka_batches, workorders.kafka_ranges FROM workorders_writer;
+-- Who decided what is written once. A job also has its progress.
+REVOKE UPDATE, DELETE ON workorders.kafka_decisions, workorders.sequence_decisions, workorders.bulk_jobs
+    FROM workorders_writer;
+GRANT UPDATE (state, done, skipped, last_id, worker, error, started_at, seen_at, finished_at)
+    ON workorders.bulk_jobs TO workorders_writer;
+REVOKE INSERT, UPDATE, DELETE ON workorders.alembic_version FROM workorders_writer;
+
+-- The reader: people. The key of the outbox's markers is not for them.
+GRANT SELECT ON ALL TABLES IN SCHEMA workorders TO workorders_reader;
+REVOKE SELECT ON workorders.outbox_secrets FROM workorders_reader;

@@ -73,7 +73,9 @@ def make_dags(definition: TriggerDefinition) -> list[DAG]:
 
 
 def refused_dag(path: Path, error: ConfigurationError, kind: str = "trigger") -> DAG:
-    """Return a DAG that stands for a file with a mistake: it fails once, with the sentence.
+    """Return a Dag in place of those of a file with a mistake: it fails once, with the sentence, and needs no unpausing.
+
+    Not an import error: with one, Airflow would stop all Dags that the same Dag file makes, those of other files too.
 
     Args:
         path: the file.
@@ -84,6 +86,8 @@ def refused_dag(path: Path, error: ConfigurationError, kind: str = "trigger") ->
         dag_id=f"{path.stem}_refused",
         description=f"{path.name} has a mistake",
         schedule="@once",
+        # Created paused, as is the default of Airflow, it would neither run nor be red.
+        is_paused_upon_creation=False,
         tags=["workorders", "refused"],
         doc_md=f"**{path.name} was refused, so its {kind} does not run.**\n\n{error}",
     ) as dag:

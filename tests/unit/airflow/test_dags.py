@@ -48,6 +48,8 @@ def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path
     write(tmp_path, "good.yaml", GOOD.format(name="good"))
     dags = trigger_dags(tmp_path)
     assert set(dags) == {"bad_refused", "good_listener", "good_ingest", "good_resolve"}
+    # A Dag that Airflow creates paused, which is its default, never runs: nobody would see the mistake.
+    assert dags["bad_refused"].is_paused_upon_creation is False
     (task,) = dags["bad_refused"].tasks
     assert isinstance(task, RefusedOperator)
     with pytest.raises(ConfigurationError, match=r"bad\.yaml") as raised:

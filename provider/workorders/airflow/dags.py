@@ -73,9 +73,9 @@ def make_dags(definition: TriggerDefinition) -> list[DAG]:
 
 
 def refused_dag(path: Path, error: ConfigurationError, kind: str = "trigger") -> DAG:
-    """Return a Dag in place of those of a file with a mistake: it fails once, with the sentence, and needs no unpausing.
+    """Return a Dag in place of those of a file with a mistake: it fails once, with the sentence.
 
-    Not an import error: with one, Airflow would stop all Dags that the same Dag file makes, those of other files too.
+    It is no import error: with one, Airflow would stop all Dags that the same Dag file makes, also for other files.
 
     Args:
         path: the file.

@@ -2,11 +2,10 @@
 
 from mutations.mutation import Change, Mutation
 
-CRON, DAGS, NOTIFIERS, PROVIDER = (
+CRON, DAGS, NOTIFIERS = (
     "integration/cron/test_creating.py",
     "unit/airflow/test_dags.py",
     "unit/airflow/test_notifiers.py",
-    "unit/airflow/test_provider_info.py",
 )
 
 STARTING = (
@@ -30,12 +29,6 @@ STARTING = (
         5,
         (Change("airflow/dags.py", "is_paused_upon_creation=False,", "is_paused_upon_creation=None,"),),
         (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
-    ),
-    Mutation(
-        "provider-named-otherwise-than-its-distribution",
-        5,
-        (Change("airflow/provider_info.py", '"airflow-provider-workorders"', '"workorders"'),),
-        (f"{PROVIDER}::test_it_is_named_as_the_distribution_is",),
     ),
     Mutation(
         "callback-called-twice-per-stall",

@@ -1,11 +1,13 @@
 """Makes the DAGs of every trigger file, whatever its type."""
 
 import os
+from datetime import timedelta
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.gaps import gap_dag
 from workorders.core.definitions import TriggerDefinition, load_definition, trigger_files
@@ -91,12 +93,13 @@ def refused_dag(path: Path, error: ConfigurationError, kind: str = "trigger") ->
         tags=["workorders", "refused"],
         doc_md=f"**{path.name} was refused, so its {kind} does not run.**\n\n{error}",
     ) as dag:
-        RefusedOperator(task_id=f"read_{kind}_file", sentence=str(error))
+        # For a try that Airflow loses before it begins, on a busy machine: it would fail without the sentence.
+        RefusedOperator(task_id=f"read_{kind}_file", sentence=str(error), retries=3, retry_delay=timedelta(seconds=10))
     return dag
 
 
 class RefusedOperator(BaseOperator):
-    """Fails with what is wrong in a file."""
+    """Fails with what is wrong in a file, and is not retried then."""
 
     def __init__(self, *, sentence: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -106,6 +109,6 @@ class RefusedOperator(BaseOperator):
         """Fail.
 
         Raises:
-            ConfigurationError: always.
+            AirflowFailException: always.
         """
-        raise ConfigurationError(self.sentence)
+        raise AirflowFailException(self.sentence)

@@ -31,6 +31,12 @@ STARTING = (
         (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
     ),
     Mutation(
+        "refused-file-lost-with-its-first-try",
+        5,
+        (Change("airflow/dags.py", "retries=3", "retries=0"),),
+        (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
+    ),
+    Mutation(
         "callback-called-twice-per-stall",
         6,
         (Change("airflow/notifiers.py", "if callback and alert.cleared:", "if False:"),),

@@ -12,9 +12,9 @@ import pytest
 
 from local_stack.stack import CHECKOUT, LocalStack
 from support.airflow_api import AirflowApi
+from support.dag_table import readme_trigger
 from support.flow import Flow
 from support.observed_trigger import ObservedTrigger
-from unit.docs.test_documents import blocks
 
 HERE = Path(__file__).parent
 
@@ -39,9 +39,8 @@ def triggers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("triggers")
     for file in (HERE / "triggers").glob("*.yaml"):
         shutil.copy(file, folder)
-    (trigger,) = blocks(CHECKOUT / "README.md", "yaml")
     alerts = "max_rejected_share: 0.5\nalert_after: 2 s\nnotify: [airflow_local_settings.alerted]\n"
-    (folder / "orders.yaml").write_text(trigger + alerts, encoding="utf-8")
+    (folder / "orders.yaml").write_text(readme_trigger() + alerts, encoding="utf-8")
     return folder
 
 

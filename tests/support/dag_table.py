@@ -1,4 +1,4 @@
-"""The list of Dags in the documents, and the ones that the README unpauses."""
+"""What the documents say of Dags: the list of all, and the README's trigger with the ones to unpause for it."""
 
 import re
 
@@ -14,5 +14,14 @@ def created_paused() -> dict[str, bool]:
 
 def unpaused_by_readme() -> list[str]:
     """Return the ids of the Dags that the README says to unpause for its trigger."""
-    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-    return re.findall(r"^airflow dags unpause (\S+)", readme, re.MULTILINE)
+    return re.findall(r"^airflow dags unpause (\S+)", _readme(), re.MULTILINE)
+
+
+def readme_trigger() -> str:
+    """Return the trigger file of the README."""
+    (trigger,) = re.findall(r"^```yaml\n(.*?)^```", _readme(), re.DOTALL | re.MULTILINE)
+    return str(trigger)
+
+
+def _readme() -> str:
+    return (CHECKOUT / "README.md").read_text(encoding="utf-8")

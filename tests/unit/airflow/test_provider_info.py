@@ -25,7 +25,7 @@ def test_it_has_the_form_that_airflow_asks_for() -> None:
 def test_airflow_finds_the_package_in_which_it_looks_for_example_dags(monkeypatch: pytest.MonkeyPatch) -> None:
     # Airflow itself refuses a name that is not the distribution's.
     name = get_provider_info()["package-name"]
-    assert name in ProvidersManager().providers
+    assert name in ProvidersManager().providers  # type: ignore[no-untyped-call]
     unfound: list[str] = []
     monkeypatch.setattr(manager.log, "exception", lambda text, *arguments: unfound.append(text % arguments))
     manager._add_provider_example_dags_to_bundle([])

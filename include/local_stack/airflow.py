@@ -17,13 +17,17 @@ _START_SECONDS = 300.0
 _STOP_SECONDS = 30.0
 _PROBE_SECONDS = 5.0
 
-_SETTINGS = {
+_NEEDED_SETTINGS = {
+    "AIRFLOW__API__HOST": LOOPBACK,
+    "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
+}
+"""What differs from Airflow's own values in every stack, beside what its folders, ports and secrets need."""
+_QUICK_SETTINGS = {
     "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
     "AIRFLOW__CORE__PARALLELISM": "8",
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
-    "AIRFLOW__API__HOST": LOOPBACK,
     "AIRFLOW__API__WORKERS": "1",
     # A DAG file that is new or has changed shows within a second or two, and a trigger's or workflow's file when the
     # DAG files are read again. More often than this, reading them takes a third of a core.
@@ -50,8 +54,9 @@ _SETTINGS = {
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "30",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-    "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
 }
+"""What shows a change, and the end of a component, within seconds, on a machine of two cores and without a login."""
+_QUICK_BUNDLE = {"refresh_interval": 1}
 
 
 class Airflow:
@@ -66,6 +71,7 @@ class Airflow:
         database_url: str,
         kafka_settings: Mapping[str, str | int | float | bool],
         dags_folder: Path,
+        stock: bool = False,
     ) -> None:
         self._port = free_port()
         self.home = home / "airflow"
@@ -73,7 +79,8 @@ class Airflow:
         self.url = f"http://{LOOPBACK}:{self._port}"
         #: What every Airflow process needs in its environment. It holds passwords.
         self.settings = {
-            **_SETTINGS,
+            **_NEEDED_SETTINGS,
+            **({} if stock else _QUICK_SETTINGS),
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(logs / "airflow-tasks"),
             "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(logs / "airflow-dag-files"),
@@ -84,7 +91,7 @@ class Airflow:
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),
             "AIRFLOW__CORE__FERNET_KEY": urlsafe_b64encode(secrets.token_bytes(32)).decode(),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
-            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": _bundles(dags_folder),
+            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": _bundles(dags_folder, **({} if stock else _QUICK_BUNDLE)),
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": dict(kafka_settings)}),
             "AIRFLOW_CONN_WORKORDERS_DB": database_url,
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
@@ -227,14 +234,14 @@ _HEALTH_NAMES = {
 }
 
 
-def _bundles(dags_folder: Path) -> str:
+def _bundles(dags_folder: Path, **arguments: int) -> str:
     """Return the value of ``[dag_processor] dag_bundle_config_list`` for one folder."""
     return json.dumps(
         [
             {
                 "name": "dags",
                 "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
-                "kwargs": {"path": str(dags_folder), "refresh_interval": 1},
+                "kwargs": {"path": str(dags_folder), **arguments},
             }
         ]
     )

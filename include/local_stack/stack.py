@@ -46,6 +46,7 @@ class LocalStack:
         self,
         *,
         airflow: bool = False,
+        stock: bool = False,
         dags_folder: Path | None = None,
         triggers_folder: Path | None = None,
         workflows_folder: Path | None = None,
@@ -57,6 +58,8 @@ class LocalStack:
 
         Args:
             airflow: Whether to start Airflow as well (api-server, scheduler, dag-processor, triggerer).
+            stock: Whether Airflow keeps its own settings, but for folders, ports and secrets: Dags are created paused,
+                its pages ask for a login, and a change may take minutes to be noticed.
             dags_folder: Airflow's DAG bundle, the repository's ``dags`` unless given.
             triggers_folder: The trigger definitions, the repository's ``include/triggers`` unless given.
             workflows_folder: The workflow definitions, the repository's ``include/workflows`` unless given.
@@ -65,6 +68,7 @@ class LocalStack:
             say: What to do with a line of progress.
         """
         self._with_airflow = airflow
+        self._stock = stock
         self._dags_folder = dags_folder or CHECKOUT / "dags"
         self._triggers_folder = triggers_folder or CHECKOUT / "include" / "triggers"
         self._workflows_folder = workflows_folder or CHECKOUT / "include" / "workflows"
@@ -258,6 +262,7 @@ class LocalStack:
             database_url=self.database_url,
             kafka_settings=self.kafka_settings,
             dags_folder=self._dags_folder,
+            stock=self._stock,
         )
         with self._progress("Making Airflow's tables"):
             self._airflow.create(processes, self.environment())

@@ -13,7 +13,7 @@ from local_stack.stack import CHECKOUT
 pytestmark = pytest.mark.integration
 
 _BUILT_FROM = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
-_PACKAGE = "workorders"
+_PACKAGES = ("workorders", "airflow_provider_workorders")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,8 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_beside_it(wheel: 
     sources = CHECKOUT / "provider"
     wanted = {
         str(path.relative_to(sources))
-        for path in (sources / _PACKAGE).rglob("*")
+        for package in _PACKAGES
+        for path in (sources / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}

@@ -8,6 +8,7 @@ from mutations.outages import OUTAGES
 from mutations.outbox import OUTBOX
 from mutations.silence import SILENCE
 from mutations.webhooks import WEBHOOKS
+from mutations.starting import STARTING
 
 INGEST, LEDGER, BATCHES = (f"integration/kafka/test_{name}.py" for name in ("ingest", "ledger", "batches"))
 RANGE_END, SPARK = "integration/kafka/test_range_end.py", "integration/kafka/test_application.py"
@@ -405,4 +406,5 @@ MUTATIONS = (
     *SILENCE,
     *OUTAGES,
     *WEBHOOKS,
+    *STARTING,
 )

@@ -38,10 +38,19 @@ class Task:
 
 
 class AirflowApi:
-    """A client of one Airflow, without a login."""
+    """A client of one Airflow.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        url: where its API server is.
+        login: name and password; none for an Airflow that asks for no login.
+    """
+
+    def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
         self._client = httpx.Client(base_url=f"{url}/api/v2", timeout=TIMEOUT_SECONDS, trust_env=False)
+        if login is not None:
+            name, password = login
+            answer = self._client.post(f"{url}/auth/token", json={"username": name, "password": password})
+            self._client.headers["Authorization"] = f"Bearer {self._answer(answer)['access_token']}"
 
     def close(self) -> None:
         """Close the connections."""
@@ -138,9 +147,11 @@ class AirflowApi:
         details = [line["error_detail"] for line in self.log(task, try_number) if line.get("error_detail")]
         return str(details[-1][-1]["exc_value"]) if details else ""
 
-    def trigger(self, dag_id: str, conf: dict[str, Any], run_id: str | None = None) -> str:
+    def trigger(
+        self, dag_id: str, conf: dict[str, Any], run_id: str | None = None, logical_date: str | None = None
+    ) -> str:
         """Start a run of a DAG with what its form was filled in with, and return the run's id."""
-        body = {"logical_date": None, "conf": conf, **({"dag_run_id": run_id} if run_id else {})}
+        body = {"logical_date": logical_date, "conf": conf, **({"dag_run_id": run_id} if run_id else {})}
         answer = self._client.post(f"/dags/{dag_id}/dagRuns", json=body)
         return str(self._answer(answer)["dag_run_id"])
 

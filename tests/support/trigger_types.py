@@ -172,7 +172,7 @@ class CronSource(Source):
         context: Any = {
             "data_interval_start": end - timedelta(hours=1),
             "data_interval_end": end,
-            "dag_run": SimpleNamespace(run_after=end),
+            "dag_run": SimpleNamespace(run_type="scheduled", run_after=end),
         }
         return _execute(CreateScheduledOperator(task_id="create_work_order", definition=definition), context)
 

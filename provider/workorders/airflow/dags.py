@@ -1,11 +1,13 @@
 """Makes the DAGs of every trigger file, whatever its type."""
 
 import os
+from datetime import timedelta
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.gaps import gap_dag
 from workorders.core.definitions import TriggerDefinition, load_definition, trigger_files
@@ -72,7 +74,9 @@ def make_dags(definition: TriggerDefinition) -> list[DAG]:
 
 
 def refused_dag(path: Path, error: ConfigurationError, kind: str = "trigger") -> DAG:
-    """Return a DAG that stands for a file with a mistake: it fails once, with the sentence.
+    """Return a Dag in place of those of a file with a mistake: it fails once, with the sentence.
+
+    It is no import error: with one, Airflow would stop all Dags that the same Dag file makes, also for other files.
 
     Args:
         path: the file.
@@ -83,15 +87,18 @@ def refused_dag(path: Path, error: ConfigurationError, kind: str = "trigger") ->
         dag_id=f"{path.stem}_refused",
         description=f"{path.name} has a mistake",
         schedule="@once",
+        # Created paused, as is the default of Airflow, it would neither run nor be red.
+        is_paused_upon_creation=False,
         tags=["workorders", "refused"],
         doc_md=f"**{path.name} was refused, so its {kind} does not run.**\n\n{error}",
     ) as dag:
-        RefusedOperator(task_id=f"read_{kind}_file", sentence=str(error))
+        # For a try that Airflow loses before it begins, on a busy machine: it would fail without the sentence.
+        RefusedOperator(task_id=f"read_{kind}_file", sentence=str(error), retries=3, retry_delay=timedelta(seconds=10))
     return dag
 
 
 class RefusedOperator(BaseOperator):
-    """Fails with what is wrong in a file."""
+    """Fails with what is wrong in a file, and is not retried then."""
 
     def __init__(self, *, sentence: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -101,6 +108,6 @@ class RefusedOperator(BaseOperator):
         """Fail.
 
         Raises:
-            ConfigurationError: always.
+            AirflowFailException: always.
         """
-        raise ConfigurationError(self.sentence)
+        raise AirflowFailException(self.sentence)

@@ -92,12 +92,18 @@ def call(
     """Hand an alert over. A notifier that fails, or that does not come back, is logged and hurts nothing else.
 
     A notifier of Airflow gets the task's context with `alert` in it, so that its templates may say
-    `{{ alert.sentence }}`; any other callable gets the alert.
+    `{{ alert.sentence }}`. So does an ordinary callback of Airflow, which is a function of `context`. It knows of
+    failures only, so it is not called with the end of one. Any other callable gets the alert.
 
     Returns:
         Whether it came back in time, so that it may be called with the next alert.
     """
-    given: Any = {**context, "alert": alert} if isinstance(notifier, BaseNotifier) else alert
+    callback = _is_callback(notifier)
+    if callback and alert.cleared:
+        return True
+    given: Any = alert
+    if callback or isinstance(notifier, BaseNotifier):
+        given = {**context, "alert": alert, "exception": alert.sentence}
     failures: list[BaseException] = []
 
     def run() -> None:
@@ -116,3 +122,11 @@ def call(
     for error in failures:
         log.warning("The notifier %s failed: %s: %s. The alert stands in this log.", path, type(error).__name__, error)
     return True
+
+
+def _is_callback(notifier: Notifier) -> bool:
+    """Say whether it is written as Airflow's `on_failure_callback` is: a function of the context."""
+    try:
+        return not isinstance(notifier, BaseNotifier) and [*inspect.signature(notifier).parameters] == ["context"]
+    except ValueError:  # a function written in C may have no signature
+        return False

@@ -82,7 +82,7 @@ Executes the work orders of workflow **{name}** by {does}.
 * `wait_for_runs` waits in the triggerer, without a worker. `execute_group` claims what waits and works through it.
 * A run that fails is that run's: `workorders runs show ID` has its state, error and log. The task
   stays green.
-* A red `execute_group` could not work at all, and the last line of its log says why. It is tried again, for ever; a
-  clear claims what waits then.
+* An `execute_group` that is up for retry could not work at all, and the last line of its log says why. It is
+  retried without end; a clear claims what waits then.
 * Pause this DAG to leave the work orders waiting. Nothing is lost.
 """

@@ -1,6 +1,6 @@
 """The DAG of a schedule: Airflow keeps the time, one task makes the work order."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
@@ -11,7 +11,7 @@ from workorders.airflow.retries import endless_retries
 from workorders.airflow.schedules import START
 from workorders.core.database import connect
 from workorders.core.exceptions import ConfigurationError
-from workorders.cron.creating import Due, create
+from workorders.cron.creating import Due, Interval, ManualRun, create
 from workorders.cron.definition import CronTriggerDefinition
 
 if TYPE_CHECKING:
@@ -48,8 +48,12 @@ def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
     return [dag]
 
 
+_BY_SCHEDULE: Final = ("scheduled", "backfill")
+"""Types of Dag run that stand for an interval of the schedule."""
+
+
 class CreateScheduledOperator(BaseOperator):
-    """Creates the work order of the run's interval; cleared, it finds it there.
+    """Creates the work order of the Dag run's interval, or of a Dag run that a person started; cleared, it finds it.
 
     Args:
         definition: the trigger.
@@ -68,11 +72,8 @@ class CreateScheduledOperator(BaseOperator):
         Raises:
             TaskFailedError: the database failed; nothing was created, and the task is tried again.
         """
-        start, end = context.get("data_interval_start"), context.get("data_interval_end")
-        run = context["dag_run"]
-        by_schedule = start is not None and end is not None and start < end
-        due = Due(start, end) if by_schedule and end is not None else Due(None, run.run_after)
-        where = f"Trigger {self.definition.name}, due {due.end.isoformat()}"
+        due = _due(context)
+        where = f"Trigger {self.definition.name}, due {due.time.isoformat()}"
         with (
             explained(self, context, where, "No work order was created."),
             connect(
@@ -85,10 +86,20 @@ class CreateScheduledOperator(BaseOperator):
             self.definition.name,
             made.id,
             made.state,
-            due.end.isoformat(),
+            due.time.isoformat(),
             "was created" if made.created else "was there already, and nothing was created",
         )
         return None if made.id is None else str(made.id)
+
+
+def _due(context: "Context") -> Due:
+    run = context["dag_run"]
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    # Not by the interval alone: to a Dag run that a person starts, Airflow gives the last interval, or the one that the
+    # person asks for. By it, the Dag run would find an old work order, or take the place of the next scheduled one.
+    if run.run_type in _BY_SCHEDULE and start is not None and end is not None:
+        return Interval(start, end)
+    return ManualRun(run.run_after, key=f"{run.dag_id}/{run.run_id}")
 
 
 _DOC = """
@@ -96,5 +107,5 @@ Creates one work order of workflow **{workflow}** for each interval of the sched
 
 * Pause this DAG to disable the trigger `{name}`.
 * The interval is the source key: a task that is cleared finds its work order, and creates nothing twice.
-* A run that is started by hand, without an interval, creates one work order of its own.
+* A Dag run that a person starts creates one work order of its own, whatever its logical date.
 """

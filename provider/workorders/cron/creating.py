@@ -1,4 +1,4 @@
-"""One work order an interval of the schedule."""
+"""One work order per interval of the schedule, and one per Dag run that was started by hand."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,29 +18,39 @@ from workorders.cron.definition import CronTriggerDefinition
 STREAM = "schedule"
 """Stream of the intervals; the position is the end of the interval, which the schedule names, in Unix seconds."""
 BY_HAND = "by-hand"
-"""Stream of the runs that belong to no interval."""
+"""Stream of the Dag runs that were started by hand, each known by its key."""
 
 _QUERIES = load_queries("workorders.cron", "sql/cron.sql")
 _LARGEST_INPUT = 32 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """What a work order is due for: an interval of the schedule, or somebody's click."""
+class Interval:
+    """What a scheduled work order is due for."""
 
-    start: datetime | None
-    """None without an interval."""
+    start: datetime
     end: datetime
-    """The time that the schedule names; of a click, its own time."""
 
     @property
-    def stream(self) -> str:
-        """Where the event has its place."""
-        return BY_HAND if self.start is None else STREAM
+    def time(self) -> datetime:
+        """The time that the schedule names."""
+        return self.end
+
+
+@dataclass(frozen=True, slots=True)
+class ManualRun:
+    """A Dag run that a person or another Dag started: an event of its own, with no place in the schedule."""
+
+    time: datetime
+    key: str
+    """Identifies the Dag run. Its time does not: two clicks may be less than a second apart."""
+
+
+Due = Interval | ManualRun
 
 
 def create(connection: Connection, definition: CronTriggerDefinition, due: Due) -> Single:
-    """Create the work order of an interval, in a transaction of its own, or find the one that is there.
+    """Create the work order that is due, in a transaction of its own, or find the one that is there.
 
     An output that cannot be an input becomes a rejected work order, which says why.
 
@@ -55,26 +65,36 @@ def create(connection: Connection, definition: CronTriggerDefinition, due: Due) 
             workflow=definition.workflow,
             definition=definition.model_dump(mode="json"),
         )
-        return create_one(connection, trigger, _item(connection, definition, trigger, due))
+        stream, position, key = _source_key(due)
+        body, request = _input(connection, definition, trigger, due)
+        rejection = judge(body, _LARGEST_INPUT, odd=is_odd(body))
+        if rejection is None:
+            item = Item(stream, position, request, body)
+        else:
+            item = Item(stream, position, request, None, rejection, body)
+        return create_one(connection, trigger, item, key=key)
 
 
-def _item(connection: Connection, definition: CronTriggerDefinition, trigger: Trigger, due: Due) -> Item:
-    output = _last_output(connection, trigger, due) if definition.last_output else None
-    body = orjson.dumps(definition.input) if output is None else output
-    rejection = judge(body, _LARGEST_INPUT, odd=is_odd(body))
-    request = orjson.dumps(
-        {
-            "scheduled_for": _text(due.end),
-            "interval_start": None if due.start is None else _text(due.start),
-            "schedule": definition.schedule,
-            "timezone": definition.timezone,
-            "input": "last_output" if output is not None else "definition",
-        }
-    )
-    position = int(due.end.timestamp())
-    if rejection is None:
-        return Item(due.stream, position, request, body)
-    return Item(due.stream, position, request, None, rejection, body)
+def _source_key(due: Due) -> tuple[str, int | None, str | None]:
+    """Return the stream, and the position or the key in it."""
+    if isinstance(due, Interval):
+        return STREAM, int(due.end.timestamp()), None
+    return BY_HAND, None, due.key
+
+
+def _input(
+    connection: Connection, definition: CronTriggerDefinition, trigger: Trigger, due: Due
+) -> tuple[bytes, bytes]:
+    """Return the body and the request."""
+    output = _last_output(connection, trigger, due.time) if definition.last_output else None
+    request = {
+        "scheduled_for": _text(due.time),
+        "interval_start": _text(due.start) if isinstance(due, Interval) else None,
+        "schedule": definition.schedule,
+        "timezone": definition.timezone,
+        "input": "definition" if output is None else "last_output",
+    }
+    return (orjson.dumps(definition.input) if output is None else output), orjson.dumps(request)
 
 
 def _text(time: datetime) -> str:
@@ -82,7 +102,8 @@ def _text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _last_output(connection: Connection, trigger: Trigger, due: Due) -> bytes | None:
-    arguments = {"stream_id": stream_id(connection, trigger, due.stream), "before": int(due.end.timestamp())}
+def _last_output(connection: Connection, trigger: Trigger, time: datetime) -> bytes | None:
+    # Also for a Dag run by hand: the outputs follow one another in the schedule, which no click changes.
+    arguments = {"stream_id": stream_id(connection, trigger, STREAM), "before": int(time.timestamp())}
     row = connection.execute(_QUERIES["last_output"], arguments).fetchone()
     return None if row is None else row[0].encode()

@@ -16,7 +16,7 @@ from workorders.core.single import Single
 from workorders.core.workflow_definition import WorkflowDefinition
 from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
-from workorders.cron.creating import Due, create
+from workorders.cron.creating import Interval, ManualRun, create
 from workorders.cron.definition import CronTriggerDefinition
 
 pytestmark = pytest.mark.integration
@@ -31,8 +31,8 @@ def define(name: str, **fields: Any) -> CronTriggerDefinition:
     )
 
 
-def due(hours: int = 0) -> Due:
-    return Due(NINE + (hours - 1) * HOUR, NINE + hours * HOUR)
+def due(hours: int = 0) -> Interval:
+    return Interval(NINE + (hours - 1) * HOUR, NINE + hours * HOUR)
 
 
 def body_of(connection: Connection, made: Single) -> str:
@@ -111,26 +111,62 @@ def test_an_output_that_cannot_be_read_is_a_rejected_work_order(own: Connection,
     assert create(own, definition, due(1)).reason == "not-an-object"
 
 
+def test_a_run_by_hand_goes_on_from_the_last_output_of_the_schedule(own: Connection, name: str) -> None:
+    definition = define(name, last_output=True)
+    create(own, definition, due(0))
+    work(own, name, "success", b'{"cursor": 7}')
+    assert body_of(own, create(own, definition, ManualRun(NINE + HOUR, "click"))) == '{"cursor":7}'
+
+
+SCHEDULED = {
+    "run_type": "scheduled",
+    "run_id": "scheduled__2026-03-01T09:00:00+00:00",
+    # The class of times that Airflow gives.
+    "data_interval_start": pendulum.instance(NINE - HOUR),
+    "data_interval_end": pendulum.instance(NINE),
+}
+
+
 @pytest.fixture
 def run(stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs the task as a worker does."""
+    """Runs the task of a Dag run as a worker does."""
     monkeypatch.setattr(cron_airflow, "database_url", lambda _: stack.database_url)
 
-    def execute(**context: Any) -> str | None:
+    def execute(*, run_type: str, run_id: str, **context: Any) -> str | None:
         operator = CreateScheduledOperator(task_id="create_work_order", definition=define(name))
-        return operator.execute({"dag_run": SimpleNamespace(run_after=pendulum.instance(NINE)), **context})  # type: ignore[typeddict-item]
+        dag_run = SimpleNamespace(
+            run_type=run_type, run_id=run_id, dag_id=f"{name}_cron", run_after=pendulum.instance(NINE)
+        )
+        return operator.execute({"dag_run": dag_run, **context})  # type: ignore[typeddict-item]
 
     return execute
 
 
 def test_a_cleared_task_finds_its_work_order(run: Any, connection: Connection, name: str) -> None:
-    # The class of times that Airflow gives.
-    interval = {"data_interval_start": pendulum.instance(NINE - HOUR), "data_interval_end": pendulum.instance(NINE)}
-    assert run(**interval) == run(**interval)
+    assert run(**SCHEDULED) == run(**SCHEDULED)
     assert len(keys(connection, triggers.find(connection, name))) == 1
 
 
+def test_a_backfill_takes_the_place_of_its_interval(run: Any) -> None:
+    assert run(**SCHEDULED | {"run_type": "backfill", "run_id": "backfill__1"}) == run(**SCHEDULED)
+
+
 def test_a_run_by_hand_is_an_event_of_its_own(run: Any, connection: Connection, name: str) -> None:
-    by_schedule = run(data_interval_start=NINE - HOUR, data_interval_end=NINE)
-    assert run() == run() != by_schedule
-    assert [stream for stream, _ in keys(connection, triggers.find(connection, name))] == ["schedule", "by-hand"]
+    by_schedule = run(**SCHEDULED)
+    # Airflow's form sends the logical date "now", and Airflow infers the interval that was over last from it.
+    by_hand = run(**SCHEDULED | {"run_type": "manual", "run_id": "manual__1"})
+    assert by_hand == run(**SCHEDULED | {"run_type": "manual", "run_id": "manual__1"})
+    by_another_dag = run(run_type="operator_triggered", run_id="another__1")
+    assert len({by_schedule, by_hand, by_another_dag}) == 3
+    found = [stream for stream, _ in keys(connection, triggers.find(connection, name))]
+    assert found == ["schedule", "by-hand", "by-hand"]
+
+
+def test_a_run_by_hand_for_the_next_interval_does_not_take_its_place(run: Any, connection: Connection) -> None:
+    by_hand = run(**SCHEDULED | {"run_type": "manual", "run_id": "manual__1"})
+    by_schedule = run(**SCHEDULED)
+    assert by_schedule not in {None, by_hand}
+
+
+def test_two_clicks_within_a_second_are_two_events(run: Any) -> None:
+    assert run(run_type="manual", run_id="manual__1") != run(run_type="manual", run_id="manual__2")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags import RefusedOperator, trigger_dags, trigger_folder
 from workorders.airflow.gaps import WatchGapsOperator
@@ -48,9 +49,13 @@ def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path
     write(tmp_path, "good.yaml", GOOD.format(name="good"))
     dags = trigger_dags(tmp_path)
     assert set(dags) == {"bad_refused", "good_listener", "good_ingest", "good_resolve"}
+    # A Dag that Airflow creates paused, which is its default, never runs: nobody would see the mistake.
+    assert dags["bad_refused"].is_paused_upon_creation is False
     (task,) = dags["bad_refused"].tasks
     assert isinstance(task, RefusedOperator)
-    with pytest.raises(ConfigurationError, match=r"bad\.yaml") as raised:
+    # A try that Airflow loses is retried; the mistake itself is not.
+    assert task.retries
+    with pytest.raises(AirflowFailException, match=r"bad\.yaml") as raised:
         task.execute({})
     assert clause in str(raised.value)
     assert clause in (dags["bad_refused"].doc_md or "")
@@ -63,7 +68,9 @@ def test_of_two_files_with_one_name_the_second_is_refused(tmp_path: Path) -> Non
     assert set(dags) == {"same_listener", "same_ingest", "same_resolve", "second_refused"}
     (task,) = dags["second_refused"].tasks
     assert isinstance(task, RefusedOperator)
-    with pytest.raises(ConfigurationError, match=r"second\.yaml: name: trigger same is already defined in first\.yaml"):
+    with pytest.raises(
+        AirflowFailException, match=r"second\.yaml: name: trigger same is already defined in first\.yaml"
+    ):
         task.execute({})
 
 

@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
@@ -55,8 +56,8 @@ def log() -> Log:
     return Log()
 
 
-def hand_over(notifier: Any, log: Log, seconds: float = 30.0) -> bool:
-    return call("shop_alerts.page", notifier, ALERT, {"ti": "the task"}, log, seconds=seconds)  # type: ignore[typeddict-item]
+def hand_over(notifier: Any, log: Log, seconds: float = 30.0, alert: Alert = ALERT) -> bool:
+    return call("shop_alerts.page", notifier, alert, {"ti": "the task"}, log, seconds=seconds)  # type: ignore[typeddict-item]
 
 
 def test_a_function_gets_the_alert(module: Any, log: Log) -> None:
@@ -70,6 +71,19 @@ def test_a_notifier_of_airflow_gets_the_tasks_context_with_the_alert_in_it(modul
     module.page = Template("{{ alert.topic }} {{ alert.partition }}: {{ alert.sentence }}")
     hand_over(resolve("shop_alerts.page"), log)
     assert module.page.sent == [("orders 0: orders 0 is stalled.", "the task")]
+    assert log.lines == []
+
+
+def test_an_ordinary_callback_gets_the_tasks_context_once_per_stall_and_not_at_its_end(module: Any, log: Log) -> None:
+    seen: list[Any] = []
+
+    def page(context: Any) -> None:
+        seen.append(context)
+
+    module.page = page
+    assert hand_over(resolve("shop_alerts.page"), log)
+    assert hand_over(resolve("shop_alerts.page"), log, alert=replace(ALERT, cleared=True))
+    assert seen == [{"ti": "the task", "alert": ALERT, "exception": "orders 0 is stalled."}]
     assert log.lines == []
 
 

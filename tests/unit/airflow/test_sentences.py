@@ -92,7 +92,11 @@ ASKED: Final[dict[str, Any]] = {
     "params": {"topic": "a.topic", "decision": "resume", "partitions": [], "offset": None, "dry_run": True, "why": "x"}
     | {"body": {}, "who": None, "key": None},
     "dag_run": SimpleNamespace(
-        dag_id="a", run_id="b", triggering_user_name="ada", run_after=pendulum.datetime(2026, 3, 1, 9)
+        dag_id="a",
+        run_id="b",
+        run_type="manual",
+        triggering_user_name="ada",
+        run_after=pendulum.datetime(2026, 3, 1, 9),
     ),
 }
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from airflow.sdk.definitions.mappedoperator import MappedOperator
+from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags import RefusedOperator
 from workorders.airflow.retries import ENDLESS_RETRIES
 from workorders.airflow.run_sensor import WaitForRunsSensor
 from workorders.airflow.workflows import make_dag, workflow_dags, workflow_folder
-from workorders.core.exceptions import ConfigurationError
 from workorders.core.workflow_definition import WorkflowDefinition
 
 GOOD = "name: {name}\ncallable: support.run_functions:echo\n"
@@ -65,7 +65,7 @@ def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path
     assert set(dags) == {"bad_refused", "good_runs"}
     (task,) = dags["bad_refused"].tasks
     assert isinstance(task, RefusedOperator)
-    with pytest.raises(ConfigurationError, match=r"bad\.yaml") as raised:
+    with pytest.raises(AirflowFailException, match=r"bad\.yaml") as raised:
         task.execute({})
     assert clause in str(raised.value)
 

@@ -120,7 +120,7 @@ _LISTENER_DOC = """
 Waits for messages on **{topics}**, plans the next batch of offset ranges, and hands it over to `{ingest}`.
 
 * Pause this DAG to disable the trigger `{name}`. Nothing is lost: it goes on where the ledger stands.
-* A red task here says what is wrong in the last line of its log. It is tried again, for ever.
+* The log of a task that is up for retry says in its last line what is wrong. It is retried without end.
 * `workorders status {name}` shows every partition.
 """
 

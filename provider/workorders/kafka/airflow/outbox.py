@@ -163,6 +163,6 @@ Carries messages from the outbox in Postgres to their Kafka topics, in commit or
 
 * Every shard has a DAG of its own: `outbox_relay`, then `outbox_relay_1` and so on.
 * Pause this DAG to stop the sending of its shard. Nothing is lost: messages wait in their table.
-* A red try of `drain` says in the last line of its log what was refused. It is held alone and kept; all others go on.
+* A failed try of `drain` says in the last line of its log what was refused. It is held alone; all others go on.
 * `workorders outbox status` shows what waits, what is held and why; `workorders outbox release` lets it go on.
 """

@@ -1,0 +1,45 @@
+"""Mutations of what a person starts and sees in an Airflow with its own settings."""
+
+from mutations.mutation import Change, Mutation
+
+CRON, DAGS, NOTIFIERS = (
+    "integration/cron/test_creating.py",
+    "unit/airflow/test_dags.py",
+    "unit/airflow/test_notifiers.py",
+)
+
+STARTING = (
+    Mutation(
+        "run-by-hand-taken-for-its-interval",
+        1,
+        (Change("cron/airflow.py", "if run.run_type in _BY_SCHEDULE and start", "if start"),),
+        (
+            f"{CRON}::test_a_run_by_hand_is_an_event_of_its_own",
+            f"{CRON}::test_a_run_by_hand_for_the_next_interval_does_not_take_its_place",
+        ),
+    ),
+    Mutation(
+        "runs-by-hand-told-apart-by-the-second",
+        1,
+        (Change("cron/airflow.py", 'key=f"{run.dag_id}/{run.run_id}"', "key=str(int(run.run_after.timestamp()))"),),
+        (f"{CRON}::test_two_clicks_within_a_second_are_two_events",),
+    ),
+    Mutation(
+        "refused-file-waits-to-be-unpaused",
+        5,
+        (Change("airflow/dags.py", "is_paused_upon_creation=False,", "is_paused_upon_creation=None,"),),
+        (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
+    ),
+    Mutation(
+        "refused-file-lost-with-its-first-try",
+        5,
+        (Change("airflow/dags.py", "retries=3", "retries=0"),),
+        (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
+    ),
+    Mutation(
+        "callback-called-twice-per-stall",
+        6,
+        (Change("airflow/notifiers.py", "if callback and alert.cleared:", "if False:"),),
+        (f"{NOTIFIERS}::test_an_ordinary_callback_gets_the_tasks_context_once_per_stall_and_not_at_its_end",),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Airflow with its own settings."""

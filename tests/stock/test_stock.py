@@ -1,0 +1,127 @@
+"""Airflow's own settings, and what the README says to unpause; each test continues where the one before has ended."""
+
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from local_stack.stack import LocalStack
+from support.airflow_api import AirflowApi, Task
+from support.dag_table import created_paused, unpaused_by_readme
+from support.eventually import eventually
+from support.flow import SECONDS, Flow
+from support.observed_trigger import some_events
+
+OURS = {
+    "orders": "<name>",
+    "yearly": "<name>",
+    "ship": "<name>",
+    "mistaken": "<file>",
+}
+TRIES = 4
+
+
+def our_dags(api: AirflowApi) -> dict[str, bool]:
+    """Return the ids of our Dags, and whether each is paused."""
+    return {dag["dag_id"]: dag["is_paused"] for dag in api.get("/dags", tags="workorders", limit=100)["dags"]}
+
+
+def listed(dag_id: str) -> str:
+    """Return a Dag's id as the documents list it."""
+    name, _, rest = dag_id.partition("_")
+    return f"{OURS[name]}_{rest}" if name in OURS else dag_id
+
+
+def states(stack: LocalStack, trigger: str) -> Counter[str]:
+    """Return how many work orders of a trigger are in each state."""
+    query = """
+        SELECT orders.state::text FROM workorders.work_orders AS orders
+        JOIN workorders.triggers ON triggers.id = orders.trigger_id WHERE triggers.name = %s
+        """
+    with psycopg.connect(stack.database_url) as connection:
+        return Counter(state for (state,) in connection.execute(query, (trigger,)))
+
+
+def only_task(api: AirflowApi, dag_id: str) -> Task:
+    """Return the task of the only run of a Dag with one task, when it has ended."""
+
+    def ended() -> Task | None:
+        tasks = [task for run in api.runs(dag_id) for task in api.tasks(run)]
+        return next((task for task in tasks if task.state in {"success", "failed"}), None)
+
+    task = eventually(ended, seconds=SECONDS, what=f"the end of a task of {dag_id}")
+    assert task is not None
+    return task
+
+
+def test_dags_are_created_paused_as_the_documents_list_them(api: AirflowApi) -> None:
+    made = eventually(
+        lambda: dags if len(dags := our_dags(api)) >= 13 else None, seconds=SECONDS, what="all Dags of the package"
+    )
+    assert made is not None
+    assert {*unpaused_by_readme(), "orders_resolve", "mistaken_refused", "outbox_relay"} <= set(made)
+    assert {listed(dag_id): paused for dag_id, paused in made.items()}.items() <= created_paused().items()
+
+
+def test_a_file_with_a_mistake_is_red_without_being_unpaused(api: AirflowApi) -> None:
+    task = only_task(api, "mistaken_refused")
+    assert task.state == "failed"
+    assert "mistaken.yaml: max_mesages: there is no such field; did you mean max_messages?" in api.error(task)
+
+
+def test_what_the_readme_unpauses_carries_messages_to_the_function(
+    stock_stack: LocalStack, api: AirflowApi, orders: Flow
+) -> None:
+    # Messages that are there before anybody listens are the first to be read.
+    places = orders.trigger.produce(some_events(30, 1))
+    for dag_id in unpaused_by_readme():
+        api.set_paused(dag_id, paused=False)
+    orders.until_ingested(places)
+    eventually(
+        lambda: states(stock_stack, "orders") == {"success": 30}, seconds=SECONDS, what="the success of all work orders"
+    )
+
+
+def test_a_schedule_creates_its_work_order_and_a_person_another_one(stock_stack: LocalStack, api: AirflowApi) -> None:
+    api.set_paused("yearly_cron", paused=False)
+    assert only_task(api, "yearly_cron").state == "success"
+    # As the form sends it: with the logical date "now", from which Airflow infers the interval that was over last.
+    api.trigger("yearly_cron", {}, logical_date=datetime.now(UTC).isoformat())
+    eventually(lambda: sum(states(stock_stack, "yearly").values()) == 2, seconds=SECONDS, what="two work orders")
+
+
+def test_a_callback_is_called_once_per_stall_however_often_the_task_is_up_for_retry(
+    api: AirflowApi, orders: Flow, calls: Path
+) -> None:
+    orders.trigger.produce([(0, b"{broken")] * 20)
+    run = eventually(
+        lambda: next(iter(orders.unfinished()), None), seconds=SECONDS, what="an ingest run that does not end"
+    )
+    assert run is not None
+    eventually(lambda: orders.create(run).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries")
+    orders.until_failed(run)
+    said = Counter(calls.read_text(encoding="utf-8").splitlines())
+    assert said["alerted orders_ingest create_work_orders"] == 1
+    assert said["up_for_retry orders_ingest create_work_orders"] >= TRIES
+    # The state of a Dag run that waits for a next try is no failure: neither its callback nor its alert comes.
+    assert [line for line in said if line.startswith("failed ")] == ["failed mistaken_refused read_trigger_file"]
+    assert {found.state for found in orders.ingest_runs() if found.id == run.id} == {"running"}
+    assert "Alert: Trigger orders: orders 0 [" in "".join(logs_of(api, orders.create(run)))
+
+
+def logs_of(api: AirflowApi, task: Task) -> list[str]:
+    """Return the log of each try of a task."""
+    return [api.log_text(task, number) for number in range(1, task.try_number + 1)]
+
+
+def test_nothing_of_ours_is_missing_or_unreadable(stock_stack: LocalStack, api: AirflowApi) -> None:
+    ours = [error for error in api.import_errors() if error["bundle_name"] == "dags"]
+    assert ours == []
+    unfound = re.compile(r"Could not load provider module \S*workorders\S*")
+    logs = [path for path in stock_stack.logs.rglob("*") if path.is_file()]
+    assert any("airflow-tasks" in path.parts for path in logs)
+    texts: dict[str, Any] = {path.name: path.read_text(encoding="utf-8", errors="replace") for path in logs}
+    assert {name: unfound.findall(text) for name, text in texts.items() if unfound.search(text)} == {}

@@ -1,0 +1,52 @@
+"""Holds the list of Dags, and what to unpause, to the code."""
+
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DAG
+
+from support.dag_table import created_paused, unpaused_by_readme
+from workorders.airflow.dags import trigger_dags
+from workorders.airflow.history_dags import history_dags
+from workorders.airflow.workflows import workflow_dags
+from workorders.kafka.airflow.outbox import outbox_dags
+
+SEQUENCE = "sequence: {key: 'body:/id', number: 'body:/n'}\n"
+FILES = {
+    "triggers/kafka.yaml": "name: orders\ntype: kafka\nworkflow: ship\ntopics: [orders]\n" + SEQUENCE,
+    "triggers/cron.yaml": "name: orders\ntype: cron\nworkflow: ship\nschedule: '@daily'\n",
+    "triggers/manual.yaml": "name: orders\ntype: manual\nworkflow: ship\n",
+    "triggers/webhook.yaml": "name: orders\ntype: webhook\nworkflow: ship\nauthentication: public\n",
+    "triggers/bad.yaml": "name: [",
+    "workflows/ship.yaml": "name: ship\ncallable: shop.orders:ship\n",
+    "workflows/bad.yaml": "name: [",
+}
+
+
+@pytest.fixture
+def dags(tmp_path: Path) -> dict[str, DAG]:
+    """Every kind of Dag that the package makes."""
+    for path, text in FILES.items():
+        # A folder of its own for each: the name of a trigger is unique in its folder.
+        file = tmp_path / Path(path).stem / path
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    (tmp_path / "outbox.yaml").write_text("shards: 2\n")
+    made = history_dags() | outbox_dags(tmp_path / "outbox.yaml")
+    for path in FILES:
+        folder = (tmp_path / Path(path).stem / path).parent
+        made |= trigger_dags(folder) if folder.name == "triggers" else workflow_dags(folder)
+    return made
+
+
+def test_the_list_names_every_dag_and_how_it_is_created(dags: dict[str, DAG]) -> None:
+    listed = {}
+    for dag_id, paused in created_paused().items():
+        name = "ship" if dag_id == "<name>_runs" else "orders"
+        listed[dag_id.replace("<name>", name).replace("<file>", "bad").replace("<number>", "1")] = paused
+    assert listed == {dag_id: dag.is_paused_upon_creation is not False for dag_id, dag in dags.items()}
+
+
+def test_the_readme_unpauses_what_its_trigger_and_its_workflow_need(dags: dict[str, DAG]) -> None:
+    needed = {dag_id for dag_id in dags if dag_id.startswith(("orders_", "ship_"))} - {"orders_cron"}
+    assert set(unpaused_by_readme()) == {dag_id for dag_id in needed if dags[dag_id].is_paused_upon_creation is None}

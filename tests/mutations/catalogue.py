@@ -7,8 +7,8 @@ from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.outages import OUTAGES
 from mutations.outbox import OUTBOX
 from mutations.silence import SILENCE
-from mutations.webhooks import WEBHOOKS
 from mutations.starting import STARTING
+from mutations.webhooks import WEBHOOKS
 
 INGEST, LEDGER, BATCHES = (f"integration/kafka/test_{name}.py" for name in ("ingest", "ledger", "batches"))
 RANGE_END, SPARK = "integration/kafka/test_range_end.py", "integration/kafka/test_application.py"

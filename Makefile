@@ -31,6 +31,8 @@ $(INSTALLED): requirements.lock setup.cfg pyproject.toml | check-python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement .venv/bootstrap.txt
 	$(BIN)/uv pip sync --quiet --require-hashes --no-build-isolation --compile-bytecode --python $(BIN)/python requirements.lock
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python --editable .
+	@# The build leaves a second list of entry points beside the sources; Airflow would report our plugin as registered twice.
+	rm -rf provider/*.egg-info
 	touch $@
 
 demo: $(INSTALLED) check-java ## show the whole path from a topic to work orders, with a summary

@@ -26,7 +26,7 @@ LIMIT_SECONDS = 1.0
 """What 99 of 100 requests of a valid caller may take while strangers are there."""
 PHASE_SECONDS = 4.0
 MAX_PHASES = 6
-CALLERS_PER_WEBHOOK = 2
+CALLERS_PER_WEBHOOK = 1
 START_SECONDS = 120.0
 FORGED = "x-signature=" + "0" * 64
 PROOFS: Mapping[str, Mapping[str, str]] = {

@@ -77,14 +77,14 @@ def explained(
         undone: a sentence about what was done and what was not.
         error_class: what is raised.
         whole: errors that say all of this but the last already; they pass as they are.
-        again: what to do, of a task that clearing does not help; when the next try is, if not given.
+        again: what to do after the last try, of a task that clearing does not help.
     """
     try:
         yield
     except whole:
         raise
     except FAILURES as error:
-        what_next = again or next_try(task, context["ti"])
+        what_next = next_try(task, context["ti"], again)
         raise error_class(f"{where}: {reason(error)} {undone} {what_next}") from error
 
 

@@ -19,7 +19,7 @@ from workorders.core.database import Connection
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-SECONDS = 400.0
+SECONDS = 800.0
 
 
 class Application:

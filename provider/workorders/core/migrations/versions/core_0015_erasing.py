@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "core_0015"
-down_revision = "kafka_0005"
+down_revision = "core_0010"
 branch_labels = None
 depends_on = None
 

@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "kafka_0005"
-down_revision = "core_0010"
+down_revision = "core_0015"
 branch_labels = None
 depends_on = None
 

@@ -4,6 +4,7 @@ from mutations.admitting import ADMISSION
 from mutations.keeping import DELETED_IS_NOT_NEW
 from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.outbox import OUTBOX
+from mutations.protecting import SECRETS_AND_AUDIT
 
 INGEST, LEDGER, BATCHES = (f"integration/kafka/test_{name}.py" for name in ("ingest", "ledger", "batches"))
 RANGE_END, SPARK = "integration/kafka/test_range_end.py", "integration/kafka/test_application.py"
@@ -385,4 +386,5 @@ MUTATIONS = (
     *ADMISSION,
     *DELETED_IS_NOT_NEW,
     *OUTBOX,
+    *SECRETS_AND_AUDIT,
 )

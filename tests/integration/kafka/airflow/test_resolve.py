@@ -73,7 +73,7 @@ def test_a_form_that_does_not_fit_fails_with_the_sentence(connections: None, goi
 def test_a_dag_run_that_is_cleared_decides_nothing_again_and_reports_what_it_decided(
     connections: None, connection: Connection, going_on: GoingOn, name: str
 ) -> None:
-    back = {"decision": "start-over", "partitions": [0], "offset": 4, "dry_run": False}
+    back: dict[str, Any] = {"decision": "start-over", "partitions": [0], "offset": 4, "dry_run": False}
     submit(name, **back)
     going_on.until_idle()  # the ledger is at 10 again, so the same form would go back once more
     before = everything(connection, find_trigger(connection, name))

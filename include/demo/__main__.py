@@ -116,7 +116,7 @@ In another shell, in this folder:
     workorders work-orders list --state rejected
     PYTHONPATH=include python -m demo.producer --bootstrap-servers {stack.bootstrap_servers}    # sends 1000 more
 
-It runs until Ctrl-C here, or `make down`.
+It runs until Ctrl-C here, or `make down`. While it runs, every user of this machine is an admin of Airflow and Kafka.
 """
 
 

@@ -151,6 +151,7 @@ def _next_steps(url: str) -> str:
     environment = _FILE.relative_to(CHECKOUT)
     return f"""
 Airflow: {url} (no login)
+Every user of this machine is an admin there, and of Kafka: they can run code as you. Use it on a machine of your own.
 
 Type next:
     . {environment}     # lets this shell know the stack

@@ -121,7 +121,7 @@ class Kafka:
             StackError: It did not start.
         """
         (self._home / "tmp").mkdir(parents=True)
-        self._configuration.write_text(_properties(self._settings()), encoding="utf-8")
+        _write(self._configuration, self._settings())
         self._format("kafka-format", self._configuration)
         self.start()
 
@@ -135,19 +135,15 @@ class Kafka:
         home.mkdir()
         address = f"PLAINTEXT://{LOOPBACK}:{free_port()}"
         configuration = home / "server.properties"
-        configuration.write_text(
-            _properties(
-                {
-                    **self._settings(),
-                    "process.roles": "broker",
-                    "node.id": "2",
-                    "listeners": address,
-                    "advertised.listeners": address,
-                    "log.dirs": str(home / "data"),
-                }
-            ),
-            encoding="utf-8",
-        )
+        settings = {
+            **self._settings(),
+            "process.roles": "broker",
+            "node.id": "2",
+            "listeners": address,
+            "advertised.listeners": address,
+            "log.dirs": str(home / "data"),
+        }
+        _write(configuration, settings)
         self._format("kafka-second-format", configuration)
         process = self._managed("kafka-second", "kafka.Kafka", str(configuration))
         process.start()
@@ -215,5 +211,7 @@ def cluster_id_of(number: uuid.UUID) -> str:
     return urlsafe_b64encode(number.bytes).decode().rstrip("=")
 
 
-def _properties(settings: Mapping[str, str]) -> str:
-    return "".join(f"{name}={value}\n" for name, value in settings.items())
+def _write(file: Path, settings: Mapping[str, str]) -> None:
+    # They hold passwords, and every user of the machine may enter the stack's folder.
+    file.touch(mode=0o600)
+    file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")

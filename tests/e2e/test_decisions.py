@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from support.airflow_api import Run
+from support.airflow_api import Run, Task
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import Place, some_events
@@ -44,6 +44,18 @@ def submit(flow: Flow, **fields: Any) -> Run:
     return run
 
 
+def second_try(flow: Flow, run: Run) -> Task:
+    """Return the task of a run that was cleared, when it has ended."""
+
+    def ended() -> Task | None:
+        task = flow.api.task(run, "resolve")
+        return task if task.try_number > 1 and task.state in {"success", "failed"} else None
+
+    task = eventually(ended, seconds=SECONDS, what="the end of a cleared decision")
+    assert task is not None
+    return task
+
+
 def test_a_form_that_is_sent_as_it_is_says_what_would_be_lost_and_changes_nothing(
     stalling: Flow, kept: list[Place]
 ) -> None:
@@ -55,9 +67,9 @@ def test_a_form_that_is_sent_as_it_is_says_what_would_be_lost_and_changes_nothin
     assert stalling.trigger.next_offsets() == {0: 0}
 
 
-def test_without_the_dry_run_the_trigger_goes_on_and_the_stalled_task_succeeds(
-    stalling: Flow, kept: list[Place]
-) -> None:
+@pytest.fixture(scope="module")
+def decided(stalling: Flow, kept: list[Place]) -> Run:
+    """The run that made the decision."""
     # While a try of the stalled batch is at work, the decision is refused; the next one falls between two tries.
     run = eventually(
         lambda: next((run for run in [submit(stalling, dry_run=False)] if run.state == "success"), None),
@@ -65,7 +77,33 @@ def test_without_the_dry_run_the_trigger_goes_on_and_the_stalled_task_succeeds(
         what="a decision between two tries",
     )
     assert run is not None
+    return run
+
+
+def test_without_the_dry_run_the_trigger_goes_on_and_the_stalled_task_succeeds(
+    stalling: Flow, kept: list[Place], decided: Run
+) -> None:
     stalling.until_ingested(kept)
     stalled = stalling.create(stalling.ingest_runs()[0])
     assert stalled.state == "success"
     assert "was superseded by decision" in stalling.api.log_text(stalled)
+
+
+def test_a_run_that_is_cleared_reports_what_it_decided_and_decides_nothing(
+    stalling: Flow, kept: list[Place], decided: Run
+) -> None:
+    stalling.until_ingested(kept)
+    before = stalling.trigger.next_offsets()
+    stalling.api.clear_task(decided, "resolve")
+    task = second_try(stalling, decided)
+    assert task.state == "success"
+    assert "This Dag run has decided already; nothing was changed now." in stalling.api.log_text(task)
+    assert stalling.trigger.next_offsets() == before
+
+
+def test_a_run_that_was_cleared_before_it_decided_is_refused(stalling: Flow, kept: list[Place], decided: Run) -> None:
+    refused = submit(stalling, dry_run=False)
+    assert refused.state == "failed"
+    stalling.api.clear_task(refused, "resolve")
+    task = second_try(stalling, refused)
+    assert "Airflow does not say who cleared it; nothing was decided" in stalling.api.error(task)

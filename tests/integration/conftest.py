@@ -91,7 +91,6 @@ def submit(stack: LocalStack) -> Submit:
             [
                 "spark-submit",
                 *("--master", "local[2]", "--jars", ",".join(map(str, stack.spark_jars))),
-                *("--conf", "spark.driver.bindAddress=127.0.0.1", "--conf", "spark.driver.host=127.0.0.1"),
                 *(str(application), "--batch", str(batch_id), *arguments),
             ],
             env=stack.environment(),

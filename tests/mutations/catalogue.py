@@ -9,6 +9,7 @@ from mutations.outbox import OUTBOX
 from mutations.silence import SILENCE
 from mutations.starting import STARTING
 from mutations.webhooks import WEBHOOKS
+from mutations.protecting import SECRETS_AND_AUDIT
 
 INGEST, LEDGER, BATCHES = (f"integration/kafka/test_{name}.py" for name in ("ingest", "ledger", "batches"))
 RANGE_END, SPARK = "integration/kafka/test_range_end.py", "integration/kafka/test_application.py"
@@ -407,4 +408,5 @@ MUTATIONS = (
     *OUTAGES,
     *WEBHOOKS,
     *STARTING,
+    *SECRETS_AND_AUDIT,
 )

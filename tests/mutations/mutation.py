@@ -40,7 +40,7 @@ class Mutation:
 
     name: str
     promise: int
-    """Number of the promise that it breaks, as `docs/concepts.md` counts them."""
+    """Number of the promise that it breaks, as `docs/concepts.md` counts them; 0 for what `docs/security.md` says."""
     changes: tuple[Change, ...]
     tests: tuple[str, ...]
     """Each must fail: path of a test's file within `tests`, and its name, as `unit/kafka/test_ledger.py::test_it`."""

@@ -104,7 +104,7 @@ class BulkJobOperator(BaseOperator):
 
     def _execute(self, context: "Context") -> dict[str, Any]:
         params: Mapping[str, Any] = context["params"]
-        run = context["dag_run"]
+        run, user = context["dag_run"], user_of(context)
         url = database_url(self.database_connection)
         with connect(url, application_name=f"workorders {self.kind}") as connection:
             try:
@@ -115,7 +115,8 @@ class BulkJobOperator(BaseOperator):
                     connection,
                     self.kind,
                     wanted,
-                    who=user_of(context),
+                    who=user,
+                    account=user,
                     why=params["why"],
                     options=self._options(params),
                     request_key=f"{run.dag_id}/{run.run_id}",

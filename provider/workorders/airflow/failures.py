@@ -66,6 +66,7 @@ def explained(
     error_class: type[WorkOrdersError] = TaskFailedError,
     *,
     whole: tuple[type[WorkOrdersError], ...] = (),
+    again: str | None = None,
 ) -> Iterator[None]:
     """Let whatever fails in it fail with the whole sentence: where, why, what was not done, when the next try is.
 
@@ -76,13 +77,15 @@ def explained(
         undone: a sentence about what was done and what was not.
         error_class: what is raised.
         whole: errors that say all of this but the last already; they pass as they are.
+        again: what to do after the last try, of a task that clearing does not help.
     """
     try:
         yield
     except whole:
         raise
     except FAILURES as error:
-        raise error_class(f"{where}: {reason(error)} {undone} {next_try(task, context['ti'])}") from error
+        what_next = next_try(task, context["ti"], again)
+        raise error_class(f"{where}: {reason(error)} {undone} {what_next}") from error
 
 
 def reason(error: Exception) -> str:

@@ -51,10 +51,10 @@ class EndlessRetries(RetryPolicy):
         return cls()
 
 
-def next_try(task: "BaseOperator", ti: "RuntimeTaskInstanceProtocol") -> str:
-    """Return when a task that fails now is tried again, as a sentence."""
+def next_try(task: "BaseOperator", ti: "RuntimeTaskInstanceProtocol", again: str | None = None) -> str:
+    """Return when a task that fails now is tried again, as a sentence; `again` is what to do after the last try."""
     if ti.try_number > ti.max_tries:
-        return "It is not tried again by itself; clear the task to try again."
+        return again or "It is not tried again by itself; clear the task to try again."
     if isinstance(task.retry_policy, EndlessRetries):
         return f"Next try in {next_try_seconds(ti.try_number, ti.max_tries)} s."
     if task.retry_policy is None and not task.retry_exponential_backoff:

@@ -1,12 +1,12 @@
 """`workorders work-orders rerun`, `cancel`, `export`: one work order, or all that match, as a job that can be seen."""
 
-import getpass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from workorders.cli import filters
+from workorders.cli.account import account
 from workorders.cli.connections import Database, connect_to_write
 from workorders.cli.jobs import run
 from workorders.cli.output import AsJson, Column, count, note, print_json, print_table
@@ -19,7 +19,10 @@ _Why = Annotated[
     str | None, typer.Option(metavar="TEXT", show_default=False, help="The reason, which is kept; needed to do it.")
 ]
 _Who = Annotated[
-    str | None, typer.Option(metavar="NAME", show_default=False, help="Who asks for it; you, if not given.")
+    str | None,
+    typer.Option(
+        metavar="NAME", show_default=False, help="Who asks; your account if not given, which is kept as well."
+    ),
 ]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Count what matches, and change nothing.")]
 _Background = Annotated[
@@ -110,7 +113,8 @@ def export(
         if dry_run:
             _show_counts(connection, "export", wanted, as_json=as_json)
             return
-        job = jobs.create(connection, "export", wanted, who=who or _me(), why=why, options=options)
+        me = account()
+        job = jobs.create(connection, "export", wanted, who=who or me, why=why, options=options, account=me)
         connection.commit()
         run(connection, job, later=later, as_json=as_json)
 
@@ -132,7 +136,8 @@ def _bulk(
         if dry_run:
             _show_counts(connection, kind, wanted, as_json=as_json)
             return
-        job = jobs.create(connection, kind, wanted, who=who or _me(), why=why or "")
+        me = account()
+        job = jobs.create(connection, kind, wanted, who=who or me, why=why or "", account=me)
         connection.commit()
         run(connection, job, later=later, as_json=as_json)
 
@@ -152,10 +157,3 @@ def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: 
     for at in rooms:
         note(str(at))
     note(f"This was a dry run of {kind}; nothing was changed.")
-
-
-def _me() -> str:
-    try:
-        return getpass.getuser()
-    except OSError:  # the user has no name on this machine
-        return "somebody at the command line"

@@ -1,12 +1,12 @@
 """`workorders create`: one work order by hand."""
 
-import getpass
 import sys
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
+from workorders.cli.account import account
 from workorders.cli.connections import Database, connect_to_write
 from workorders.cli.output import AsJson, print_json
 from workorders.cli.triggers import read
@@ -39,7 +39,9 @@ def create(
     ] = None,
     who: Annotated[
         str | None,
-        typer.Option(metavar="NAME", show_default=False, help="Who asks; your name on this machine if not given."),
+        typer.Option(
+            metavar="NAME", show_default=False, help="Who asks; your account if not given, which is kept as well."
+        ),
     ] = None,
     folder: Annotated[
         Path | None,
@@ -68,7 +70,8 @@ def create(
     given = body.encode("utf-8", "surrogateescape") if body is not None else _content(file)
     with connect_to_write(database) as connection:
         found = _trigger(connection, trigger, folder)
-        made = create_by_hand(connection, found, Wish(given, who or getpass.getuser(), why, key))
+        me = account()
+        made = create_by_hand(connection, found, Wish(given, who or me, why, key, me))
     if as_json:
         print_json({"work_order": made.id, "state": made.state, "created": made.created})
     elif made.created:

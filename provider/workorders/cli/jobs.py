@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from workorders.cli import times
+from workorders.cli.account import signed
 from workorders.cli.connections import Database, connect, connect_to_write
 from workorders.cli.output import AsJson, Column, count, note, print_fields, print_json, print_table
 from workorders.core import bulk, jobs
@@ -72,7 +73,7 @@ def show(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
             ("error", job.error or ""),
             ("filter", str(job.wanted)),
             ("options", ", ".join(f"{name} {value}" for name, value in job.options.items())),
-            ("who", job.who),
+            ("who", signed(job.who, job.account)),
             ("why", job.why),
             ("total", count(job.total)),
             ("done", count(job.done)),
@@ -151,6 +152,7 @@ def as_json_object(job: Job) -> dict[str, Any]:
         "filter": job.wanted.to_json(),
         "options": job.options,
         "who": job.who,
+        "account": job.account,
         "why": job.why,
         "total": job.total,
         "done": job.done,
@@ -177,6 +179,6 @@ def _cells(job: Job) -> tuple[str, ...]:
         count(sum(job.skipped.values())),
         count(job.total),
         str(job.wanted),
-        job.who,
+        signed(job.who, job.account),
         job.error or "",
     )

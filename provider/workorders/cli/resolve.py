@@ -1,12 +1,12 @@
 """`workorders resolve` and `workorders decisions`: what an operator decides where Kafka lost data."""
 
-import getpass
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from workorders.cli import times
+from workorders.cli.account import account, signed
 from workorders.cli.connections import Database, connect, connect_to_write, kafka_settings
 from workorders.cli.output import AsJson, Column, note, print_json, print_table, safe
 from workorders.core import triggers
@@ -36,7 +36,9 @@ Partitions = Annotated[
 Why = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="The reason; it is kept with the decision.")]
 Who = Annotated[
     str | None,
-    typer.Option(metavar="NAME", show_default=False, help="Who decides; your name on this machine if not given."),
+    typer.Option(
+        metavar="NAME", show_default=False, help="Who decides; your account if not given, which is kept as well."
+    ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
@@ -208,7 +210,8 @@ def _resolve(
         if not yes and not typer.confirm("Do it?"):
             print("Nothing was changed.")
             raise typer.Exit(1)
-        made = make(connection, cluster, considered, who=who or getpass.getuser(), why=why, group=source.group)
+        me = account()
+        made = make(connection, cluster, considered, who=who or me, why=why, group=source.group, account=me)
     _report(made, as_json=as_json)
 
 
@@ -254,7 +257,7 @@ def _cells(decision: RecordedDecision) -> tuple[str, ...]:
     return (
         str(decision.id),
         times.show(decision.decided_at),
-        decision.who,
+        signed(decision.who, decision.account),
         decision.trigger,
         f"{decision.topic} {decision.partition}",
         decision.kind,
@@ -271,6 +274,7 @@ def _recorded_json(decision: RecordedDecision) -> dict[str, Any]:
         "decision": decision.id,
         "decided_at": decision.decided_at,
         "who": decision.who,
+        "account": decision.account,
         "why": decision.why,
         "trigger": decision.trigger,
         "topic": decision.topic,

@@ -1,6 +1,5 @@
 """`workorders sequences`: gaps in sequences, and what an operator decides of one."""
 
-import getpass
 from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
@@ -8,6 +7,7 @@ from uuid import UUID
 import typer
 
 from workorders.cli import times
+from workorders.cli.account import account
 from workorders.cli.connections import Database, connect, connect_to_write
 from workorders.cli.output import AsJson, Column, count, print_json, print_table
 from workorders.core import gap_alerts, gaps, triggers
@@ -23,7 +23,9 @@ Key = Annotated[
 Why = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="The reason; it is kept with the decision.")]
 Who = Annotated[
     str | None,
-    typer.Option(metavar="NAME", show_default=False, help="Who decides; your name on this machine if not given."),
+    typer.Option(
+        metavar="NAME", show_default=False, help="Who decides; your account if not given, which is kept as well."
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 
@@ -159,7 +161,8 @@ def _find(connection: Connection, trigger: str, key: str) -> tuple[triggers.Trig
 
 
 def _decider(who: str | None, why: str) -> Decider:
-    return Decider(who or getpass.getuser(), why)
+    me = account()
+    return Decider(who or me, why, me)
 
 
 def _confirm(consequence: str, *, yes: bool) -> None:

@@ -76,6 +76,7 @@ sequences = Table(
     Column("trigger_id", Integer, nullable=False),
     Column("parked", Integer, nullable=False, server_default=text("0")),
     Column("name", Text, nullable=False),
+    _time("used_at", nullable=False),
     PrimaryKeyConstraint("trigger_id", "key"),
     postgresql_with={"fillfactor": 80},
 )
@@ -126,6 +127,7 @@ sequence_decisions = Table(
     Column("from_mark", BigInteger),
     Column("to_mark", BigInteger),
     Column("released", Integer, nullable=False),
+    Column("account", Text),
     CheckConstraint("kind IN ('wait', 'skip', 'release', 'drop')", name="kind"),
 )
 Index("sequence_decisions_key_idx", sequence_decisions.c.trigger_id, sequence_decisions.c.key)

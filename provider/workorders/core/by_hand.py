@@ -32,6 +32,8 @@ class Wish:
     why: str
     key: str | None
     """What the event is known by: the same key creates nothing twice. None when each wish is an event of its own."""
+    account: str | None = None
+    """The account that it is asked from, whatever `who` says; None where nobody knows."""
 
 
 def create(connection: Connection, trigger: Trigger, wish: Wish) -> Single:
@@ -47,6 +49,8 @@ def create(connection: Connection, trigger: Trigger, wish: Wish) -> Single:
             f"Trigger {trigger.name}: the input must be a JSON object, and {rejection.detail}; nothing was created."
         )
     request = {"who": wish.who, "why": wish.why, "created_at": datetime.now(UTC)}
+    if wish.account is not None:
+        request["account"] = wish.account
     if wish.key is not None:
         request["key"] = wish.key
     encoded = orjson.dumps(request, option=orjson.OPT_UTC_Z)

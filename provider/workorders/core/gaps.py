@@ -60,6 +60,8 @@ class Decider:
 
     who: str
     why: str
+    account: str | None = None
+    """The account that it is decided from, whatever `who` says; None where nobody knows."""
 
 
 def gaps(connection: Connection, trigger: str | None = None, *, limit: int = 50) -> list[Gap]:
@@ -205,6 +207,7 @@ def _record(  # noqa: PLR0917 - the columns of one row
         {
             "who": decider.who,
             "why": decider.why,
+            "account": decider.account,
             "trigger_id": trigger.id,
             "key": key,
             "kind": kind,

@@ -44,6 +44,7 @@ bulk_jobs = Table(
     Column("started_at", DateTime(timezone=True)),
     Column("seen_at", DateTime(timezone=True)),
     Column("finished_at", DateTime(timezone=True)),
+    Column("account", Text),
     CheckConstraint("kind IN ('rerun', 'cancel', 'export')", name="kind"),
     CheckConstraint("state IN ('waiting', 'running', 'finished', 'failed', 'cancelled')", name="state"),
     CheckConstraint("btrim(who) <> '' AND btrim(why) <> ''", name="reason"),

@@ -54,6 +54,8 @@ class Job:
     wanted: Filter
     options: Mapping[str, Any]
     who: str
+    account: str | None
+    """The account that it was asked from; None where nobody knows."""
     why: str
     state: str
     """waiting, running, finished, failed or cancelled."""
@@ -103,6 +105,7 @@ def create(
     why: str,
     options: Mapping[str, Any] | None = None,
     request_key: str | None = None,
+    account: str | None = None,
 ) -> Job:
     """Count what matches and write the job down, in the caller's transaction; `workorders.core.bulk` works at it.
 
@@ -116,6 +119,7 @@ def create(
         why: the reason, which every run that comes of it repeats.
         options: what the kind needs beside the filter.
         request_key: names the request, so that a request made twice makes one job.
+        account: the account that asks for it, whatever `who` says.
 
     Raises:
         ConfigurationError: there is no reason, or the filter's text holds no word.
@@ -143,6 +147,7 @@ def create(
             "options": Jsonb(dict(options or {})),
             "who": who,
             "why": why,
+            "account": account,
             "total": sum(count(connection, wanted).values()),
         },
     ).fetchone()

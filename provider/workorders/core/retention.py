@@ -31,6 +31,8 @@ _LOCK: Final = 4_564_005
 _LONGEST_PAUSE: Final = 1.0
 _TRIES: Final = 5
 """How often one run comes to a stream in which others create what is missing, over some 15 s."""
+_ERASED: Final = "(erased)"
+"""Stands where the text of a job's filter was."""
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -49,7 +51,7 @@ class Policy:
     keep_errors_days: float | None
     """All others that have ended are deleted after so many days, but never before those that ended well."""
     wipe_bodies_after_days: float | None
-    """Inputs, requests, raw values, outputs and logs are wiped after so many days."""
+    """Inputs, requests, raw values, outputs, logs and the texts of errors are wiped after so many days."""
 
     def good_before(self, now: datetime) -> datetime:
         """Return the time before which good work orders are deleted."""
@@ -66,6 +68,10 @@ class Policy:
     def wipe_before(self, now: datetime) -> datetime:
         """Return the time before which inputs are wiped."""
         return _before(now, self.wipe_bodies_after_days)
+
+    def erase_before(self, now: datetime) -> datetime:
+        """Return the time before which data that is kept apart from the work orders is erased as well."""
+        return max(self.wipe_before(now), self.errors_before(now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,7 @@ def run(
     # Deleting comes first: what is deleted needs no wiping.
     deleted, left = _delete(connection, _deleting(known, moment), step, pause)
     wiped = _wipe(connection, _wiping(known, moment), step, pause)
+    _erase(connection, known, moment, step, pause)
     with connection.transaction():
         repeats.forget(connection)
     return Swept(wiped, deleted, left)
@@ -185,6 +192,27 @@ def _wipe(connection: Connection, wanted: Mapping[str, Any], step: int, pause: C
             wiped += len(rows)
             after = rows[-1][0] if rows else None
     return wiped
+
+
+def _erase(
+    connection: Connection, known: Sequence[Policy], now: datetime, step: int, pause: Callable[[float], None]
+) -> None:
+    """Erase events' data that belongs to no single work order: the names of sequences, and what jobs looked for."""
+    wanted = {
+        "workflow_ids": [policy.workflow_id for policy in known],
+        "workflows": [policy.workflow for policy in known],
+        "erase_before": [policy.erase_before(now) for policy in known],
+        "erased": _ERASED,
+    }
+    with connection.transaction():
+        _require_alone(connection)
+        connection.execute(_QUERIES["erase_texts"], wanted)
+    after: tuple[int, UUID] | None = (0, UUID(int=0))
+    while after is not None:
+        place = {"after_trigger": after[0], "after_key": after[1], "limit": step}
+        with _paced(pause), connection.transaction():
+            rows = _next(connection, "erase_names", {**wanted, **place})
+        after = rows[-1] if rows else None
 
 
 @contextmanager

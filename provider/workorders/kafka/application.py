@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from workorders.core.database import connect
-from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 from workorders.core.work_orders import Created
 from workorders.kafka import batches, ledger, stalls, verdicts
 from workorders.kafka.at_work import at_work
@@ -117,6 +117,8 @@ class _Job:
         task = self._task(attempts)
         try:
             found = self._run(task, [attempt for attempt in attempts if attempt.read_from < attempt.range.end])
+        except ConfigurationError as error:  # the session was refused, which no second try changes
+            return [Outcome(attempt.range, Created(), 0.0, sentence(attempt.range, error)) for attempt in attempts]
         except (PySparkException, Py4JError) as error:
             if len(attempts) == 1 and _UNREADABLE_TIMESTAMP in str(error):
                 print(_WITHOUT_SPARK.format(attempts[0].range), flush=True)  # noqa: T201 - belongs into the task's log

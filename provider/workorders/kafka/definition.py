@@ -81,7 +81,8 @@ class KafkaTriggerDefinition(TriggerDefinition):
     max_message_bytes: Annotated[int, byte_count(KIB, LARGEST_MESSAGE_LIMIT), BYTES_SCHEMA] = DEFAULT_MAX_MESSAGE_BYTES
     """Largest value that becomes an input; larger ones are rejected, and kept."""
     headers: Annotated[Literal["all", "none"] | tuple[str, ...], BeforeValidator(header_names)] = "all"
-    """Which headers go into the request: all, none, or a list of names."""
+    """Which headers go into the request: all (except those whose names say that they carry a secret, such as
+    `authorization`), none, or a list of names, which are stored whatever they carry."""
     tombstones: Annotated[Literal["reject", "accept"], one_of("reject", "accept")] = "reject"
     """What becomes of a null value: a rejected work order, or an input `{}` with `tombstone: true` in its request."""
 

@@ -15,6 +15,7 @@ import orjson
 
 from workorders.core.body import ODD_PATTERN, is_odd, judge
 from workorders.core.items import Item, Rejection
+from workorders.core.secret_headers import carries_a_secret
 
 if TYPE_CHECKING:
     import pyarrow
@@ -53,7 +54,7 @@ class RecordMapping:
     """How the records of one trigger become items."""
 
     headers: Literal["all", "none"] | tuple[str, ...] = "all"
-    """Which headers go into the request: all, none, or those that have one of these names."""
+    """Which headers go into the request: all but those that carry a secret, none, or those with one of these names."""
     accept_tombstones: bool = False
     """Whether a null value becomes an empty object; it is rejected otherwise."""
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
@@ -174,7 +175,8 @@ class RecordMapping:
             lengths: How many of them belong to each record; None for a record without headers.
         """
         # The same pairs come again and again (a content type, a version), so each is written once a batch.
-        written = {pair: self._pair_json(*pair) for pair in set(pairs)}
+        wanted_names = {name for name in {name for name, _ in pairs} if self._wants(name)}
+        written = {pair: _pair_json(*pair) if pair[0] in wanted_names else b"" for pair in set(pairs)}
         position = 0
         for length in lengths:
             if length == 1:
@@ -184,11 +186,15 @@ class RecordMapping:
                 yield b",".join(filter(None, wanted))
             position += length or 0
 
-    def _pair_json(self, name: bytes, value: bytes | None) -> bytes:
-        """Return a header as `[name,value]`, or nothing when the trigger does not want it."""
-        if self.headers == "none" or (self.headers != "all" and name.decode(errors="replace") not in self.headers):
-            return b""
-        return b"[%b,%b]" % (_text_json(name), _text_json(value))
+    def _wants(self, name: bytes) -> bool:
+        text = name.decode(errors="replace")
+        if self.headers == "all":
+            return not carries_a_secret(text)
+        return self.headers != "none" and text in self.headers
+
+
+def _pair_json(name: bytes, value: bytes | None) -> bytes:
+    return b"[%b,%b]" % (_text_json(name), _text_json(value))
 
 
 class _Source(NamedTuple):

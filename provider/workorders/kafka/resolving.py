@@ -1,7 +1,7 @@
 """Makes an operator's decision: looks, shows what would follow, and does it in one transaction."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -68,6 +68,15 @@ class RecordedDecision:
     """First offset of the log so far that has no work order and gets none; None when none is known."""
     lost_end: int | None
     superseded_batch_id: int | None
+    account: str | None
+    """The account that the decision was made from; None where nobody knows."""
+
+    def __str__(self) -> str:
+        """Return what was decided, when and by whom, as one sentence."""
+        return (
+            f"Decision {self.id} by {self.who} at {self.decided_at:%Y-%m-%d %H:%M:%S %Z}: {self.trigger}: {self.topic} "
+            f"{self.partition}: {self.kind}: the ledger went from {self.from_offset} to {self.to_offset}."
+        )
 
 
 def consider(connection: Connection, cluster: "Cluster", wish: Wish) -> list[Decision]:
@@ -107,7 +116,15 @@ def consider(connection: Connection, cluster: "Cluster", wish: Wish) -> list[Dec
 
 
 def make(
-    connection: Connection, cluster: "Cluster", decisions: Sequence[Decision], *, who: str, why: str, group: str
+    connection: Connection,
+    cluster: "Cluster",
+    decisions: Sequence[Decision],
+    *,
+    who: str,
+    why: str,
+    group: str,
+    account: str | None = None,
+    request_key: str | None = None,
 ) -> Made:
     """Do what was considered, all of it or nothing, in one transaction.
 
@@ -118,9 +135,12 @@ def make(
         who: who decided.
         why: the reason, in the operator's words.
         group: the trigger's consumer group.
+        account: the account that it is made from, whatever `who` says.
+        request_key: names the request, which is decided once.
 
     Raises:
-        DecisionRefusedError: an attempt is at work, something has changed since, or who or why is blank.
+        DecisionRefusedError: an attempt is at work, something has changed since, the request was decided already, or
+            who or why is blank.
         DecisionUncertainError: the connection was lost, so that nobody knows whether the decision was made.
         psycopg.Error: the database failed; nothing was changed.
     """
@@ -128,7 +148,7 @@ def make(
         raise DecisionRefusedError("A decision needs who made it, and why; nothing was changed.")
     warnings: list[str] = []
     try:
-        numbers = _make(connection, cluster, decisions, who=who, why=why, group=group, warnings=warnings)
+        numbers = _make(connection, cluster, decisions, _Request(who, why, account, request_key), group, warnings)
     except psycopg.OperationalError as error:
         if not connection.broken:
             raise
@@ -140,13 +160,19 @@ def make(
     return Made(tuple(zip(numbers, decisions, strict=True)), tuple(warnings))
 
 
-def _make(
+@dataclass(frozen=True, slots=True)
+class _Request:
+    who: str
+    why: str
+    account: str | None
+    request_key: str | None
+
+
+def _make(  # noqa: PLR0917 - the parts of `make`
     connection: Connection,
     cluster: "Cluster",
     decisions: Sequence[Decision],
-    *,
-    who: str,
-    why: str,
+    request: _Request,
     group: str,
     warnings: list[str],
 ) -> list[int]:
@@ -154,11 +180,22 @@ def _make(
         trigger = triggers.find(connection, decisions[0].standing.trigger)
         # No planner may take the partitions meanwhile, and no commit to the group overtake this one.
         ledger.lock_trigger(connection, trigger)
+        _require_undecided(connection, request)
         _lock(connection, trigger, decisions)
         ledger.lock_commits(connection, trigger.id)
         back = {decision.to: decision.to_offset for decision in decisions if decision.goes_back}
         _commit(cluster, group, back, warnings)
-        return [_record(connection, trigger, decision, who, why) for decision in decisions]
+        return [_record(connection, trigger, decision, request) for decision in decisions]
+
+
+def _require_undecided(connection: Connection, request: _Request) -> None:
+    """Refuse a request that another process has decided since this one looked."""
+    earlier = decided_by_request(connection, request.request_key) if request.request_key else []
+    if earlier:
+        raise DecisionRefusedError(
+            f"The request {request.request_key} was decided already; nothing was changed now. "
+            f"{' '.join(map(str, earlier))}"
+        )
 
 
 def _follow(
@@ -181,8 +218,17 @@ def recorded(
     connection: Connection, trigger: str | None = None, *, before: int | None = None, limit: int = 50
 ) -> list[RecordedDecision]:
     """Return decisions, newest first; `before` is the number to go on from."""
+    return _recorded(connection, {"trigger": trigger, "before": before, "limit": limit, "request_key": None})
+
+
+def decided_by_request(connection: Connection, request_key: str) -> list[RecordedDecision]:
+    """Return what was decided for a request, newest first; nothing when it was not decided."""
+    return _recorded(connection, {"trigger": None, "before": None, "limit": None, "request_key": request_key})
+
+
+def _recorded(connection: Connection, wanted: Mapping[str, object]) -> list[RecordedDecision]:
     with connection.cursor(row_factory=class_row(RecordedDecision)) as cursor:
-        return cursor.execute(_QUERIES["decisions"], {"trigger": trigger, "before": before, "limit": limit}).fetchall()
+        return cursor.execute(_QUERIES["decisions"], wanted).fetchall()
 
 
 def _standings(connection: Connection, trigger: str, topic: str) -> dict[int, Standing]:
@@ -238,7 +284,7 @@ def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision
             )
 
 
-def _record(connection: Connection, trigger: Trigger, decision: Decision, who: str, why: str) -> int:
+def _record(connection: Connection, trigger: Trigger, decision: Decision, request: _Request) -> int:
     """Write the decision down, put the range aside, and set the ledger; returns the decision's number."""
     standing = decision.standing
     place = {"topic": standing.partition.topic, "partition": standing.partition.partition}
@@ -247,8 +293,10 @@ def _record(connection: Connection, trigger: Trigger, decision: Decision, who: s
         _QUERIES["insert_decision"],
         {
             **place,
-            "who": who,
-            "why": why,
+            "who": request.who,
+            "why": request.why,
+            "account": request.account,
+            "request_key": request.request_key,
             "trigger_id": trigger.id,
             "kind": decision.kind.value,
             "from_topic_id": standing.partition.topic_id,

@@ -2,7 +2,10 @@
 
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+from workorders.kafka.spark_network import protection
 
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -20,9 +23,17 @@ _SETTINGS = {
 
 
 def open_session() -> SparkSession:
-    """Return the application's session; opening it takes the JVM some seconds."""
+    """Return the application's session; opening it takes the JVM some seconds.
+
+    Raises:
+        ConfigurationError: the master needs a shared secret, and there is none.
+    """
+    # Before there is a JVM, PySpark's settings are an empty dictionary, without those of the command line and of
+    # spark-defaults.conf. Nothing public begins the JVM without a session.
+    SparkContext._ensure_initialized()
+    settings = _SETTINGS | protection(dict(SparkConf().getAll()))
     builder = SparkSession.builder.appName("workorders")
-    for name, value in _SETTINGS.items():
+    for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

@@ -76,11 +76,21 @@ kafka_decisions = Table(
     Column("lost_end", BigInteger),
     Column("superseded_batch_id", BigInteger, ForeignKey(kafka_batches.c.id)),
     Column("epoch", BigInteger, nullable=False),
+    Column("account", Text),
+    Column("request_key", Text),
     CheckConstraint("kind IN ('resume', 'accept-topic', 'start-over')", name="kind"),
     CheckConstraint("from_offset >= 0 AND to_offset >= 0", name="offsets"),
     CheckConstraint("(lost_start IS NULL) = (lost_end IS NULL) AND lost_start < lost_end", name="lost"),
     CheckConstraint("btrim(who) <> '' AND btrim(why) <> ''", name="reason"),
     Index(None, "trigger_id", "id"),
+    # A request is decided once, however often its task is cleared.
+    Index(
+        "kafka_decisions_request_idx",
+        "request_key",
+        "partition",
+        unique=True,
+        postgresql_where=text("request_key IS NOT NULL"),
+    ),
 )
 
 # What was planned never changes; finished_at and the counts are written once, with the work orders.

@@ -42,7 +42,7 @@ def _params(definition: ManualTriggerDefinition) -> dict[str, Param]:
             None,
             type=["null", "string"],
             title="Who",
-            description="Who asks for it; empty for the user of this page.",
+            description="Who asks for it; empty for the user of this page, who is kept in any case.",
         ),
         "key": Param(
             None,
@@ -75,13 +75,14 @@ class CreateByHandOperator(BaseOperator):
             NotAnInputError: the form's input cannot be one.
             TaskFailedError: the database failed; nothing was created.
         """
-        params, run = context["params"], context["dag_run"]
+        params, run, user = context["params"], context["dag_run"], user_of(context)
         wish = Wish(
             body=json.dumps(params["body"], ensure_ascii=False).encode("utf-8", "surrogatepass"),
-            who=params["who"] or user_of(context),
+            who=params["who"] or user,
             why=params["why"],
             # The run is the event when nobody gave a key: a task that is cleared creates nothing twice.
             key=params["key"] or f"{run.dag_id}/{run.run_id}",
+            account=user,
         )
         where = f"Trigger {self.definition.name}"
         with (

@@ -19,13 +19,12 @@ from workorders.core.fields import (
     seconds_or_ever,
     whole_number,
 )
+from workorders.core.secret_headers import carries_a_secret
 from workorders.webhook.authentication import PUBLIC, Authentication, HeaderName
 
 _LONGEST_REPLY_SECONDS: Final = 300.0
 _PATH: Final = re.compile(r"[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_-]*)*")
 _LONGEST_PATH: Final = 200
-_NEVER_KEPT: Final = re.compile(r"auth|cookie|token|secret|password|passwd|signature|credential|api-?key|session")
-"""Words in the name of a header that says who calls; what is kept is shown to everybody who may see work orders."""
 
 DEFAULT_HEADERS: Final = ("content-type", "user-agent", "traceparent", "tracestate", "idempotency-key")
 
@@ -49,11 +48,6 @@ def _headers(value: Any, info: ValidationInfo) -> tuple[str, ...]:
         if carries_a_secret(name) or name in getattr(info.data.get("authentication"), "secret_headers", ()):
             raise ValueError(f"the header {name} may carry a secret, and is never kept.")
     return names
-
-
-def carries_a_secret(header: str) -> bool:
-    """Tell whether the name of a header, in small letters, says that its value is a secret."""
-    return _NEVER_KEPT.search(header) is not None
 
 
 def _reply(value: Any, info: ValidationInfo) -> Any:

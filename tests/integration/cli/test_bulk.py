@@ -10,6 +10,7 @@ from support.admission import limit
 from support.command import Command
 from support.runs import finish_all, keeping
 from support.work_orders import accepted_range, rejected
+from workorders.cli.account import account
 from workorders.core import history, search, triggers
 from workorders.core.database import Connection
 from workorders.core.filters import Filter
@@ -37,6 +38,7 @@ def test_a_rerun_is_counted_first_then_done_and_kept_as_a_job(workorders: Comman
     assert (dry["total"], dry["by_state"]) == (3, {"failed": 3})
     done = workorders(*command, "--why", "a test", "--who", "ada", "--json").json()
     assert (done["state"], done["done"], done["skipped"], done["who"]) == ("finished", 3, {}, "ada")
+    assert done["account"] == account()
     listed = workorders("jobs", "list", "--json").json()
     assert done["id"] in [job["id"] for job in listed]
     shown = workorders("jobs", "show", str(done["id"]))

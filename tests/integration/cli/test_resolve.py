@@ -1,6 +1,5 @@
 """Decisions by command: what is shown, asked, done and recorded."""
 
-import getpass
 import json
 from typing import Any
 
@@ -11,6 +10,7 @@ from local_stack.stack import LocalStack
 from support.command import Command
 from support.going_on import GoingOn, kept
 from support.ingesting import everything
+from workorders.cli.account import account
 from workorders.core.database import Connection
 from workorders.core.triggers import find as find_trigger
 from workorders.kafka.at_work import at_work
@@ -79,12 +79,14 @@ def test_without_yes_it_shows_and_asks(
 
 
 def test_a_decision_is_listed_with_who_when_why_from_and_to(workorders: Command, stalled: int, name: str) -> None:
-    made = workorders("resolve", "resume", name, name, "--why", "a weekend", "--yes", "--json").json()
+    named = ("--who", "ada", "--why", "a weekend", "--yes")
+    made = workorders("resolve", "resume", name, name, *named, "--json").json()
     number = made["decisions"][0]["decision"]
     (row,) = workorders("decisions", "--trigger", name, "--json").json()
     assert row == row | {
         "decision": number,
-        "who": getpass.getuser(),
+        "who": "ada",
+        "account": account(),
         "why": "a weekend",
         "trigger": name,
         "topic": name,
@@ -99,6 +101,7 @@ def test_a_decision_is_listed_with_who_when_why_from_and_to(workorders: Command,
     assert row["from_topic_id"] == row["to_topic_id"]
     listed = workorders("decisions", "--trigger", name).out
     assert "a weekend" in listed
+    assert f"ada (account {account()})" in listed
     assert "[10, 15)" in listed
     shown = workorders("batches", "show", str(stalled)).out
     assert f"was superseded by decision {number} and is not ingested" in shown

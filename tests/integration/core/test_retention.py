@@ -8,7 +8,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.runs import finish_all, keeping
 from support.work_orders import accepted, accepted_range, positions, rejected
-from workorders.core import deletions, history, retention, search, triggers
+from workorders.core import deletions, history, jobs, retention, search, triggers
 from workorders.core.database import Connection, connect
 from workorders.core.filters import Filter
 from workorders.core.retention import RetentionBusyError
@@ -132,6 +132,88 @@ def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
     connection.commit()
     (due,) = (kept for kept in retention.due(connection, now=in_days(6)) if kept.workflow == name)
     assert (due.wiped, due.deleted) == (0, 0)
+
+
+def test_wiping_takes_the_text_of_an_error_and_leaves_its_type(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, wipe_bodies_after_days=1)
+    create_for(connection, trigger, [accepted("s", 0)])
+    (run,) = finish_all(connection, name, "failed")
+    connection.execute(
+        "UPDATE workorders.runs SET error_type = 'KeyError', error = 'no ward for Jane Doe' WHERE id = %s",
+        (run.run_id,),
+    )
+    errors = "SELECT error_type || ': ' || coalesce(error, 'erased') FROM workorders.runs WHERE id = %s"
+    keep(connection, days=0.5)
+    assert rows(connection, errors, run.run_id) == ["KeyError: no ward for Jane Doe"]
+    keep(connection, days=1.5)
+    assert rows(connection, errors, run.run_id) == ["KeyError: erased"]
+
+
+@pytest.mark.parametrize("policy", [{"wipe_bodies_after_days": 1}, {"days": 1}], ids=str)
+def test_the_name_of_an_idle_sequence_is_erased_and_its_mark_stays(
+    connection: Connection, name: str, policy: dict[str, int]
+) -> None:
+    fields = {"sequence": {"key": "body:/patient", "number": "body:/number", "start": 0}}
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition=fields)
+    keeping(connection, name, **policy)
+
+    def send(patient: str, number: int, position: int) -> None:
+        body = f'{{"patient":"{patient}","number":{number}}}'.encode()
+        create_for(connection, trigger, [accepted("s", position, body=body)])
+
+    for position, patient in enumerate(("Jane Doe", "John Doe", "Jim Doe")):
+        send(patient, 0, position)
+    send("John Doe", 2, 3)  # parked: an operator may have to find it
+    finish_all(connection, name)
+    kept = "SELECT name FROM workorders.sequences WHERE trigger_id = %s ORDER BY name"
+    keep(connection, days=0.5, step=1)
+    assert rows(connection, kept, trigger.id) == ['"Jane Doe"', '"Jim Doe"', '"John Doe"']
+    keep(connection, days=1.5, step=1)
+    assert rows(connection, kept, trigger.id) == ["", "", '"John Doe"']
+    # Known by its digest, so that a number that comes again is still a repeat.
+    send("Jane Doe", 0, 4)
+    (again,) = history.work_orders(connection, Filter(trigger=name, stream="s", from_position=4))
+    assert again.state == "rejected"
+
+
+def test_a_sequence_that_is_in_use_keeps_its_name(connection: Connection, name: str) -> None:
+    fields = {"sequence": {"key": "body:/patient", "number": "body:/number", "start": 0}}
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition=fields)
+    keeping(connection, name, wipe_bodies_after_days=1)
+    for number in range(2):
+        body = f'{{"patient":"Jane Doe","number":{number}}}'.encode()
+        create_for(connection, trigger, [accepted("s", number, body=body)])
+        connection.execute(
+            "UPDATE workorders.sequences SET used_at = used_at - interval '2 days' WHERE trigger_id = %s AND %s = 0",
+            (trigger.id, number),
+        )
+    keep(connection, days=0)
+    assert rows(connection, "SELECT name FROM workorders.sequences WHERE trigger_id = %s", trigger.id) == ['"Jane Doe"']
+
+
+@pytest.mark.parametrize(
+    ("state", "afterwards"), [("finished", "finished"), ("cancelled", "cancelled"), ("failed", "cancelled")]
+)
+def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_goes_on(
+    connection: Connection, trigger: Trigger, name: str, *, state: str, afterwards: str
+) -> None:
+    keeping(connection, name, wipe_bodies_after_days=1)
+    wanted = Filter(workflow=name, text="Jane Doe")
+    ended, waiting = (jobs.create(connection, "rerun", wanted, who="ada", why="a test") for _ in range(2))
+    connection.execute(
+        "UPDATE workorders.bulk_jobs SET state = %s, error = %s WHERE id = %s",
+        (state, "x" if state == "failed" else None, ended.id),
+    )
+    keep(connection, days=0.5)
+    assert jobs.load(connection, ended.id).wanted.text == "Jane Doe"
+    keep(connection, days=1.5)
+    found = jobs.load(connection, ended.id)
+    assert (found.wanted.text, found.wanted.workflow, found.state) == ("(erased)", name, afterwards)
+    assert jobs.load(connection, waiting.id).wanted.text == "Jane Doe"
+    jobs.cancel(connection, waiting.id)
+    connection.commit()
 
 
 def test_a_dry_run_counts_what_is_due(connection: Connection, trigger: Trigger, name: str) -> None:

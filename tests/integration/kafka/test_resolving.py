@@ -473,6 +473,19 @@ def test_what_has_changed_since_it_was_shown_is_not_done(
     assert len(recorded(connection, name)) == 1
 
 
+def test_a_request_that_two_processes_work_at_is_decided_once(
+    connection: Connection, stack: LocalStack, cluster: Cluster, going_on: GoingOn, name: str
+) -> None:
+    shown = considered(stack, cluster, Wish(Kind.START_OVER, name, name, (0,), 4))
+    with connect(stack.database_url) as own:
+        make(own, cluster, shown, who="ada", why="a test", group="g", request_key=f"{name}/run")
+        with pytest.raises(
+            DecisionRefusedError, match=r"was decided already; nothing was changed now\. Decision \d+ by"
+        ):
+            make(own, cluster, shown, who="ada", why="a test", group="g", request_key=f"{name}/run")
+    assert len(recorded(connection, name)) == 1
+
+
 @pytest.mark.parametrize(("who", "why"), [("", "a reason"), ("ada", " ")])
 def test_a_decision_without_who_or_why_is_refused(
     stack: LocalStack, cluster: Cluster, stalled: int, name: str, *, who: str, why: str

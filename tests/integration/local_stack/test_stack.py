@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import uuid
@@ -169,6 +170,13 @@ def test_no_password_is_an_argument(stack: LocalStack) -> None:
     password = stack.database_url.split(":")[2].split("@")[0]
     arguments = [word for process in family(stack.supervisor_pid) for word in command_line(process)]
     assert not [word for word in arguments if password in word]
+
+
+def test_no_file_with_a_password_can_be_read_by_others(stack: LocalStack) -> None:
+    password = str(stack.kafka.sasl_settings["sasl.password"]).encode()
+    holding = [file for file in stack.home.rglob("*.properties") if file.is_file() and password in file.read_bytes()]
+    assert holding
+    assert [file for file in holding if stat.S_IMODE(file.stat().st_mode) != 0o600] == []
 
 
 def test_two_stacks_share_nothing(stack: LocalStack) -> None:

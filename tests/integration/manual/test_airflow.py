@@ -38,6 +38,13 @@ def test_a_form_makes_a_work_order_of_the_user_who_sent_it(submit: Any, connecti
     assert '"who": "eve"' in found.request
 
 
+def test_a_form_that_names_somebody_else_keeps_the_user_who_sent_it(submit: Any, connection: Connection) -> None:
+    request = history.work_order(connection, UUID(submit("one", who="ada"))).request
+    assert request is not None
+    assert '"who": "ada"' in request
+    assert '"account": "eve"' in request
+
+
 def test_a_cleared_task_finds_its_work_order_and_another_run_makes_its_own(submit: Any) -> None:
     assert submit("one") == submit("one") != submit("two")
 

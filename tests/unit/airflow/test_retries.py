@@ -63,6 +63,12 @@ def test_when_the_next_try_is_depends_on_what_the_task_was_given(
     assert next_try(task, a_try(try_number, max_tries=max_tries)["ti"]) == sentence
 
 
+def test_a_task_that_clearing_does_not_help_says_what_to_do_in_its_place() -> None:
+    task = BaseOperator(task_id="a_task", retries=2)
+    assert next_try(task, a_try(3, max_tries=2)["ti"], "Trigger the Dag again.") == "Trigger the Dag again."
+    assert next_try(task, a_try(2, max_tries=2)["ti"], "Trigger the Dag again.").startswith("Next try in ")
+
+
 def test_the_policy_survives_its_serialization() -> None:
     assert isinstance(EndlessRetries.deserialize(EndlessRetries().serialize()), EndlessRetries)
 

@@ -27,8 +27,8 @@ FROM workorders.parked_work_orders
 WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
 
 -- name: record
-INSERT INTO workorders.sequence_decisions (who, why, trigger_id, key, kind, from_mark, to_mark, released)
-VALUES (%(who)s, %(why)s, %(trigger_id)s, %(key)s, %(kind)s, %(from_mark)s, %(to_mark)s, %(released)s);
+INSERT INTO workorders.sequence_decisions (who, why, trigger_id, key, kind, from_mark, to_mark, released, account)
+VALUES (%(who)s, %(why)s, %(trigger_id)s, %(key)s, %(kind)s, %(from_mark)s, %(to_mark)s, %(released)s, %(account)s);
 
 -- name: wait
 UPDATE workorders.sequences

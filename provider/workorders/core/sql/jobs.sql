@@ -1,7 +1,7 @@
 -- name: insert_job
 -- A request that is made again (a task that is retried or cleared) finds the job that it made.
-INSERT INTO workorders.bulk_jobs (kind, request_key, filter, options, who, why, total)
-VALUES (%(kind)s, %(request_key)s, %(filter)s, %(options)s, %(who)s, %(why)s, %(total)s)
+INSERT INTO workorders.bulk_jobs (kind, request_key, filter, options, who, why, total, account)
+VALUES (%(kind)s, %(request_key)s, %(filter)s, %(options)s, %(who)s, %(why)s, %(total)s, %(account)s)
 ON CONFLICT (request_key) DO NOTHING
 RETURNING id;
 
@@ -9,14 +9,14 @@ RETURNING id;
 SELECT id FROM workorders.bulk_jobs WHERE request_key = %(request_key)s;
 
 -- name: job
-SELECT id, kind, filter, options, who, why, state, total, done, skipped, last_id, error, created_at, started_at, seen_at,
-    finished_at
+SELECT id, kind, filter, options, who, account, why, state, total, done, skipped, last_id, error, created_at, started_at,
+    seen_at, finished_at
 FROM workorders.bulk_jobs
 WHERE id = %(id)s;
 
 -- name: jobs
-SELECT id, kind, filter, options, who, why, state, total, done, skipped, last_id, error, created_at, started_at, seen_at,
-    finished_at
+SELECT id, kind, filter, options, who, account, why, state, total, done, skipped, last_id, error, created_at, started_at,
+    seen_at, finished_at
 FROM workorders.bulk_jobs
 WHERE (%(before)s::bigint IS NULL OR id < %(before)s)
 ORDER BY id DESC

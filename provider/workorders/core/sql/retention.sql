@@ -104,12 +104,52 @@ WITH clips AS (
     UPDATE workorders.repeats SET last_request = NULL WHERE work_order_id = ANY (%(ids)s)
 ), runs AS (
     SELECT id FROM workorders.runs WHERE work_order_id = ANY (%(ids)s)
+), errors AS (
+    -- An exception often quotes what it could not read; its type stays.
+    UPDATE workorders.runs SET error = NULL WHERE work_order_id = ANY (%(ids)s) AND error IS NOT NULL
 ), outputs AS (
     DELETE FROM workorders.run_outputs USING runs WHERE run_outputs.run_id = runs.id
 ), logs AS (
     DELETE FROM workorders.run_logs USING runs WHERE run_logs.run_id = runs.id
 )
 UPDATE workorders.search_words SET words = '' WHERE id = ANY (%(ids)s) AND words <> '';
+
+-- name: erase_names
+-- The digest and the mark stay: without them a number that comes again would be taken for a new one.
+WITH due AS (
+    SELECT sequences.trigger_id, sequences.key
+    FROM workorders.sequences
+    JOIN workorders.triggers ON triggers.id = sequences.trigger_id
+    JOIN unnest(%(workflow_ids)s::integer[], %(erase_before)s::timestamptz[])
+        AS policies (workflow_id, erase_before) ON policies.workflow_id = triggers.workflow_id
+    WHERE (sequences.trigger_id, sequences.key) > (%(after_trigger)s, %(after_key)s)
+        AND sequences.name <> ''
+        AND sequences.parked = 0
+        AND sequences.used_at < policies.erase_before
+    ORDER BY sequences.trigger_id, sequences.key
+    LIMIT %(limit)s
+    FOR UPDATE OF sequences SKIP LOCKED
+), erased AS (
+    UPDATE workorders.sequences SET name = ''
+    FROM due
+    WHERE (sequences.trigger_id, sequences.key) = (due.trigger_id, due.key)
+)
+SELECT trigger_id, key FROM due ORDER BY trigger_id, key;
+
+-- name: erase_texts
+-- A job without its text must never go on: it would come to other work orders. So what failed and was left is cancelled.
+UPDATE workorders.bulk_jobs
+SET filter = jsonb_set(filter, '{text}', to_jsonb(%(erased)s::text)),
+    state = CASE WHEN state = 'failed' THEN 'cancelled' ELSE state END,
+    error = NULL
+WHERE state IN ('finished', 'cancelled', 'failed')
+    AND filter ->> 'text' <> %(erased)s
+    AND EXISTS (
+        SELECT FROM unnest(%(workflows)s::text[], %(erase_before)s::timestamptz[])
+            AS policies (workflow, erase_before)
+        WHERE bulk_jobs.created_at < policies.erase_before
+            AND coalesce(bulk_jobs.filter ->> 'workflow', policies.workflow) = policies.workflow
+    );
 
 -- name: lock_stream
 -- Against creating what is missing in the stream: whoever looks there must see either the work order or its deletion.

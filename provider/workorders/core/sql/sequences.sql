@@ -90,7 +90,8 @@ SET mark = coalesce(given.mark, sequences.mark),
         )
         ELSE sequences.parked_since
     END,
-    wait_until = CASE WHEN given.mark IS NULL THEN sequences.wait_until END
+    wait_until = CASE WHEN given.mark IS NULL THEN sequences.wait_until END,
+    used_at = now()
 FROM unnest(%(keys)s::uuid[], %(marks)s::bigint[], %(more)s::integer[], %(moved)s::boolean[])
     AS given (key, mark, more, moved)
 WHERE sequences.trigger_id = %(trigger_id)s AND sequences.key = given.key;

@@ -14,7 +14,7 @@ from workorders.kafka.cluster import Cluster
 from workorders.kafka.decisions import Kind
 from workorders.kafka.definition import KafkaTriggerDefinition
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
-from workorders.kafka.resolving import Wish, consider, make
+from workorders.kafka.resolving import Wish, consider, decided_by_request, make
 from workorders.kafka.settings import client_settings
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _KINDS = {
     Kind.START_OVER: ("start over", "from the offset given, forward or back"),
 }
 """What a decision is called, and where reading then goes on."""
+_AGAIN = "To decide, trigger the Dag again; a cleared task decides nothing."
 
 
 def resolve_params(definition: KafkaTriggerDefinition) -> dict[str, Param]:
@@ -70,7 +71,10 @@ def resolve_params(definition: KafkaTriggerDefinition) -> dict[str, Param]:
 
 
 class ResolveOperator(BaseOperator):
-    """Makes the decision of the run's form, once; with `dry_run` it only says what it would do.
+    """Makes the decision of the Dag run's form, once; with `dry_run` it only says what it would do.
+
+    A decision is about the ledger as somebody saw it, and is recorded in that person's name. So a cleared task decides
+    nothing: it reports what was decided, or refuses, because Airflow does not say who cleared it.
 
     Args:
         definition: the trigger.
@@ -87,13 +91,16 @@ class ResolveOperator(BaseOperator):
         """Look, say what follows, and do it; returns the sentences.
 
         Raises:
-            DecisionRefusedError: it does not fit, or an attempt is at work; nothing was changed.
+            DecisionRefusedError: it does not fit, an attempt is at work, or the Dag run was cleared before it decided;
+                nothing was changed.
             DecisionUncertainError: the database went away meanwhile; the sentence says where to look.
             TaskFailedError: the cluster or the database failed; nothing was changed.
         """
         where = f"Trigger {self.definition.name}, {context['params']['topic']}"
         whole = (DecisionRefusedError, DecisionUncertainError)
-        with explained(self, context, where, "Nothing was decided, and nothing was changed.", whole=whole):
+        with explained(
+            self, context, where, "Nothing was decided, and nothing was changed.", whole=whole, again=_AGAIN
+        ):
             return self._resolve(context)
 
     def _resolve(self, context: "Context") -> list[str]:
@@ -105,9 +112,22 @@ class ResolveOperator(BaseOperator):
             tuple(params["partitions"]),
             params["offset"],
         )
-        cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
+        run = context["dag_run"]
+        request_key = f"{run.dag_id}/{run.run_id}"
         url = database_url(self.definition.database_connection)
         with connect(url, application_name="workorders resolve") as database:
+            earlier = [str(decision) for decision in decided_by_request(database, request_key)]
+            if earlier:
+                for sentence in earlier:
+                    self.log.info("%s", sentence)
+                self.log.info("This Dag run has decided already; nothing was changed now.")
+                return earlier
+            if run.clear_number and not params["dry_run"]:
+                raise DecisionRefusedError(
+                    f"Trigger {wish.trigger}, {wish.topic}: this Dag run decided nothing before it was cleared, and "
+                    f"Airflow does not say who cleared it; nothing was decided, and nothing was changed. {_AGAIN}"
+                )
+            cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
             decisions = consider(database, cluster, wish)
             sentences = [str(decision) for decision in decisions]
             if params["dry_run"]:
@@ -116,7 +136,16 @@ class ResolveOperator(BaseOperator):
                 self.log.info("Nothing was changed; trigger this DAG again without the dry run to do it.")
                 return sentences
             who = user_of(context)
-            made = make(database, cluster, decisions, who=who, why=params["why"], group=self.definition.group)
+            made = make(
+                database,
+                cluster,
+                decisions,
+                who=who,
+                why=params["why"],
+                group=self.definition.group,
+                account=who,
+                request_key=request_key,
+            )
         for number, decision in made.decisions:
             self.log.info("Decision %s by %s: %s", number, who, decision)
         for warning in made.warnings:

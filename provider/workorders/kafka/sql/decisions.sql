@@ -20,9 +20,10 @@ FOR UPDATE NOWAIT;
 
 -- name: insert_decision
 INSERT INTO workorders.kafka_decisions (who, why, trigger_id, topic, partition, kind, from_topic_id, from_offset,
-    to_topic_id, to_offset, lost_start, lost_end, superseded_batch_id, epoch)
+    to_topic_id, to_offset, lost_start, lost_end, superseded_batch_id, epoch, account, request_key)
 VALUES (%(who)s, %(why)s, %(trigger_id)s, %(topic)s, %(partition)s, %(kind)s, %(from_topic_id)s, %(from_offset)s,
-    %(to_topic_id)s, %(to_offset)s, %(lost_start)s, %(lost_end)s, %(batch_id)s, nextval('workorders.kafka_epochs'))
+    %(to_topic_id)s, %(to_offset)s, %(lost_start)s, %(lost_end)s, %(batch_id)s, nextval('workorders.kafka_epochs'),
+    %(account)s, %(request_key)s)
 RETURNING id, epoch;
 
 -- name: supersede_range
@@ -53,10 +54,11 @@ WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partit
 -- name: decisions
 SELECT decisions.id, decisions.decided_at, decisions.who, decisions.why, triggers.name AS trigger, decisions.topic,
     decisions.partition, decisions.kind, decisions.from_topic_id, decisions.from_offset, decisions.to_topic_id,
-    decisions.to_offset, decisions.lost_start, decisions.lost_end, decisions.superseded_batch_id
+    decisions.to_offset, decisions.lost_start, decisions.lost_end, decisions.superseded_batch_id, decisions.account
 FROM workorders.kafka_decisions AS decisions
 JOIN workorders.triggers ON triggers.id = decisions.trigger_id
 WHERE (%(trigger)s::text IS NULL OR triggers.name = %(trigger)s)
+    AND (%(request_key)s::text IS NULL OR decisions.request_key = %(request_key)s)
     AND (%(before)s::bigint IS NULL OR decisions.id < %(before)s)
 ORDER BY decisions.id DESC
 LIMIT %(limit)s;

@@ -1,5 +1,6 @@
 """The form's operator, as a worker runs it: what it logs, and what it does."""
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,12 +27,13 @@ def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolve, "kafka_settings", lambda _: stack.kafka_settings)
 
 
-def submit(name: str, *, user: str | None = "ada", **fields: Any) -> list[str]:
-    """Run the task of a form that was filled in so."""
+def submit(name: str, *, user: str | None = "ada", run_id: str = "first", clears: int = 0, **fields: Any) -> list[str]:
+    """Run the task of a form that was filled in so, whose Dag run was cleared so many times."""
     params = {
         "decision": "resume", "topic": name, "partitions": [], "offset": None, "why": "a test", "dry_run": True
     } | fields  # fmt: skip
-    context: Any = {"params": params, "dag_run": SimpleNamespace(triggering_user_name=user)}
+    run = SimpleNamespace(triggering_user_name=user, dag_id=f"{name}_resolve", run_id=run_id, clear_number=clears)
+    context: Any = {"params": params, "dag_run": run}
     return ResolveOperator(task_id="resolve", definition=define(name)).execute(context)
 
 
@@ -66,3 +68,30 @@ def test_a_form_that_nobody_signed_is_recorded_as_such(
 def test_a_form_that_does_not_fit_fails_with_the_sentence(connections: None, going_on: GoingOn, name: str) -> None:
     with pytest.raises(DecisionRefusedError, match=r"no partition of .* calls for the decision resume; nothing was"):
         submit(name, dry_run=False)
+
+
+def test_a_dag_run_that_is_cleared_decides_nothing_again_and_reports_what_it_decided(
+    connections: None, connection: Connection, going_on: GoingOn, name: str
+) -> None:
+    back: dict[str, Any] = {"decision": "start-over", "partitions": [0], "offset": 4, "dry_run": False}
+    submit(name, **back)
+    going_on.until_idle()  # the ledger is at 10 again, so the same form would go back once more
+    before = everything(connection, find_trigger(connection, name))
+    (said,) = submit(name, clears=1, **back)
+    assert re.search(r"^Decision \d+ by ada at .*: start-over: the ledger went from 10 to 4\.$", said)
+    assert len(recorded(connection, name)) == 1
+    assert everything(connection, find_trigger(connection, name)) == before
+    submit(name, run_id="second", user="grace", **back)
+    assert [(decision.who, decision.account) for decision in recorded(connection, name)] == [
+        ("grace", "grace"), ("ada", "ada"),
+    ]  # fmt: skip
+
+
+def test_a_dag_run_that_had_decided_nothing_before_it_was_cleared_is_refused(
+    connections: None, connection: Connection, stalled: int, name: str
+) -> None:
+    with pytest.raises(DecisionRefusedError, match="does not say who cleared it; nothing was decided"):
+        submit(name, clears=1, dry_run=False)
+    assert recorded(connection, name) == []
+    (said,) = submit(name, clears=1)
+    assert "offsets [10, 15) (5) get no work order" in said

@@ -1,0 +1,59 @@
+"""Who can reach and read what Spark's processes send one another: settings for what nobody else has said.
+
+The function that the executors run carries the database's URL and Kafka's credentials. Spark's own defaults open its
+ports on the machine's network address, ask nobody for a secret, and encrypt nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from workorders.core.exceptions import ConfigurationError
+
+AUTHENTICATE: Final = "spark.authenticate"
+SECRET: Final = "spark.authenticate.secret"  # noqa: S105 - the name of a setting
+LOOPBACK: Final = "127.0.0.1"
+
+_ONE_PROCESS: Final[Mapping[str, str]] = {
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.host": LOOPBACK,
+    # Loopback is open to every user of the machine, and Spark's ports run what they are sent.
+    AUTHENTICATE: "true",
+}
+_CLUSTER: Final[Mapping[str, str]] = {
+    AUTHENTICATE: "true",
+    "spark.network.crypto.enabled": "true",
+    # Spark's default, AES/CTR, does not notice bytes that were changed on the way.
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+    "spark.io.encryption.enabled": "true",
+}
+_SECRET_OF_ITS_OWN: Final = ("yarn", "k8s://")
+"""Masters for which Spark makes the secret itself and hands it to the executors."""
+
+
+def protection(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that are missing among the given ones.
+
+    Args:
+        given: the application's settings, the master among them. What they say wins.
+
+    Raises:
+        ConfigurationError: the master needs a secret that is not among the settings.
+    """
+    master = given.get("spark.master", "")
+    defaults = _ONE_PROCESS if _is_one_process(master) else _CLUSTER
+    missing = {name: value for name, value in defaults.items() if name not in given}
+    is_authenticated = {**missing, **given}[AUTHENTICATE].lower() == "true"
+    makes_its_own = _is_one_process(master) or master.startswith(_SECRET_OF_ITS_OWN)
+    if is_authenticated and not makes_its_own and SECRET not in given:
+        raise ConfigurationError(
+            f"The Spark master {master} needs a shared secret, because the executors get the passwords of Postgres and "
+            f"Kafka over Spark's network; no work order was created. Set {SECRET} in the spark-defaults.conf of the "
+            f"Airflow workers, the master and its workers; or set {AUTHENTICATE}: false in the trigger's spark.conf if "
+            f"only trusted machines reach that network."
+        )
+    return missing
+
+
+def _is_one_process(master: str) -> bool:
+    # Not local-cluster[...], whose executors are processes of their own.
+    return master == "local" or master.startswith("local[")

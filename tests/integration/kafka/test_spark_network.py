@@ -1,0 +1,164 @@
+"""What a real `spark-submit` listens on, and whether executors elsewhere get their function encrypted."""
+
+import secrets
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from ipaddress import ip_address
+from pathlib import Path
+
+import psutil
+import pytest
+
+from local_stack.ports import LOOPBACK, accepts_connections, free_port
+from local_stack.stack import CHECKOUT, LocalStack
+from support.going_on import TEN, GoingOn, kept
+from support.topics import Topics
+from workorders.core.database import Connection
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+SECONDS = 800.0
+
+
+class Application:
+    """A submitted application, and what was seen of it while it ran."""
+
+    def __init__(self, stack: LocalStack, master: str, log: Path, environment: Mapping[str, str]) -> None:
+        self._stack = stack
+        self._command = ["spark-submit", "--master", master, "--jars", ",".join(map(str, stack.spark_jars))]
+        self._log = log
+        self._environment = environment
+        self.listened_at: set[tuple[int, str]] = set()
+        """Port and address of every socket that its processes listened on."""
+
+    def ingest(self, batch_id: int, *conf: str) -> int:
+        """Run to the end, looking at the sockets all the time; returns the exit code."""
+        options = [word for setting in conf for word in ("--conf", setting)]
+        application = str(CHECKOUT / "spark_apps" / "create_work_orders.py")
+        command = [*self._command, *options, application, "--batch", str(batch_id)]
+        with (
+            self._log.open("wb") as log,
+            subprocess.Popen(command, env=self._environment, stdout=log, stderr=log) as submitted,
+        ):
+            deadline = time.monotonic() + SECONDS
+            while time.monotonic() < deadline:
+                self._look(submitted.pid)
+                try:
+                    return submitted.wait(timeout=0.05)
+                except subprocess.TimeoutExpired:
+                    continue
+            submitted.kill()
+        raise TimeoutError(self.log)
+
+    @property
+    def log(self) -> str:
+        """What it printed."""
+        return self._log.read_text(encoding="utf-8")
+
+    def _look(self, pid: int) -> None:
+        try:
+            process = psutil.Process(pid)
+            family = [process, *process.children(recursive=True)]
+            for one in family:
+                for socket in one.net_connections("inet"):
+                    if socket.status == psutil.CONN_LISTEN:
+                        self.listened_at.add((socket.laddr.port, socket.laddr.ip))
+        except psutil.NoSuchProcess:
+            return  # it has just ended
+
+
+@pytest.fixture
+def batch_id(stack: LocalStack, topics: Topics, name: str) -> int:
+    """The number of a planned batch of ten messages."""
+    topics.create(name)
+    topics.produce(name, TEN)
+    planned = GoingOn(stack, name).plan().batch_id
+    assert planned is not None
+    return planned
+
+
+def is_loopback(address: str) -> bool:
+    found = ip_address(address)
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback
+
+
+def test_a_local_application_listens_on_loopback_alone(
+    stack: LocalStack, connection: Connection, batch_id: int, *, name: str, tmp_path: Path
+) -> None:
+    environment = {key: value for key, value in stack.environment().items() if not key.startswith("SPARK_LOCAL")}
+    application = Application(stack, "local[*]", tmp_path / "log", environment)
+    assert application.ingest(batch_id) == 0, application.log
+    assert [len(found) for found in kept(connection, name).values()] == [10]
+    # PySpark's own port, the driver's and the block manager's.
+    assert len(application.listened_at) >= 3
+    assert [place for place in application.listened_at if not is_loopback(place[1])] == []
+
+
+def test_a_cluster_without_a_shared_secret_is_refused_before_anything_is_sent_to_it(
+    stack: LocalStack, connection: Connection, batch_id: int, *, name: str, tmp_path: Path
+) -> None:
+    application = Application(stack, f"spark://{LOOPBACK}:{free_port()}", tmp_path / "log", stack.environment())
+    assert application.ingest(batch_id) == 1
+    assert "needs a shared secret" in application.log
+    assert kept(connection, name) == {}
+
+
+def test_a_cluster_that_takes_authenticated_and_encrypted_connections_alone_ingests(
+    stack: LocalStack, connection: Connection, batch_id: int, *, name: str, tmp_path: Path
+) -> None:
+    shared = f"spark.authenticate.secret {secrets.token_urlsafe(24)}\n"
+    required = (
+        "spark.authenticate true\nspark.network.crypto.enabled true\nspark.network.crypto.saslFallback false\n"
+        "spark.network.crypto.cipher AES/GCM/NoPadding\n"
+    )
+    servers = defaults(tmp_path / "servers", shared + required)
+    # The driver's machine has the secret alone; the rest is for the application to know.
+    submitter = defaults(tmp_path / "submitter", shared + "spark.executor.memory 512m\nspark.executor.cores 1\n")
+    with cluster({**stack.environment(), "SPARK_CONF_DIR": str(servers)}, tmp_path) as master:
+        environment = {**stack.environment(), "SPARK_CONF_DIR": str(submitter)}
+        application = Application(stack, master, tmp_path / "log", environment)
+        assert application.ingest(batch_id) == 0, application.log
+    assert [len(found) for found in kept(connection, name).values()] == [10]
+
+
+def defaults(folder: Path, text: str) -> Path:
+    """Return a new folder with a spark-defaults.conf that nobody else can read."""
+    folder.mkdir()
+    file = folder / "spark-defaults.conf"
+    file.touch(mode=0o600)
+    file.write_text(text, encoding="utf-8")
+    return folder
+
+
+@contextmanager
+def cluster(environment: Mapping[str, str], home: Path) -> Iterator[str]:
+    """Run a master and a worker, and return the master's address."""
+    port = free_port()
+    address = f"spark://{LOOPBACK}:{port}"
+    deploy = "org.apache.spark.deploy"
+    at = ["--host", LOOPBACK, "--webui-port", "0"]
+    work = ["--work-dir", str(home / "work"), "--cores", "1", "--memory", "600m"]
+    with (
+        (home / "cluster.log").open("wb") as log,
+        subprocess.Popen(
+            ["spark-class", f"{deploy}.master.Master", *at, "--port", str(port)],
+            env=environment, stdout=log, stderr=log,
+        ) as master,
+    ):  # fmt: skip
+        try:
+            deadline = time.monotonic() + SECONDS
+            while not accepts_connections(port):
+                assert time.monotonic() < deadline
+            with subprocess.Popen(
+                ["spark-class", f"{deploy}.worker.Worker", *at, *work, address],
+                env=environment, stdout=log, stderr=log,
+            ) as worker:  # fmt: skip
+                try:
+                    yield address
+                finally:
+                    worker.terminate()
+        finally:
+            master.terminate()

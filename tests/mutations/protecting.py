@@ -1,0 +1,118 @@
+"""Mutations of what keeps secrets, erases data, and names who decided."""
+
+from mutations.mutation import Change, Mutation
+
+NETWORK, SOCKETS = "unit/kafka/test_spark_network.py", "integration/kafka/test_spark_network.py"
+RETENTION, SEQUENCES = "integration/core/test_retention.py", "core/sql/sequences.sql"
+RESOLVE, RESOLVING = "integration/kafka/airflow/test_resolve.py", "integration/kafka/test_resolving.py"
+
+SECRETS_AND_AUDIT = (
+    Mutation(
+        "local-spark-on-every-address",
+        0,
+        (
+            Change(
+                "kafka/spark_network.py",
+                '    "spark.driver.bindAddress": LOOPBACK,\n    "spark.driver.host": LOOPBACK,\n',
+                "",
+            ),
+        ),
+        (
+            f"{SOCKETS}::test_a_local_application_listens_on_loopback_alone",
+            f"{NETWORK}::test_an_application_of_one_process_listens_on_loopback_and_asks_for_a_secret",
+        ),
+    ),
+    Mutation(
+        "cluster-without-a-secret",
+        0,
+        (
+            Change(
+                "kafka/spark_network.py", "if is_authenticated and not makes_its_own", "if False and not makes_its_own"
+            ),
+        ),
+        (f"{NETWORK}::test_a_cluster_without_the_secret_that_it_needs_is_refused",),
+    ),
+    Mutation(
+        "cluster-not-encrypted",
+        0,
+        (Change("kafka/spark_network.py", '    "spark.network.crypto.enabled": "true",\n', ""),),
+        (f"{NETWORK}::test_a_cluster_that_makes_the_secret_itself_is_authenticated_and_encrypted",),
+    ),
+    Mutation(
+        "errors-survive-wiping",
+        0,
+        (
+            Change(
+                "core/sql/retention.sql",
+                "UPDATE workorders.runs SET error = NULL",
+                "UPDATE workorders.runs SET error = error",
+            ),
+        ),
+        (f"{RETENTION}::test_wiping_takes_the_text_of_an_error_and_leaves_its_type",),
+    ),
+    Mutation(
+        "names-of-sequences-survive",
+        0,
+        (
+            Change(
+                "core/sql/retention.sql",
+                "UPDATE workorders.sequences SET name = ''",
+                "UPDATE workorders.sequences SET name = name",
+            ),
+        ),
+        (f"{RETENTION}::test_the_name_of_an_idle_sequence_is_erased_and_its_mark_stays",),
+    ),
+    Mutation(
+        "names-of-used-sequences-erased",
+        0,
+        (Change(SEQUENCES, "used_at = now()", "used_at = used_at"),),
+        (f"{RETENTION}::test_a_sequence_that_is_in_use_keeps_its_name",),
+    ),
+    Mutation(
+        "texts-of-jobs-survive",
+        0,
+        (Change("core/retention.py", 'connection.execute(_QUERIES["erase_texts"], wanted)', "pass"),),
+        (f"{RETENTION}::test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_goes_on",),
+    ),
+    Mutation(
+        "headers-with-secrets-kept",
+        0,
+        (Change("kafka/record.py", "return not carries_a_secret(text)", "return True"),),
+        ("unit/kafka/test_record.py::test_a_header_that_carries_a_secret_is_kept_only_if_it_is_named",),
+    ),
+    Mutation(
+        "cleared-run-decides-again",
+        10,
+        (
+            Change("kafka/airflow/resolve.py", "if earlier:", "if False:"),
+            Change("kafka/resolving.py", "if earlier:", "if False:"),
+            Change("kafka/airflow/resolve.py", "if run.clear_number and", "if False and"),
+            Change("kafka/airflow/resolve.py", "request_key=request_key,", "request_key=None,"),
+        ),
+        (f"{RESOLVE}::test_a_dag_run_that_is_cleared_decides_nothing_again_and_reports_what_it_decided",),
+    ),
+    Mutation(
+        "cleared-run-decides-in-another-name",
+        10,
+        (Change("kafka/airflow/resolve.py", "if run.clear_number and", "if False and"),),
+        (f"{RESOLVE}::test_a_dag_run_that_had_decided_nothing_before_it_was_cleared_is_refused",),
+    ),
+    Mutation(
+        "request-decided-twice-at-once",
+        10,
+        (Change("kafka/resolving.py", "        _require_undecided(connection, request)\n", ""),),
+        (f"{RESOLVING}::test_a_request_that_two_processes_work_at_is_decided_once",),
+    ),
+    Mutation(
+        "account-taken-from-the-environment",
+        10,
+        (Change("cli/account.py", "pwd.getpwuid(number).pw_name", 'os.environ["USER"]'),),
+        ("unit/cli/test_account.py::test_the_account_is_the_operating_systems_whatever_the_environment_says",),
+    ),
+    Mutation(
+        "user-of-a-form-not-kept",
+        10,
+        (Change("manual/airflow.py", "            account=user,\n", ""),),
+        ("integration/manual/test_airflow.py::test_a_form_that_names_somebody_else_keeps_the_user_who_sent_it",),
+    ),
+)

@@ -6,10 +6,10 @@ from mutations.keeping import DELETED_IS_NOT_NEW
 from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.outages import OUTAGES
 from mutations.outbox import OUTBOX
+from mutations.protecting import SECRETS_AND_AUDIT
 from mutations.silence import SILENCE
 from mutations.starting import STARTING
 from mutations.webhooks import WEBHOOKS
-from mutations.protecting import SECRETS_AND_AUDIT
 
 INGEST, LEDGER, BATCHES = (f"integration/kafka/test_{name}.py" for name in ("ingest", "ledger", "batches"))
 RANGE_END, SPARK = "integration/kafka/test_range_end.py", "integration/kafka/test_application.py"

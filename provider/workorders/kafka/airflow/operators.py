@@ -86,6 +86,8 @@ class PlanBatchOperator(BaseOperator):
                 self.log.info("Planned batch %s: %s", plan.batch_id, ", ".join(map(str, plan.ranges)))
             at_work = runs.at_work([batch.id for batch in batches.unfinished(database, plan.trigger.name)])
             batches.mark_handed_over(database, at_work)
+            # Airflow is asked again below: the attempts at these batches must not wait for its answers.
+            database.commit()
             # Asked again: a batch that was finished while Airflow was asked has no run at work either.
             left = [batch.id for batch in batches.unfinished(database, plan.trigger.name) if batch.id not in at_work]
             return [

@@ -2,6 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
+CREATE, COMMIT = "integration/kafka/airflow/test_create_work_orders.py", "integration/kafka/airflow/test_commit.py"
 SLOW, PLAN_BATCH = "integration/kafka/test_slow_kafka.py", "integration/kafka/airflow/test_plan_batch.py"
 
 ISOLATION = (
@@ -33,5 +34,26 @@ ISOLATION = (
         4,
         (Change("kafka/airflow/operators.py", "            database.commit()\n", ""),),
         (f"{PLAN_BATCH}::test_an_attempt_at_a_batch_does_not_wait_while_airflow_is_asked_for_the_runs_of_others",),
+    ),
+    Mutation(
+        "batch-of-another-trigger-taken",
+        4,
+        (Change("kafka/batches.py", "if batch.trigger.name != trigger:", "if False:"),),
+        (
+            f"{CREATE}::test_a_batch_of_another_trigger_is_refused_before_anything_is_done",
+            f"{COMMIT}::test_offsets_of_another_triggers_batch_are_not_committed",
+        ),
+    ),
+    Mutation(
+        "batch-by-the-configuration-of-its-run",
+        1,
+        (
+            Change(
+                "kafka/airflow/operators.py",
+                "run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id",
+                "params.batch_id",
+            ),
+        ),
+        (f"{CREATE}::test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configuration_says",),
     ),
 )

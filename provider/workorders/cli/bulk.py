@@ -112,7 +112,7 @@ def export(
             return
         job = jobs.create(connection, "export", wanted, who=who or _me(), why=why, options=options)
         connection.commit()
-        run(connection, job, later=later, as_json=as_json)
+        run(connection, job, later=later, as_json=as_json, file=file)
 
 
 def _bulk(

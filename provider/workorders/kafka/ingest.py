@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from workorders.core import deletions, triggers
 from workorders.core.database import Connection
 from workorders.core.items import Item
 from workorders.core.limits import HardLimitError
@@ -96,7 +97,16 @@ def ingest(
             breaker.require_few(created)
         ledger.move(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)
         batches.finish(connection, attempt.batch_id, attempt.range, created)
+        _note_whole(connection, attempt, created)
     return created
+
+
+def _note_whole(connection: Connection, attempt: Attempt, created: Created) -> None:
+    """Let retention know how many messages are in a range with gaps, which every transaction of a producer leaves."""
+    range_ = attempt.range
+    messages = created.created + created.rejected + created.already_there
+    stream = triggers.stream_id(connection, attempt.trigger, ledger.stream_name(range_.partition, attempt.generation))
+    deletions.note_whole(connection, stream, range_.start, range_.end, messages)
 
 
 def _is_new(connection: Connection, attempt: Attempt) -> bool:

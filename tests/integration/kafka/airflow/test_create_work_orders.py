@@ -210,5 +210,5 @@ def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configura
     create = CreateWorkOrdersOperator(task_id="create", trigger_name="orders")
     commit = CommitOffsetsOperator(task_id="commit", definition=define("orders"))
     for operator in (create, commit):
-        operator.render_template_fields({"run_id": run_id, "params": {"batch_id": 5}})  # type: ignore[typeddict-item]
+        operator.render_template_fields({"run_id": run_id, "params": {"batch_id": 5}})
         assert int(operator.batch_id) == batch

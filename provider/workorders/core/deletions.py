@@ -48,9 +48,9 @@ def note_whole(connection: Connection, stream_id: int, start: int, end: int, wor
     """Note that every event in `[start, end)` of a stream has or had a work order, and that there are so many.
 
     To be called in the transaction that has read the whole range. When all of them are deleted, the gaps between them
-    are known to be empty, and one row stands for the range. A range without gaps needs no note.
+    are known to be empty, and one row stands for the range. A range without gaps needs no note, nor does an empty one.
     """
-    if work_orders < end - start:
+    if 0 < work_orders < end - start:
         connection.execute(
             _QUERIES["note_whole"], {"stream_id": stream_id, "start": start, "end": end, "work_orders": work_orders}
         )

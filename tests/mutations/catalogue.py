@@ -4,6 +4,7 @@ from mutations.admitting import ADMISSION
 from mutations.hostile import HOSTILE_VALUES
 from mutations.keeping import DELETED_IS_NOT_NEW
 from mutations.mutation import CONTRACTS, Change, Mutation
+from mutations.neighbors import ISOLATION
 from mutations.outages import OUTAGES
 from mutations.outbox import OUTBOX
 from mutations.protecting import SECRETS_AND_AUDIT
@@ -216,10 +217,7 @@ ORDER_OF_COMMITS = (
                 "fresh=_is_new(connection, attempt))\n    with connection.transaction():\n        if",
             ),
         ),
-        (
-            f"{INGEST}::test_everything_of_a_range_becomes_visible_in_one_transaction",
-            f"{INGEST}::test_nothing_is_committed_when_the_end_cannot_be_proved",
-        ),
+        (f"{INGEST}::test_a_range_of_another_batch_that_is_finished_already_is_fenced",),
     ),
     Mutation(
         "group-committed-first",
@@ -403,6 +401,7 @@ MUTATIONS = (
     *ADMISSION,
     *DELETED_IS_NOT_NEW,
     *HOSTILE_VALUES,
+    *ISOLATION,
     *OUTBOX,
     *SILENCE,
     *OUTAGES,

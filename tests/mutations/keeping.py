@@ -55,4 +55,34 @@ DELETED_IS_NOT_NEW = (
         ),
         (f"{RETENTION}::test_what_ended_well_goes_first_and_errors_are_kept_longer",),
     ),
+    Mutation(
+        "gap-of-a-lost-work-order-taken-for-deleted",
+        7,
+        (Change("core/sql/retention.sql", "            AND work_orders <= (", "            AND 0 <= ("),),
+        (f"{REPLAYED}::test_a_work_order_that_was_lost_and_not_deleted_is_restored_behind_retention",),
+    ),
+    Mutation(
+        "deleted-messages-of-transactions-a-row-each",
+        2,
+        (
+            Change(
+                "core/deletions.py",
+                'while connection.execute(_QUERIES["close_gaps"], arguments).rowcount:',
+                "while False:",
+            ),
+        ),
+        (f"{REPLAYED}::test_what_was_deleted_of_a_transactional_topic_is_a_row_a_batch",),
+    ),
+    Mutation(
+        "deleted-keys-a-row-each",
+        2,
+        (Change("core/deletions.py", "if stream_id in keyed:", "if False:"),),
+        (f"{RETENTION}::test_nothing_is_written_of_a_stream_whose_keys_guard_it",),
+    ),
+    Mutation(
+        "position-among-keys-not-remembered",
+        2,
+        (Change("core/deletions.py", '    connection.execute(_QUERIES["not_keyed"], {"stream_id": stream_id})\n', ""),),
+        (f"{RETENTION}::test_nothing_is_written_of_a_stream_whose_keys_guard_it",),
+    ),
 )

@@ -111,6 +111,7 @@ class BulkJobOperator(BaseOperator):
                 wanted = wanted_by(params)
                 if params["dry_run"]:
                     return self._dry_run(connection, wanted)
+                options = self._options(params)
                 job = jobs.create(
                     connection,
                     self.kind,
@@ -118,11 +119,11 @@ class BulkJobOperator(BaseOperator):
                     who=user,
                     account=user,
                     why=params["why"],
-                    options=self._options(params),
+                    options=options,
                     request_key=f"{run.dag_id}/{run.run_id}",
                 )
                 connection.commit()
-                return self._work(connection, job)
+                return self._work(connection, job, Path(options["file"]) if options else None)
             except (JobBusyError, NoRoomError):
                 raise
             except WorkOrdersError as error:
@@ -140,7 +141,7 @@ class BulkJobOperator(BaseOperator):
         )
         return {"total": sum(counts.values()), "by_state": counts}
 
-    def _work(self, connection: Connection, job: Job) -> dict[str, Any]:
+    def _work(self, connection: Connection, job: Job, file: Path | None) -> dict[str, Any]:
         if job.state not in {"finished", "cancelled"}:
             self.log.info("Job %s comes to %s work orders: %s", job.id, f"{job.total:,}", job.wanted)
             reported = time.monotonic()
@@ -151,7 +152,7 @@ class BulkJobOperator(BaseOperator):
                     reported = time.monotonic()
                     self.log.info("%s", now)
 
-            job = bulk.work(connection, job.id, progress=report)
+            job = bulk.work(connection, job.id, progress=report, file=file)
         self.log.info("%s", job)
         if job.state == "waiting":
             raise NoRoomError(f"{job} {job.error}")
@@ -161,8 +162,11 @@ class BulkJobOperator(BaseOperator):
         if self.kind != "export":
             return {}
         folder = export_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        return {"file": str(folder / params["file"]), "format": Path(params["file"]).suffix.removeprefix(".")}
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return {
+            "file": str((folder / params["file"]).absolute()),
+            "format": Path(params["file"]).suffix.removeprefix("."),
+        }
 
 
 def export_folder() -> Path:

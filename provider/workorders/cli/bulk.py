@@ -116,7 +116,7 @@ def export(
         me = account()
         job = jobs.create(connection, "export", wanted, who=who or me, why=why, options=options, account=me)
         connection.commit()
-        run(connection, job, later=later, as_json=as_json)
+        run(connection, job, later=later, as_json=as_json, file=file)
 
 
 def _bulk(

@@ -1,6 +1,8 @@
 """`workorders jobs`: reruns, cancels and exports under way, and how they ended."""
 
+import shlex
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -87,17 +89,26 @@ def show(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
 
 
 @app.command()
-def resume(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
+def resume(
+    id_: _Id,
+    file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="Of an export: its file, as `jobs show` names it."),
+    ] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
     """Work a job through that waits, failed, or whose process died; it goes on where it stood.
 
     \b
-    Example:
+    Examples:
       workorders jobs resume 7
+      workorders jobs resume 8 --file /home/ada/failed.jsonl
     """  # noqa: D301 - as above
     with connect_to_write(database) as connection:
         job = jobs.load(connection, id_)
         connection.commit()
-        run(connection, job, later=False, as_json=as_json)
+        run(connection, job, later=False, as_json=as_json, file=file)
 
 
 @app.command()
@@ -114,7 +125,7 @@ def cancel(id_: _Id, database: Database = None) -> None:
         print(jobs.load(connection, id_))
 
 
-def run(connection: Connection, job: Job, *, later: bool, as_json: bool) -> None:
+def run(connection: Connection, job: Job, *, later: bool, as_json: bool, file: Path | None = None) -> None:
     """Work a job through before the user's eyes, or only say how it is done later.
 
     Ends the command with 1 if the job waits for room, or if one work order alone was asked for and could not be done.
@@ -122,24 +133,28 @@ def run(connection: Connection, job: Job, *, later: bool, as_json: bool) -> None
     if later:
         note(_who_works_later(job))
     else:
-        note(f"Job {job.id} ({job.kind}) comes to {job.total:,} work orders; it goes on by `workorders jobs resume`.")
-        job = bulk.work(connection, job.id, progress=_progress)
+        note(f"Job {job.id} ({job.kind}) comes to {job.total:,} work orders; it goes on by {_resume(job)}.")
+        job = bulk.work(connection, job.id, progress=_progress, file=file)
     if as_json:
         print_json(as_json_object(job))
     elif not later:
         print(job)
     if not later and job.state == "waiting":
-        note(f"{job.error} `workorders jobs resume {job.id}` asks again.")
+        note(f"{job.error} {_resume(job)} asks again.")
         raise typer.Exit(1)
     if not later and job.wanted.id is not None and not job.done:
         raise typer.Exit(1)
 
 
 def _who_works_later(job: Job) -> str:
-    resume = f"`workorders jobs resume {job.id}`"
     if job.kind == "export":
-        return f"Job {job.id} waits; only {resume} on this machine works it through, for {job.options['file']} is here."
-    return f"Job {job.id} waits; the DAG workorders_jobs works it through while it is not paused, or {resume}."
+        return f"Job {job.id} waits; only {_resume(job)} on this machine works it through, for the file is here."
+    return f"Job {job.id} waits; the DAG workorders_jobs works it through while it is not paused, or {_resume(job)}."
+
+
+def _resume(job: Job) -> str:
+    file = f" --file {shlex.quote(job.options['file'])}" if job.kind == "export" else ""
+    return f"`workorders jobs resume {job.id}{file}`"
 
 
 def as_json_object(job: Job) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import accumulate
+from pathlib import Path
 from typing import Final, Protocol
 from uuid import UUID, uuid4
 
@@ -13,15 +15,24 @@ from workorders.core.database import Connection, is_outage
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.exports import Export
 from workorders.core.jobs import Job, JobEndedError, Outcome
+from workorders.core.queries import load_queries
 from workorders.core.reruns import Reruns
+
+_QUERIES = load_queries("workorders.core", "sql/bulk.sql")
 
 STEP: Final = 1_000
 """Work orders of one transaction."""
+STEP_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of one transaction as they are stored; a work order that has more is a step of its own. A step of a thousand
+large values would take longer than a worker may be silent, and hold the counts of limited workflows all that time."""
 _DEADLOCKS: Final = 5
 
 
 class Work(Protocol):
     """What one kind of job does."""
+
+    sizes: str | None
+    """Name of the query of how many bytes a step reads of each work order; None when it reads none of their inputs."""
 
     def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
         """Make ready, before the first step of this process."""
@@ -36,11 +47,16 @@ class Work(Protocol):
         """Leave nothing half done behind."""
 
 
-_WORKS: Final[dict[str, Callable[[], Work]]] = {"rerun": Reruns, "cancel": Cancels, "export": Export}
+_WORKS: Final[dict[str, Callable[[], Work]]] = {"rerun": Reruns, "cancel": Cancels}
 
 
 def work(
-    connection: Connection, job_id: int, *, step: int = STEP, progress: Callable[[Job], None] | None = None
+    connection: Connection,
+    job_id: int,
+    *,
+    step: int = STEP,
+    progress: Callable[[Job], None] | None = None,
+    file: Path | None = None,
 ) -> Job:
     """Work a job through to its end, or on from where it was left.
 
@@ -49,6 +65,7 @@ def work(
         job_id: number of the job.
         step: work orders of one step.
         progress: called after each step.
+        file: where the caller wants an export; other jobs have none.
 
     Returns:
         The job as it ended: finished, cancelled by somebody meanwhile, or waiting for what its `error` says.
@@ -63,7 +80,7 @@ def work(
     worker = uuid4()
     with connection.transaction():
         job = jobs.take(connection, job_id, worker)
-    doing = _WORKS[job.kind]()
+    doing = Export(file) if job.kind == "export" else _WORKS[job.kind]()
     try:
         with connection.transaction():
             doing.begin(connection, job, worker)
@@ -98,18 +115,27 @@ def _step(connection: Connection, job_id: int, worker: UUID, doing: Work, size: 
                 found = history.matching(connection, job.wanted, after=job.last_id, limit=size)
                 if found.looked_until is None:
                     return False
-                outcome = doing.step(connection, job, found.ids) if found.ids else Outcome()
+                ids = _bounded(connection, doing, found.ids)
+                outcome = doing.step(connection, job, ids) if ids else Outcome()
                 if outcome.waits_for is not None:
                     jobs.move(connection, job_id, outcome, outcome.reached or job.last_id)
                     jobs.wait(connection, job_id, worker, outcome.waits_for)
                     return False
-                jobs.move(connection, job_id, outcome, found.looked_until)
+                jobs.move(connection, job_id, outcome, ids[-1] if len(ids) < len(found.ids) else found.looked_until)
                 return True
         except psycopg.errors.DeadlockDetected:
             # A claim that locked the same rows the other way round went on; the step was rolled back as a whole.
             if not remaining:
                 raise
     return False
+
+
+def _bounded(connection: Connection, doing: Work, ids: Sequence[UUID]) -> Sequence[UUID]:
+    """Return the first of the work orders, as many as one step may read."""
+    if doing.sizes is None or not ids:
+        return ids
+    sizes = connection.execute(_QUERIES[doing.sizes], {"ids": list(ids)})
+    return ids[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
 
 
 def _still_ours(connection: Connection, job_id: int, worker: UUID) -> Job:

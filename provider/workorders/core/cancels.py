@@ -14,6 +14,8 @@ _QUERIES = load_queries("workorders.core", "sql/reruns.sql")
 class Cancels:
     """The work of a cancel job."""
 
+    sizes: str | None = None
+
     def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
         """Nothing to make ready."""
 

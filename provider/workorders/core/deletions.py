@@ -36,8 +36,24 @@ def delete(connection: Connection, rows: Sequence[Row]) -> list[Row]:
 
 
 def lock_out(connection: Connection, stream_id: int) -> None:
-    """Let no work order of the stream be deleted until the transaction ends."""
+    """Let no work order of the stream be deleted until the transaction ends.
+
+    Whoever asks for this names the positions himself, so it is not keys that guard them, if it ever was.
+    """
     connection.execute(_QUERIES["lock_stream_shared"], {"class": _STREAM_LOCKS, "stream_id": stream_id})
+    connection.execute(_QUERIES["not_keyed"], {"stream_id": stream_id})
+
+
+def note_whole(connection: Connection, stream_id: int, start: int, end: int, work_orders: int) -> None:
+    """Note that every event in `[start, end)` of a stream has or had a work order, and that there are so many.
+
+    To be called in the transaction that has read the whole range. When all of them are deleted, the gaps between them
+    are known to be empty, and one row stands for the range. A range without gaps needs no note, nor does an empty one.
+    """
+    if 0 < work_orders < end - start:
+        connection.execute(
+            _QUERIES["note_whole"], {"stream_id": stream_id, "start": start, "end": end, "work_orders": work_orders}
+        )
 
 
 def _locked(connection: Connection, stream_id: int) -> bool:
@@ -50,8 +66,11 @@ def _remember(connection: Connection, gone: Iterable[Row]) -> None:
     for _, stream_id, position in gone:
         if stream_id is not None and position is not None:
             positions[stream_id].append(position)
+    keyed = {row[0] for row in connection.execute(_QUERIES["keyed_streams"], {"ids": list(positions)})}
     for stream_id, given in positions.items():
-        connection.execute(
-            _QUERIES["remember"],
-            {"stream_id": stream_id, "positions": given, "first": min(given), "last": max(given)},
-        )
+        if stream_id in keyed:
+            continue  # a key's row guards it, and a position that was drawn for a key is never drawn again
+        arguments = {"stream_id": stream_id, "first": min(given), "last": max(given)}
+        connection.execute(_QUERIES["remember"], {**arguments, "positions": given})
+        while connection.execute(_QUERIES["close_gaps"], arguments).rowcount:
+            pass

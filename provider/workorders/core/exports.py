@@ -2,6 +2,7 @@
 
 import csv
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final
@@ -63,7 +64,14 @@ def options(file: Path, format_: str | None = None) -> dict[str, str]:
 class Export:
     """The work of an export job. It begins from the first work order each time, for half a file is of no use."""
 
-    def __init__(self) -> None:
+    sizes: str | None = "exported_bytes"
+
+    def __init__(self, file: Path | None) -> None:
+        """Take the file that the caller has in mind.
+
+        The job's row names it too, but whoever may write to that table must not choose where the caller writes.
+        """
+        self._wanted = file
         self._file = Path()
         self._part = Path()
         self._stream: IO[str] | None = None
@@ -72,15 +80,21 @@ class Export:
         """Open a new file beside the one that is wanted.
 
         Raises:
-            ExportFileError: the folder cannot be written to, or the file is there already.
+            ExportFileError: the caller named another file, the folder cannot be written to, or the file is there.
         """
         self._file = Path(job.options["file"])
+        if self._wanted is None or self._wanted.absolute() != self._file:
+            raise ExportFileError(
+                f"Job {job.id} is an export to {self._file}, which is not the file that you named; nothing was "
+                f"exported; `workorders jobs resume {job.id} --file {self._file}` exports to it."
+            )
         # Named by its writer: one that was taken for dead may still write into its own.
         self._part = self._file.with_name(f".{self._file.name}.{worker.hex[:12]}.part")
         if self._file.exists():
             raise ExportFileError(f"The file {self._file} is there already; nothing was exported; name another.")
         try:
-            self._stream = self._part.open("x", encoding="utf-8", newline="")
+            self._remove_left_parts()
+            self._stream = open(self._part, "x", encoding="utf-8", newline="", opener=_private)  # noqa: SIM115
             if job.options["format"] == "csv":
                 csv.writer(self._stream).writerow(COLUMNS)
         except OSError as error:
@@ -95,17 +109,20 @@ class Export:
         """
         if self._stream is None:
             raise AssertionError("The export was not begun.")
+        is_csv = job.options["format"] == "csv"
+        table, written = csv.writer(self._stream), 0
         try:
-            if job.options["format"] == "csv":
-                rows = connection.execute(_QUERIES["cells"], {"ids": list(ids)}).fetchall()
-                csv.writer(self._stream).writerows([cell(value) for value in row] for row in rows)
-            else:
-                rows = connection.execute(_QUERIES["lines"], {"ids": list(ids)}).fetchall()
-                self._stream.writelines(f"{line}\n" for (line,) in rows)
+            # Row by row, for a body may be hundreds of times as long as it is stored.
+            for row in connection.cursor().stream(_QUERIES["cells" if is_csv else "lines"], {"ids": list(ids)}):
+                if is_csv:
+                    table.writerow([cell(value) for value in row])
+                else:
+                    self._stream.write(f"{row[0]}\n")
+                written += 1
             self._stream.flush()
         except OSError as error:
             raise self._refused(error) from error
-        return Outcome(len(rows), {IN_USE: len(ids) - len(rows)} if len(rows) < len(ids) else {})
+        return Outcome(written, {IN_USE: len(ids) - written} if written < len(ids) else {})
 
     def finish(self) -> None:
         """Give the whole file its name.
@@ -129,10 +146,22 @@ class Export:
             self._stream.close()
             self._part.unlink(missing_ok=True)
 
+    def _remove_left_parts(self) -> None:
+        """Remove what killed workers left of this file: who lives, writes more often than that."""
+        for path in self._file.parent.iterdir():
+            is_part = path.name.startswith(f".{self._file.name}.") and path.suffix == ".part"
+            if is_part and time.time() - path.lstat().st_mtime > jobs.SILENCE.total_seconds():
+                path.unlink(missing_ok=True)
+
     def _refused(self, error: OSError) -> ExportFileError:
         return ExportFileError(
             f"The export could not be written to {self._file} ({error.strerror}); no file of that name was made."
         )
+
+
+def _private(path: str, flags: int) -> int:
+    # Bodies are nobody else's to read on this machine.
+    return os.open(path, flags, 0o600)
 
 
 def cell(value: str | None) -> str:

@@ -95,6 +95,20 @@ deleted_positions = Table(
     Column("stream_id", Integer, ForeignKey(source_streams.c.id), primary_key=True, autoincrement=False),
     Column("from_position", BigInteger, primary_key=True, autoincrement=False),
     Column("to_position", BigInteger, nullable=False),
+    # Fewer than positions where the gaps between them are known to be empty.
+    Column("work_orders", BigInteger, nullable=False),
+    CheckConstraint("from_position < to_position", name="range"),
+    CheckConstraint("work_orders > 0 AND work_orders <= to_position - from_position", name="work_orders"),
+)
+
+# Half-open ranges with gaps of which the source has seen that so many events are in them and all had a work order.
+whole_ranges = Table(
+    "whole_ranges",
+    metadata,
+    Column("stream_id", Integer, ForeignKey(source_streams.c.id), primary_key=True, autoincrement=False),
+    Column("from_position", BigInteger, primary_key=True, autoincrement=False),
+    Column("to_position", BigInteger, primary_key=True, autoincrement=False),
+    Column("work_orders", BigInteger, nullable=False),
     CheckConstraint("from_position < to_position", name="range"),
 )
 

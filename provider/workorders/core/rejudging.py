@@ -1,6 +1,5 @@
 """Judges rejected events again after a fix: a corrected setting, a raised limit, a better decoder."""
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -63,30 +62,45 @@ def accept(connection: Connection, ids: Sequence[UUID], *, beyond_soft_limits: b
     Raises:
         HardLimitError: the workflow takes less now; the caller must roll back.
     """
-    with connection.cursor(row_factory=class_row(_Rejected)) as cursor:
-        rejected = cursor.execute(_QUERIES["rejected"], {"ids": list(ids)}).fetchall()
-    accepted: defaultdict[str, list[tuple[_Rejected, Item]]] = defaultdict(list)
-    for row in rejected:
-        item = None if row.code == DUPLICATE else _accept(connection, row)
-        if item is not None:
-            accepted[row.trigger].append((row, item))
-    for name, found in accepted.items():
-        trigger = triggers.find(connection, name)
-        if beyond_soft_limits and trigger.rules is not None:
-            trigger = replace(trigger, rules=trigger.rules.beyond_soft_limits())
-        _let_in(connection, trigger, found)
+    accepted: dict[str, _Accepted] = {}
+    with connection.cursor("rejected", row_factory=class_row(_Rejected)) as cursor:
+        cursor.itersize = 1  # one raw value in memory at a time, each of which may be as large as Postgres holds
+        for row in cursor.execute(_QUERIES["rejected"], {"ids": list(ids)}):
+            item = None if row.code == DUPLICATE else _accept(connection, row)
+            if item is None:
+                continue
+            if row.trigger not in accepted:
+                trigger = triggers.find(connection, row.trigger)
+                if beyond_soft_limits and trigger.rules is not None:
+                    trigger = replace(trigger, rules=trigger.rules.beyond_soft_limits())
+                accepted[row.trigger] = _Accepted(connection, trigger)
+            accepted[row.trigger].note(row, item)
+    for found in accepted.values():
+        found.let_in()
     search.write(connection, ids)
     return [row[0] for row in connection.execute(_QUERIES["pending"], {"ids": list(ids)})]
 
 
-def _let_in(connection: Connection, trigger: Trigger, found: Sequence[tuple[_Rejected, Item]]) -> None:
-    lane = Selector.parse(trigger.lane) if trigger.lane else None
-    lanes = [lane.lane(item) if lane else None for _, item in found]
-    connection.execute(_QUERIES["let_in"], {"ids": [row.id for row, _ in found], "lanes": lanes})
-    if trigger.rules is not None:
-        admission = Admission(connection, trigger, trigger.rules)
-        admission.note([(row.id.bytes, item) for row, item in found], {row.stream: row.stream_id for row, _ in found})
-        admission.settle()
+class _Accepted:
+    """What of one trigger has an input now; of the inputs themselves nothing is kept."""
+
+    def __init__(self, connection: Connection, trigger: Trigger) -> None:
+        self._connection = connection
+        self._admission = None if trigger.rules is None else Admission(connection, trigger, trigger.rules)
+        self._lane = Selector.parse(trigger.lane) if trigger.lane else None
+        self._ids: list[UUID] = []
+        self._lanes: list[int | None] = []
+
+    def note(self, row: _Rejected, item: Item) -> None:
+        self._ids.append(row.id)
+        self._lanes.append(self._lane.lane(item) if self._lane else None)
+        if self._admission is not None:
+            self._admission.note([(row.id.bytes, item)], {row.stream: row.stream_id})
+
+    def let_in(self) -> None:
+        self._connection.execute(_QUERIES["let_in"], {"ids": self._ids, "lanes": self._lanes})
+        if self._admission is not None:
+            self._admission.settle()
 
 
 def _accept(connection: Connection, row: _Rejected) -> Item | None:

@@ -20,6 +20,8 @@ _UNFINISHED = frozenset({"pending", "running", "parked"})
 class Reruns:
     """The work of a rerun job."""
 
+    sizes: str | None = "rejected_bytes"
+
     def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
         """Nothing to make ready."""
 

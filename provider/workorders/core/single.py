@@ -97,7 +97,7 @@ def _position(
     connection: Connection, trigger: Trigger, stream: str, key: str, key_seconds: float | None
 ) -> tuple[int, bool]:
     arguments = {
-        "stream_id": stream_id(connection, trigger, stream),
+        "stream_id": stream_id(connection, trigger, stream, is_keyed=True),
         "key_hash": sha256(key.encode("utf-8", "surrogatepass")).digest(),
         "key_seconds": key_seconds,
     }

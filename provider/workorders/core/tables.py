@@ -103,6 +103,8 @@ source_streams = Table(
     Column("id", Integer, Identity(always=True), primary_key=True),
     Column("trigger_id", Integer, ForeignKey(triggers.c.id), nullable=False),
     Column("name", Text, nullable=False),
+    # Whether its positions are drawn for keys: then the keys' rows alone say what is not new.
+    Column("is_keyed", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("trigger_id", "name"),
 )
 

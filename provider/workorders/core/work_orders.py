@@ -1,6 +1,6 @@
 """`create_for`: the only way any work order is made, whatever its trigger."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice, starmap
@@ -64,6 +64,7 @@ def create_for(
     *,
     fresh: bool = False,
     ids: Iterator[bytes] | None = None,
+    prove: Callable[[], None] | None = None,
 ) -> Created:
     """Create a work order for each item, inside the caller's transaction.
 
@@ -78,6 +79,8 @@ def create_for(
         fresh: the caller knows, under a lock of its own, that no item has a work order yet. The rows are then copied
             straight into the tables. The unique source key still guards them.
         ids: what the work orders are named by, each greater than the one before; new ones when omitted.
+        prove: called once, when the last item was read and written. It may ask a network: no lock that another
+            trigger, partition or caller needs is taken before it returns. What it raises ends the call.
 
     Returns:
         The counts, which add up to the number of items.
@@ -95,6 +98,9 @@ def create_for(
     total = Created()
     for chunk in chunks:
         total += writer.write(chunk)
+    # Before `settle`, which locks what all triggers of the workflow share: a slow network must hold none of it.
+    if prove is not None:
+        prove()
     if admission is not None:
         refused, sifted = admission.settle()
         total += Created(created=-refused, rejected=refused, turned_away=refused + sifted)

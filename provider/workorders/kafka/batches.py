@@ -12,7 +12,7 @@ from workorders.core.database import Connection
 from workorders.core.queries import load_queries
 from workorders.core.triggers import Trigger
 from workorders.core.work_orders import Created
-from workorders.kafka.exceptions import FencedError, UnknownBatchError
+from workorders.kafka.exceptions import FencedError, ForeignBatchError, UnknownBatchError
 from workorders.kafka.partitions import OffsetRange, Partition
 
 _QUERIES = load_queries("workorders.kafka", "sql/batches.sql")
@@ -168,6 +168,24 @@ def load(connection: Connection, batch_id: int) -> Batch:
         )
     )
     return Batch(id_, triggers.find(connection, name), definition, planned_at, handed_over_at, ranges)
+
+
+def load_own(connection: Connection, batch_id: int, trigger: str) -> Batch:
+    """Return the batch of that number, for one who may work at the batches of this trigger only.
+
+    Whoever may start the ingest runs of one trigger must not fence, ingest or commit for another one.
+
+    Raises:
+        UnknownBatchError: there is none.
+        ForeignBatchError: it is another trigger's.
+    """
+    batch = load(connection, batch_id)
+    if batch.trigger.name != trigger:
+        raise ForeignBatchError(
+            f"Batch {batch_id} belongs to trigger {batch.trigger.name}, and this run to trigger {trigger}. Nothing was "
+            f"read or written for the batch; clear its run in the ingest DAG of {batch.trigger.name} instead."
+        )
+    return batch
 
 
 def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created) -> None:

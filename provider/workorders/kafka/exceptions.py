@@ -39,6 +39,10 @@ class UnknownBatchError(WorkOrdersError, LookupError):
     """There is no batch of that number."""
 
 
+class ForeignBatchError(WorkOrdersError):
+    """A batch belongs to another trigger than the one that is to work at it; no retry can help."""
+
+
 class StalledError(WorkOrdersError):
     """Ranges of a batch could not be ingested now; the text ends with one sentence a range."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from workorders.core import deletions, triggers
 from workorders.core.database import Connection
 from workorders.core.items import Item
 from workorders.core.limits import HardLimitError
@@ -67,7 +68,8 @@ def ingest(
         items: the range's visible messages, in the order of their offsets.
         prove_end: called with the offset behind the last item when that is not the range's end. It returns when a
             `read_committed` reader finds nothing between there and the end, and raises otherwise.
-        prove_same_log: called after all that was read, before the commit. It returns when the topic still is the one
+        prove_same_log: called after all that was read, before the commit, and while nothing is locked that another
+            partition, trigger or caller needs, for it asks Kafka. It returns when the topic still is the one
             that the range was planned of, with its log as long as then, and raises otherwise: the reader itself does
             not notice a topic that is made again under it.
 
@@ -86,14 +88,26 @@ def ingest(
     with connection.transaction():
         ledger.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
         _require_turn(connection, attempt)
-        created = _create(connection, attempt, watch, fresh=_is_new(connection, attempt))
+
+        def prove() -> None:
+            _require_whole(watch, attempt, prove_end)
+            prove_same_log()
+
+        created = _create(connection, attempt, watch, prove, fresh=_is_new(connection, attempt))
         if breaker is not None:
             breaker.require_few(created)
-        _require_whole(watch, attempt, prove_end)
-        prove_same_log()
         ledger.move(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)
         batches.finish(connection, attempt.batch_id, attempt.range, created)
+        _note_whole(connection, attempt, created)
     return created
+
+
+def _note_whole(connection: Connection, attempt: Attempt, created: Created) -> None:
+    """Let retention know how many messages are in a range with gaps, which every transaction of a producer leaves."""
+    range_ = attempt.range
+    messages = created.created + created.rejected + created.already_there
+    stream = triggers.stream_id(connection, attempt.trigger, ledger.stream_name(range_.partition, attempt.generation))
+    deletions.note_whole(connection, stream, range_.start, range_.end, messages)
 
 
 def _is_new(connection: Connection, attempt: Attempt) -> bool:
@@ -111,12 +125,15 @@ def _replay(
 ) -> Created:
     """Insert what is missing and move nothing, for the ledger is past this range already."""
     watch = _Watch(attempt, items)
-    with connection.transaction():
-        ledger.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
-        created = _create(connection, attempt, watch, fresh=False)
+
+    def prove() -> None:
         _require_whole(watch, attempt, prove_end)
         if attempt.read_from < attempt.range.end:
             prove_same_log()
+
+    with connection.transaction():
+        ledger.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
+        created = _create(connection, attempt, watch, prove, fresh=False)
         missing = _missing_after_replay(connection, attempt)
     if missing > 0:
         range_ = attempt.range
@@ -127,9 +144,11 @@ def _replay(
     return created
 
 
-def _create(connection: Connection, attempt: Attempt, watch: _Watch, *, fresh: bool) -> Created:
+def _create(
+    connection: Connection, attempt: Attempt, watch: _Watch, prove: Callable[[], None], *, fresh: bool
+) -> Created:
     try:
-        return create_for(connection, attempt.trigger, watch, fresh=fresh)
+        return create_for(connection, attempt.trigger, watch, fresh=fresh, prove=prove)
     except HardLimitError as error:
         raise WorkflowFullError(
             f"{attempt.trigger.name}: {attempt.range}: {error} Nothing was committed there."

@@ -178,13 +178,16 @@ def _make(  # noqa: PLR0917 - the parts of `make`
 ) -> list[int]:
     with connection.transaction():
         trigger = triggers.find(connection, decisions[0].standing.trigger)
-        # No planner may take the partitions meanwhile, and no commit to the group overtake this one.
-        ledger.lock_trigger(connection, trigger)
-        _require_undecided(connection, request)
-        _lock(connection, trigger, decisions)
+        # No commit to the group may overtake this one. That is all that is locked while Kafka is asked: a planner or an
+        # attempt at other partitions of the trigger must not wait for it.
         ledger.lock_commits(connection, trigger.id)
+        _require_undecided(connection, request)
         back = {decision.to: decision.to_offset for decision in decisions if decision.goes_back}
-        _commit(cluster, group, back, warnings)
+        if back:
+            with connection.transaction(force_rollback=True):  # a savepoint: its locks end with it
+                _lock(connection, trigger, decisions)
+            _commit(cluster, group, back, warnings)
+        _lock(connection, trigger, decisions)
         return [_record(connection, trigger, decision, request) for decision in decisions]
 
 
@@ -258,7 +261,8 @@ async def _ask(cluster: "Cluster", topic: str) -> tuple[str | None, dict[int, Pa
 
 
 def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision]) -> None:
-    """Lock the ledger's rows, and refuse what is at work or not as it was shown."""
+    """Lock out planners and attempts, and refuse what is at work or not as it was shown."""
+    ledger.lock_trigger(connection, trigger)
     standings = [decision.standing for decision in decisions]
     topic = standings[0].partition.topic
     numbers = [standing.partition.partition for standing in standings]

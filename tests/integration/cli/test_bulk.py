@@ -104,8 +104,13 @@ def test_an_export_for_later_says_that_only_this_machine_can_do_it(
     file = tmp_path / "all.csv"
     ended = workorders("work-orders", "export", str(file), "--trigger", name, "--later")
     assert ended.code == 0
-    assert re.search(rf"only `workorders jobs resume \d+` on this machine .* {re.escape(str(file))} ", ended.err)
+    said = re.search(rf"only `workorders jobs resume (\d+) --file {re.escape(str(file))}` on this machine", ended.err)
+    assert said is not None
     assert "workorders_jobs" not in ended.err
+    refused = workorders("jobs", "resume", said[1])
+    assert (refused.code, f"is an export to {file}, which is not the file that you named" in refused.err) == (1, True)
+    assert workorders("jobs", "resume", said[1], "--file", str(file)).code == 0
+    assert file.is_file()
 
 
 def test_a_text_is_searched_and_the_next_page_repeats_it(

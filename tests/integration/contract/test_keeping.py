@@ -19,13 +19,14 @@ pytestmark = pytest.mark.integration
 FIVE: list[Event] = [{"number": number} for number in range(5)]
 
 
-def do(connection: Connection, source: Source, kind: str, options: dict[str, str] | None = None, **wanted: Any) -> Job:
+def do(connection: Connection, source: Source, kind: str, *, file: Path | None = None, **wanted: Any) -> Job:
     """Do something with all that match, and return the job as it ended."""
     connection.rollback()
     chosen = Filter(trigger=source.name, **wanted)
+    options = None if file is None else exports.options(file)
     job = jobs.create(connection, kind, chosen, who="ada", why="a test", options=options)
     connection.commit()
-    return bulk.work(connection, job.id, step=2)
+    return bulk.work(connection, job.id, step=2, file=file)
 
 
 def states(connection: Connection, source: Source) -> dict[str, int]:
@@ -54,7 +55,7 @@ def test_what_waits_is_cancelled_and_never_runs(source: Source, connection: Conn
 def test_everything_is_exported_with_its_input(source: Source, connection: Connection, tmp_path: Path) -> None:
     source.send(*FIVE)
     file = tmp_path / "all.jsonl"
-    assert do(connection, source, "export", exports.options(file)).done == 5
+    assert do(connection, source, "export", file=file).done == 5
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert [line["body"] for line in lines] == FIVE
     assert {(line["trigger"], line["trigger_type"]) for line in lines} == {(source.name, source.type)}

@@ -308,6 +308,27 @@ def test_a_request_with_a_key_waits_for_no_step_of_retention(
     assert create_one(connection, trigger, accepted("keys", None), key="new").id == made.id
 
 
+def test_nothing_is_written_of_a_stream_whose_keys_guard_it(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    """Its positions are drawn for all streams together, so nearly each would be a range of its own."""
+    keeping(connection, name, days=10)
+    for key in "abc":
+        for stream in ("keys", "others"):
+            create_one(connection, trigger, accepted(stream, None), key=key)
+    finish_all(connection, name)
+    keep(connection, days=11)
+    assert numbered(connection, trigger) == []
+    assert deleted(connection, name) == []
+    assert create_one(connection, trigger, accepted("keys", None), key="b").state == "deleted"
+    # Somebody names positions in it as well: those are guarded by nothing else.
+    create_one(connection, trigger, accepted("keys", 2**40))
+    finish_all(connection, name)
+    keep(connection, days=11)
+    assert deleted(connection, name) == [("keys", 2**40, 2**40 + 1)]
+    assert create_one(connection, trigger, accepted("keys", 2**40)).state == "deleted"
+
+
 def test_open_requests_with_keys_hold_no_retention_up(
     connection: Connection, other_connection: Connection, trigger: Trigger, name: str
 ) -> None:

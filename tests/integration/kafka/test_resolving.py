@@ -607,6 +607,28 @@ def test_what_the_ledger_does_not_know_is_refused(going_on: GoingOn, resolve: Ca
         resolve(Kind.RESUME, topic="other")
 
 
+def test_a_batch_that_is_too_large_is_planned_again_and_smaller(
+    connection: Connection,
+    stack: LocalStack,
+    topics: Topics,
+    going_on: GoingOn,
+    resolve: Callable[..., Made],
+    *,
+    name: str,
+) -> None:
+    """A batch never changes; where the first guess of a message's size was wrong, an operator has it put aside."""
+    topics.produce(name, TEN)
+    assert [range_.end for range_ in going_on.plan().ranges] == [20]
+    resolve(Kind.START_OVER, 0, offset=10)
+    smaller = GoingOn(stack, name, max_messages=3)
+    planned = smaller.plan()
+    assert [(range_.start, range_.end) for range_ in planned.ranges] == [(10, 13)]
+    assert planned.batch_id is not None
+    smaller.attempt(planned.batch_id)
+    smaller.until_idle()
+    assert kept(connection, name) == {stream(smaller): list(range(20))}
+
+
 def test_a_topic_that_is_gone_can_be_given_up(
     connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
 ) -> None:

@@ -158,11 +158,24 @@ SELECT pg_try_advisory_xact_lock(%(class)s, %(stream_id)s);
 -- name: lock_stream_shared
 SELECT pg_advisory_xact_lock_shared(%(class)s, %(stream_id)s);
 
+-- name: keyed_streams
+SELECT id FROM workorders.source_streams WHERE id = ANY (%(ids)s) AND is_keyed;
+
+-- name: not_keyed
+UPDATE workorders.source_streams SET is_keyed = false WHERE id = %(stream_id)s AND is_keyed;
+
+-- name: note_whole
+INSERT INTO workorders.whole_ranges (stream_id, from_position, to_position, work_orders)
+VALUES (%(stream_id)s, %(start)s, %(end)s, %(work_orders)s)
+ON CONFLICT (stream_id, from_position, to_position) DO NOTHING;
+
 -- name: remember
--- Ranges that touch become one, so what retention deletes in order stays a single row.
+-- Ranges that touch become one, so what retention deletes in order stays a single row. Those with gaps stay as they are:
+-- how many work orders a part of them had, nobody knows.
 WITH near AS (
     DELETE FROM workorders.deleted_positions
     WHERE stream_id = %(stream_id)s
+        AND work_orders = to_position - from_position
         AND from_position >= coalesce(
             (
                 SELECT max(from_position)
@@ -178,8 +191,70 @@ WITH near AS (
     FROM (
         SELECT int8range(from_position, to_position) AS range FROM near
         UNION ALL
-        SELECT int8range(position, position + 1) FROM unnest(%(positions)s::bigint[]) AS gone (position)
+        SELECT int8range(position, position + 1)
+        FROM unnest(%(positions)s::bigint[]) AS gone (position)
+        WHERE NOT EXISTS (
+            SELECT FROM workorders.deleted_positions AS with_gaps
+            WHERE with_gaps.stream_id = %(stream_id)s
+                AND with_gaps.work_orders < with_gaps.to_position - with_gaps.from_position
+                AND gone.position >= with_gaps.from_position
+                AND gone.position < with_gaps.to_position
+        )
     ) AS old_and_new
 )
-INSERT INTO workorders.deleted_positions (stream_id, from_position, to_position)
-SELECT %(stream_id)s, lower(range), upper(range) FROM ranges;
+INSERT INTO workorders.deleted_positions (stream_id, from_position, to_position, work_orders)
+SELECT %(stream_id)s, lower(range), upper(range), upper(range) - lower(range) FROM ranges;
+
+-- name: close_gaps
+-- Of one whole range all of whose work orders are deleted: none is there, and as many were deleted as it had. So nothing
+-- is missing in its gaps that a replay could restore, and they may count as deleted. Anything less is no proof: where an
+-- operator has jumped ahead, or a work order was lost, a gap looks the same and its messages must still be created.
+WITH done AS (
+    DELETE FROM workorders.whole_ranges
+    WHERE (stream_id, from_position, to_position) IN (
+        SELECT stream_id, from_position, to_position
+        FROM workorders.whole_ranges AS whole
+        WHERE stream_id = %(stream_id)s
+            AND from_position <= %(last)s
+            AND to_position > %(first)s
+            AND NOT EXISTS (
+                SELECT FROM workorders.work_orders
+                WHERE work_orders.stream_id = whole.stream_id
+                    AND work_orders.position >= whole.from_position
+                    AND work_orders.position < whole.to_position
+            )
+            AND work_orders <= (
+                SELECT sum(
+                    least(deleted.to_position, whole.to_position) - greatest(deleted.from_position, whole.from_position)
+                )
+                FROM workorders.deleted_positions AS deleted
+                WHERE deleted.stream_id = whole.stream_id
+                    AND deleted.from_position < whole.to_position
+                    AND deleted.to_position > whole.from_position
+                HAVING bool_and(deleted.work_orders = deleted.to_position - deleted.from_position)
+            )
+        ORDER BY from_position
+        LIMIT 1
+    )
+    RETURNING from_position, to_position, work_orders
+), near AS (
+    DELETE FROM workorders.deleted_positions
+    USING done
+    WHERE deleted_positions.stream_id = %(stream_id)s
+        AND deleted_positions.from_position < done.to_position
+        AND deleted_positions.to_position > done.from_position
+    RETURNING deleted_positions.from_position, deleted_positions.to_position
+), all_near AS (
+    -- All of them, so that they are gone before the first row is written that takes the place of one.
+    SELECT range_agg(int8range(from_position, to_position)) AS ranges FROM near
+)
+INSERT INTO workorders.deleted_positions (stream_id, from_position, to_position, work_orders)
+SELECT %(stream_id)s, lower(part.range), upper(part.range), part.work_orders
+FROM done
+CROSS JOIN all_near
+CROSS JOIN LATERAL (
+    SELECT int8range(done.from_position, done.to_position) AS range, done.work_orders
+    UNION ALL
+    SELECT beside, upper(beside) - lower(beside)
+    FROM unnest(all_near.ranges - int8multirange(int8range(done.from_position, done.to_position))) AS beside
+) AS part;

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.failures import FAILURES, explained, readable, reason
 from workorders.airflow.retries import next_try, tries_since_clear
 from workorders.core import limits
-from workorders.core.database import connect
+from workorders.core.database import Connection, connect
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka import batches, ledger, stalls, verdicts
 from workorders.kafka.airflow.alerting import Alerting
@@ -27,7 +27,13 @@ from workorders.kafka.batches import Batch
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.connections import Connections
 from workorders.kafka.definition import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
-from workorders.kafka.exceptions import CoordinatorMovingError, GroupCommitError, NotPlannedError, StalledError
+from workorders.kafka.exceptions import (
+    CoordinatorMovingError,
+    ForeignBatchError,
+    GroupCommitError,
+    NotPlannedError,
+    StalledError,
+)
 from workorders.kafka.planner import plan_batch
 from workorders.kafka.preparation import prepare
 from workorders.kafka.settings import client_settings
@@ -38,8 +44,9 @@ if TYPE_CHECKING:
 
 LONGEST_NOTE = 1000
 """Airflow's limit of a note, in characters."""
-BATCH_ID = "{{ params.batch_id }}"
-"""Template of the batch that an ingest run is for."""
+BATCH_ID = "{{ run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id }}"
+"""Template of the batch that an ingest run is for: by the run's id if that is the id of a batch's run, whatever its
+configuration says. Somebody may have started a run of that id with another batch, and the hand-over finds it there."""
 
 COORDINATOR_SECONDS = 60.0
 """How long a commit waits for the group's coordinator, as Java's client does. The first group of a broker has none for
@@ -92,6 +99,8 @@ class PlanBatchOperator(BaseOperator):
                 self.log.info("Planned batch %s: %s", plan.batch_id, ", ".join(map(str, plan.ranges)))
             at_work = runs.at_work([batch.id for batch in batches.unfinished(database, plan.trigger.name)])
             batches.mark_handed_over(database, at_work)
+            # Airflow is asked again below: the attempts at these batches must not wait for its answers.
+            database.commit()
             # Asked again: a batch that was finished while Airflow was asked has no run at work either.
             left = [batch.id for batch in batches.unfinished(database, plan.trigger.name) if batch.id not in at_work]
             return [
@@ -157,8 +166,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     batch ingests exactly that batch again.
 
     Args:
-        batch_id: number of the batch; the template of an ingest run's configuration by default.
-        trigger_name: name of the trigger, for messages.
+        batch_id: number of the batch; by default that in the id of the ingest run, or else in its configuration.
+        trigger_name: name of the trigger; a batch of another one is refused.
         kafka_connection: id of the Airflow Kafka connection.
         database_connection: id of the Airflow Postgres connection.
         max_rejected_share: share of a range's messages of which more rejected ones stall the partition; None for no
@@ -209,11 +218,14 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
 
         Raises:
             StalledError: some ranges could not be ingested; the others were.
+            AirflowFailException: the batch belongs to another trigger; nothing was done.
         """
         batch_id = int(self.batch_id)
         alerting = Alerting(self.alert_after, self.notify)
         try:
             self._attempt(context, batch_id)
+        except AirflowFailException:  # alerts of the other trigger are not this one's to claim
+            raise
         except Exception:
             alerting.after_attempt(self.database_connection, batch_id, context, self.log)
             raise
@@ -244,6 +256,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         and a clear replays what was ingested.
         """
         with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
+            _own_batch(database, batch_id, self.trigger_name)  # before the epoch is taken, which fences others
             epoch = ledger.take_epoch(database, batch_id)
             if not again:
                 verdicts.forget(database, batch_id)
@@ -295,7 +308,7 @@ class CommitOffsetsOperator(BaseOperator):
 
     Args:
         definition: the trigger.
-        batch_id: number of the batch; the template of an ingest run's configuration by default.
+        batch_id: number of the batch; by default that in the id of the ingest run, or else in its configuration.
     """
 
     template_fields: Sequence[str] = ("batch_id",)
@@ -312,6 +325,7 @@ class CommitOffsetsOperator(BaseOperator):
 
         Raises:
             GroupCommitError: the group has other members, the broker refused, or it or the database did not answer.
+            AirflowFailException: the batch belongs to another trigger; nothing was committed.
         """
         try:
             self._commit_when_coordinated()
@@ -341,7 +355,7 @@ class CommitOffsetsOperator(BaseOperator):
         cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
         url = database_url(self.definition.database_connection)
         with connect(url, application_name="workorders commit") as database:
-            batch = batches.load(database, int(self.batch_id))
+            batch = _own_batch(database, int(self.batch_id), self.definition.name)
             ledger.lock_commits(database, batch.trigger.id)
             positions = ledger.positions_of_batch(database, batch.id)
             run(cluster.commit(self.definition.group, positions))
@@ -356,6 +370,14 @@ class CommitOffsetsOperator(BaseOperator):
             self.log.info(
                 "Group %s: %s %s committed at %s.", self.definition.group, partition.topic, partition.partition, offset
             )
+
+
+def _own_batch(database: Connection, batch_id: int, trigger: str) -> Batch:
+    """Return the batch; fail without another try when it is another trigger's."""
+    try:
+        return batches.load_own(database, batch_id, trigger)
+    except ForeignBatchError as error:
+        raise AirflowFailException(str(error)) from None
 
 
 def _nothing_committed(error: Exception) -> str:

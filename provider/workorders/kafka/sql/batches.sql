@@ -133,7 +133,9 @@ SELECT EXISTS (
 );
 
 -- name: count_in_range
--- What retention deleted was there.
+-- What retention deleted was there. A deleted range with gaps is that of one batch, so it lies in this range or beside
+-- it. If an operator has gone back to an offset inside it, it counts for as many as can be in this part of it: nothing
+-- is missing there.
 SELECT (
     SELECT count(*)
     FROM workorders.work_orders
@@ -145,8 +147,11 @@ SELECT (
 ) + (
     SELECT coalesce(
         sum(
-            least(deleted_positions.to_position, %(end_offset)s)
-            - greatest(deleted_positions.from_position, %(start_offset)s)
+            least(
+                deleted_positions.work_orders,
+                least(deleted_positions.to_position, %(end_offset)s)
+                - greatest(deleted_positions.from_position, %(start_offset)s)
+            )
         ),
         0
     )

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
@@ -89,6 +90,15 @@ def test_the_group_is_put_where_the_ledger_is(
         commit(cluster, task.definition.group, {partition: before})
     task.execute(CONTEXT)
     assert run(cluster.committed(task.definition.group, [partition])) == {partition: 5}
+
+
+def test_offsets_of_another_triggers_batch_are_not_committed(
+    cluster: Cluster, partition: Partition, task: CommitOffsetsOperator
+) -> None:
+    other = CommitOffsetsOperator(task_id="commit", definition=define("another"), batch_id=task.batch_id)
+    with pytest.raises(AirflowFailException, match=f"^Batch {task.batch_id} belongs to trigger {task.definition.name}"):
+        other.execute(CONTEXT)
+    assert run(cluster.committed(other.definition.group, [partition])) == {partition: None}
 
 
 def test_a_stranger_in_the_group_is_named_and_the_commit_follows_once_he_has_gone(

@@ -4,15 +4,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from local_stack.stack import LocalStack
+from support.definitions import define
 from support.going_on import TEN, GoingOn, decided
+from support.ingesting import everything
 from support.topics import Topics
 from workorders.airflow.retries import ENDLESS_RETRIES
 from workorders.core.database import Connection, connect
 from workorders.kafka import batches, ledger, verdicts
 from workorders.kafka.airflow import operators
-from workorders.kafka.airflow.operators import CreateWorkOrdersOperator
+from workorders.kafka.airflow.alerting import Alerting
+from workorders.kafka.airflow.ingest_runs import run_id as run_id_of
+from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWorkOrdersOperator
 from workorders.kafka.at_work import nobody_at_work
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.decisions import Kind
@@ -162,3 +167,48 @@ def test_a_partition_at_which_the_breaker_tripped_does_not_hold_up_the_other_one
     task = Task(stack, name, planned, monkeypatch, max_rejected_share=0.5)
     task.run(tries=2)
     assert len(task.submitted) == 1
+
+
+def test_a_batch_of_another_trigger_is_refused_before_anything_is_done(
+    stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may start the ingest runs of one trigger must not fence another one, nor get round its breaker."""
+    tripped(stack, planned, 0, 1)
+    trigger = batches.load(connection, planned).trigger
+    before = everything(connection, trigger)
+    task = Task(stack, "another", planned, monkeypatch)
+    heard = Heard()
+    monkeypatch.setattr(Alerting, "after_attempt", heard)
+    with pytest.raises(AirflowFailException) as raised:
+        task.run()
+    assert str(raised.value) == (
+        f"Batch {planned} belongs to trigger {name}, and this run to trigger another. Nothing was read or written for "
+        f"the batch; clear its run in the ingest DAG of {name} instead."
+    )
+    assert (task.submitted, heard.calls) == ([], 0)
+    assert everything(connection, trigger) == before
+
+
+class Heard:
+    """Counts its calls."""
+
+    calls = 0
+
+    def __call__(self, *_: object) -> None:
+        """Count."""
+        self.calls += 1
+
+
+@pytest.mark.parametrize(
+    ("run_id", "batch"), [("batch_18", 18), ("manual__2026-01-01", 5), ("batch_18b", 5), ("18", 5), ("batch_", 5)]
+)
+def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configuration_says(
+    run_id: str, batch: int
+) -> None:
+    """Somebody started it by hand, and the hand-over of batch 18 finds its run there already."""
+    assert (batch == 18) == (run_id == run_id_of(18))
+    create = CreateWorkOrdersOperator(task_id="create", trigger_name="orders")
+    commit = CommitOffsetsOperator(task_id="commit", definition=define("orders"))
+    for operator in (create, commit):
+        operator.render_template_fields({"run_id": run_id, "params": {"batch_id": 5}})
+        assert int(operator.batch_id) == batch

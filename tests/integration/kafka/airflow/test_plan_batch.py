@@ -14,7 +14,7 @@ from local_stack.stack import LocalStack
 from support.definitions import define
 from support.topics import Topics
 from workorders.airflow.retries import ENDLESS_RETRIES, endless_retries
-from workorders.core.database import Connection
+from workorders.core.database import Connection, connect
 from workorders.kafka import batches, ledger
 from workorders.kafka.airflow.operators import PlanBatchOperator
 from workorders.kafka.cluster import Cluster
@@ -92,6 +92,27 @@ def test_a_batch_whose_run_is_at_work_is_left_to_it(
     planning.runs[f"batch_{batch}"] = state
     assert planning.handed_over() == []
     assert batches.load(connection, batch).handed_over_at is not None
+
+
+def test_an_attempt_at_a_batch_does_not_wait_while_airflow_is_asked_for_the_runs_of_others(
+    stack: LocalStack, planning: Planning, batch: int, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planning.runs[f"batch_{batch}"] = "running"
+    topics.produce(planning.name, [b"{}"], 1)
+    asked: list[bool] = []
+    count = planning.get_dr_count
+
+    def slowly(*, dag_id: str, run_ids: list[str], states: list[str] | None = None) -> int:
+        with connect(stack.database_url) as own:
+            own.execute("SET LOCAL lock_timeout = '2s'")
+            batches.mark_handed_over(own, [batch])
+            asked.append(True)
+            own.rollback()
+        return count(dag_id=dag_id, run_ids=run_ids, states=states)
+
+    monkeypatch.setattr(planning, "get_dr_count", slowly)
+    assert [again for _, again in planning.handed_over()] == [False]
+    assert len(asked) > 1
 
 
 def test_a_batch_that_never_got_its_run_is_handed_over(planning: Planning, batch: int) -> None:

@@ -6,7 +6,7 @@ The marker of a batch that is open during the upgrade has no signature, so no re
 from alembic import op
 
 revision = "outbox_0004"
-down_revision = "core_0012"
+down_revision = "core_0013"
 branch_labels = None
 depends_on = None
 

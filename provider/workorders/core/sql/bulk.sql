@@ -1,0 +1,15 @@
+-- name: rejected_bytes
+-- Nothing is unpacked for the answer: the length of a raw value is stored with it.
+SELECT coalesce(octet_length(rejections.raw), 0) + coalesce(pg_column_size(rejections.request), 0)
+FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS page (id, place)
+LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id
+ORDER BY page.place;
+
+-- name: exported_bytes
+SELECT coalesce(octet_length(rejections.raw), 0)
+    + coalesce(pg_column_size(dataclips.body), 0)
+    + coalesce(pg_column_size(coalesce(dataclips.request, rejections.request)), 0)
+FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS page (id, place)
+LEFT JOIN workorders.dataclips ON dataclips.id = page.id
+LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id
+ORDER BY page.place;

@@ -1,0 +1,102 @@
+"""Mutations of what keeps a slow or large neighbor from holding up the others."""
+
+from mutations.mutation import Change, Mutation
+
+CREATE, COMMIT = "integration/kafka/airflow/test_create_work_orders.py", "integration/kafka/airflow/test_commit.py"
+BULK, EXPORTS = "integration/core/test_bulk.py", "integration/core/test_exports.py"
+SLOW, PLAN_BATCH = "integration/kafka/test_slow_kafka.py", "integration/kafka/airflow/test_plan_batch.py"
+
+ISOLATION = (
+    Mutation(
+        "kafka-asked-under-the-locks-of-the-rules",
+        4,
+        (
+            Change("core/work_orders.py", "    if prove is not None:\n        prove()\n", ""),
+            Change(
+                "core/work_orders.py",
+                "    return total\n",
+                "    if prove is not None:\n        prove()\n    return total\n",
+            ),
+        ),
+        (
+            f"{SLOW}::test_a_webhook_of_the_same_limited_workflow_does_not_wait",
+            f"{SLOW}::test_the_same_idempotency_key_in_another_partition_is_taken_at_once_and_refused_here_afterwards",
+            f"{SLOW}::test_the_same_sequence_in_another_partition_goes_on",
+        ),
+    ),
+    Mutation(
+        "kafka-asked-under-the-locks-of-a-decision",
+        4,
+        (Change("kafka/resolving.py", "force_rollback=True", "force_rollback=False"),),
+        (f"{SLOW}::test_other_partitions_are_planned_and_ingested_while_a_decision_sets_the_group_back",),
+    ),
+    Mutation(
+        "airflow-asked-under-the-locks-of-batches",
+        4,
+        (Change("kafka/airflow/operators.py", "            database.commit()\n", ""),),
+        (f"{PLAN_BATCH}::test_an_attempt_at_a_batch_does_not_wait_while_airflow_is_asked_for_the_runs_of_others",),
+    ),
+    Mutation(
+        "batch-of-another-trigger-taken",
+        4,
+        (Change("kafka/batches.py", "if batch.trigger.name != trigger:", "if False:"),),
+        (
+            f"{CREATE}::test_a_batch_of_another_trigger_is_refused_before_anything_is_done",
+            f"{COMMIT}::test_offsets_of_another_triggers_batch_are_not_committed",
+        ),
+    ),
+    Mutation(
+        "batch-by-the-configuration-of-its-run",
+        1,
+        (
+            Change(
+                "kafka/airflow/operators.py",
+                "run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id",
+                "params.batch_id",
+            ),
+        ),
+        (f"{CREATE}::test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configuration_says",),
+    ),
+    Mutation(
+        "rejected-values-held-together",
+        4,
+        (
+            Change("core/rejudging.py", "cursor.itersize = 1 ", "cursor.itersize = 1_000 "),
+            Change("core/bulk.py", "if doing.sizes is None or not ids:", "if True:"),
+        ),
+        (f"{BULK}::test_a_rerun_of_large_rejected_values_holds_one_of_them_at_a_time",),
+    ),
+    Mutation(
+        "lines-of-an-export-held-together",
+        4,
+        (
+            Change(
+                "core/exports.py",
+                'connection.cursor().stream(_QUERIES["cells" if is_csv else "lines"], {"ids": list(ids)})',
+                'connection.execute(_QUERIES["cells" if is_csv else "lines"], {"ids": list(ids)}).fetchall()',
+            ),
+        ),
+        (f"{BULK}::test_an_export_of_large_values_holds_one_of_them_at_a_time",),
+    ),
+    Mutation(
+        "step-of-any-number-of-bytes",
+        4,
+        (Change("core/bulk.py", "if doing.sizes is None or not ids:", "if True:"),),
+        (
+            f"{BULK}::test_a_step_ends_before_it_has_too_many_bytes_and_a_large_value_is_a_step_of_its_own",
+            f"{BULK}::test_inputs_count_for_an_export_and_not_for_a_rerun",
+        ),
+    ),
+    Mutation(
+        "export-for-everybody-to-read",
+        4,
+        (Change("core/exports.py", "0o600", "0o666"),),
+        (f"{EXPORTS}::test_an_export_is_for_its_owner_alone_while_it_is_written_and_when_it_is_whole",),
+    ),
+    Mutation(
+        "export-to-where-the-row-says",
+        4,
+        (Change("core/exports.py", "if self._wanted is None or self._wanted.absolute() != self._file:", "if False:"),),
+        (f"{EXPORTS}::test_the_jobs_row_does_not_choose_where_an_export_is_written",),
+    ),
+)

@@ -12,7 +12,7 @@ from workorders.core import attempts, runs
 from workorders.core.claiming import ClaimedRun
 from workorders.core.execution import outputs, values
 from workorders.core.execution.context_fields import with_context
-from workorders.core.execution.conversions import wiped
+from workorders.core.execution.conversions import without_input
 from workorders.core.execution.exceptions import InputUnreadableError
 from workorders.core.execution.masked_output import masked
 from workorders.core.execution.outcomes import Mask
@@ -65,7 +65,7 @@ class Follower:
             AirflowRuntimeError: Airflow does not take or show DAG runs; the step can be taken again.
         """
         if followed.run.body is None:
-            return followed.ended_as(wiped(followed.run)[0])
+            return followed.ended_as(without_input(followed.run)[0])
         if followed.dag_run_id is not None:
             return self._look(followed, followed.dag_run_id)
         left = _named(followed.earlier.lost)

@@ -133,10 +133,14 @@ class Following:
             )
         if self._store.in_doubt:
             # Runs may be claimed, or released behind a retry, by a question whose answer never came.
-            owned = self._store.ask(lambda connection: claiming.claimed(connection, self._workflow, self.group_id))
+            owned = self._store.ask(
+                lambda connection: claiming.claimed(
+                    connection, self._workflow, self.group_id, but=self._followed.keys()
+                )
+            )
             self._store.in_doubt = False
             self._queue.take_all()
-            self._queue.put(run for run in owned if run.run_id not in self._followed)
+            self._queue.put(owned)
 
     def _claim(self) -> None:
         free = self._definition.processes - len(self._followed) - self._queue.ready

@@ -2,14 +2,14 @@
 
 import random
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from psycopg.rows import args_row
-
+from workorders.core import runs
 from workorders.core.database import Connection
 from workorders.core.ids import run_ids
 from workorders.core.queries import load_queries
@@ -17,6 +17,8 @@ from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core", "sql/claiming.sql")
 
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""With so many bytes of inputs a claim is full."""
 _WINDOW: Final = 1000
 """Work orders at the head of the queue among which lanes that are free are sought first."""
 _STEPS: Final = 10_000
@@ -46,7 +48,9 @@ class ClaimedRun:
     request: bytes
     """Metadata of the event, a JSON object."""
     body: bytes | None
-    """The input, a JSON object; None when it was wiped."""
+    """The input, a JSON object; None when it was wiped, or cannot be read."""
+    is_unreadable: bool = False
+    """Whether Postgres holds an input that it cannot write out, because it is too long as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,8 @@ _PLACES: WeakKeyDictionary[Connection, dict[int, _Place]] = WeakKeyDictionary()
 
 def claim(connection: Connection, workflow: Workflow, *, limit: int, group_id: UUID) -> list[ClaimedRun]:
     """Claim up to `limit` runs for a group, inside the caller's transaction, and return them with their inputs.
+
+    They are fewer when their inputs reach `MAX_BYTES`, or behind one that cannot be read; the others wait again.
 
     First come runs that exist and are due, by priority and age; then work orders that wait for their first run, oldest
     first: exactly so with a concurrency, and without one but for an old work order that appeared in the last seconds.
@@ -87,9 +93,20 @@ def claim(connection: Connection, workflow: Workflow, *, limit: int, group_id: U
     return _claim_lanes(connection, workflow, room, group_id)
 
 
-def claimed(connection: Connection, workflow: Workflow, group_id: UUID) -> list[ClaimedRun]:
-    """Return the unfinished runs that a group still owns, in the order in which they are to be worked through."""
-    return _runs(connection, "claimed", {"workflow_id": workflow.id, "group_id": group_id})
+def claimed(
+    connection: Connection, workflow: Workflow, group_id: UUID, *, but: Collection[UUID] = ()
+) -> list[ClaimedRun]:
+    """Return the unfinished runs that a group still owns, in the order in which they are to be worked through.
+
+    They are fewer, and others wait again, as with `claim`.
+
+    Args:
+        connection: in the caller's transaction.
+        workflow: whose runs.
+        group_id: the group.
+        but: runs that it has in hand: they are neither returned nor given back.
+    """
+    return _runs(connection, "claimed", {"workflow_id": workflow.id, "group_id": group_id, "but": list(but)})
 
 
 def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
@@ -173,6 +190,14 @@ def _claim_lanes(connection: Connection, workflow: Workflow, limit: int, group_i
 
 
 def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list[ClaimedRun]:
+    # The inputs are read by a statement of their own: one that cannot be read must not undo the claim of the others.
+    found = connection.execute(_QUERIES[query], arguments).fetchall()
+    if not found:
+        return []
     # Binary, for a bytea travels as two hexadecimal digits a byte otherwise.
-    with connection.cursor(binary=True, row_factory=args_row(ClaimedRun)) as cursor:
-        return cursor.execute(_QUERIES[query], arguments).fetchall()
+    with connection.cursor(binary=True) as cursor:
+        asked = {"ids": [row[1] for row in found], "max_bytes": MAX_BYTES}
+        inputs = cursor.execute(_QUERIES["inputs"], asked).fetchall()
+    if len(inputs) < len(found):
+        runs.release(connection, arguments["group_id"], [row[0] for row in found[len(inputs) :]])
+    return [ClaimedRun(*row, *input_) for row, input_ in zip(found, inputs, strict=False)]

@@ -1,12 +1,24 @@
 """Between claimed runs and what their processes are given, and between outcomes and what is written down."""
 
+from typing import Final
 from uuid import UUID
 
 from workorders.core.claiming import ClaimedRun
+from workorders.core.execution.exceptions import InputUnreadableError
 from workorders.core.execution.jobs import Job, Outcome, Specification
 from workorders.core.execution.store import Ended
 from workorders.core.runs import RunResult
 from workorders.core.workflow_definition import WorkflowDefinition
+
+_WIPED: Final = (
+    "InputWiped",
+    "The input of this work order was wiped by its workflow's retention, so there is nothing to run.",
+)
+_UNREADABLE: Final = (
+    InputUnreadableError.__name__,
+    "The input of this work order is too long as text, so Postgres cannot write it out; the run was not begun. Numbers "
+    "such as 1e-9999 make it so; send the message again without them.",
+)
 
 
 def specification(definition: WorkflowDefinition, processes: int) -> Specification:
@@ -50,7 +62,7 @@ def result(outcome: Outcome) -> RunResult:
     )
 
 
-def wiped(run: ClaimedRun) -> Ended:
-    """Return the end of a run whose input is gone."""
-    error = "The input of this work order was wiped by its workflow's retention, so there is nothing to run."
-    return RunResult(run_id=run.run_id, state="exception", error_type="InputWiped", error=error, may_retry=False), ()
+def without_input(run: ClaimedRun) -> Ended:
+    """Return the end of a run whose input is gone, or cannot be read."""
+    error_type, error = _UNREADABLE if run.is_unreadable else _WIPED
+    return RunResult(run_id=run.run_id, state="exception", error_type=error_type, error=error, may_retry=False), ()

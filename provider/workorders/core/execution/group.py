@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from workorders.core import claiming, runs
 from workorders.core.claiming import ClaimedRun
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.execution.conversions import job, result, specification, wiped
+from workorders.core.execution.conversions import job, result, specification, without_input
 from workorders.core.execution.exceptions import ExecutionError, GroupTakenError
 from workorders.core.execution.heartbeat import Heartbeat
 from workorders.core.execution.jobs import Job, Outcome
@@ -30,7 +30,6 @@ WRITE_SECONDS: Final = 0.5
 _CLAIM_AGAIN_SECONDS: Final = 1.0
 _FIRST_CLAIM: Final = 16
 _MOST_CLAIMED: Final = 1_000
-_MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,18 +173,18 @@ class Group:
         """Find what was claimed by a question whose answer never came: nobody else would work on it."""
         if not self._store.in_doubt:
             return
-        owned = self._store.ask(lambda connection: claiming.claimed(connection, self._workflow, self.id))
+        known = {UUID(run_id) for run_id in self._pool.run_ids()} | {run.run_id for run in self._queue}
+        known |= {result.run_id for result, _ in self._ended}
+        owned = self._store.ask(lambda connection: claiming.claimed(connection, self._workflow, self.id, but=known))
         self._store.in_doubt = False
-        known = self._pool.run_ids() | {str(run.run_id) for run in self._queue}
-        known |= {str(result.run_id) for result, _ in self._ended}
-        self._queue.extend(run for run in owned if str(run.run_id) not in known)
+        self._queue.extend(owned)
 
     def _claim_size(self) -> int:
         pace = self._pool.pace
         if pace is None:
             return _FIRST_CLAIM
         in_a_second = int(self._around.processes / max(pace, 1e-6))
-        in_memory = int(_MOST_BYTES / self._mean_bytes)
+        in_memory = int(claiming.MAX_BYTES / self._mean_bytes)
         return max(min(in_a_second, _MOST_CLAIMED, in_memory), self._around.processes)
 
     def _begin(self) -> None:
@@ -195,7 +194,7 @@ class Group:
         # Before they begin, and so before they do anything: what had begun is never run again as if it had not.
         owned = self._store.ask(lambda connection: runs.start(connection, self.id, [run.run_id for run in taken]))
         self._pool.submit(job(run) for run in taken if run.run_id in owned and run.body is not None)
-        self._end(wiped(run) for run in taken if run.run_id in owned and run.body is None)
+        self._end(without_input(run) for run in taken if run.run_id in owned and run.body is None)
 
     def _next_runs(self, most: int) -> list[ClaimedRun]:
         """Take the first runs of the queue, but none of a lane that is still to be resumed.

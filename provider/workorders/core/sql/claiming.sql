@@ -72,11 +72,9 @@ WITH urgent AS MATERIALIZED (
     UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
 )
 SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.lane,
-    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at,
-    convert_to(coalesce(dataclips.request, '{}')::text, 'UTF8'), convert_to(dataclips.body::text, 'UTF8')
+    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at
 FROM claimed
 JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
-LEFT JOIN workorders.dataclips ON dataclips.id = claimed.work_order_id
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
 LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 ORDER BY claimed.rank, claimed.place, claimed.work_order_id;
@@ -224,11 +222,9 @@ WITH given AS (
     UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
 )
 SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.lane,
-    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at,
-    convert_to(coalesce(dataclips.request, '{}')::text, 'UTF8'), convert_to(dataclips.body::text, 'UTF8')
+    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at
 FROM claimed
 JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
-LEFT JOIN workorders.dataclips ON dataclips.id = claimed.work_order_id
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
 LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = claimed.work_order_id
@@ -236,15 +232,17 @@ ORDER BY sequence_places.place NULLS FIRST, work_orders.position, work_orders.id
 
 -- name: claimed
 SELECT runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.lane,
-    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at,
-    convert_to(coalesce(dataclips.request, '{}')::text, 'UTF8'), convert_to(dataclips.body::text, 'UTF8')
+    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at
 FROM workorders.runs
 JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
-LEFT JOIN workorders.dataclips ON dataclips.id = runs.work_order_id
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
 LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = runs.work_order_id
 WHERE runs.workflow_id = %(workflow_id)s AND runs.group_id = %(group_id)s
-    AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
+    AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL AND runs.id <> ALL (%(but)s::uuid[])
 ORDER BY (runs.lane IS NOT NULL), CASE WHEN runs.lane IS NULL THEN runs.priority END,
     sequence_places.place NULLS FIRST, CASE WHEN runs.lane IS NOT NULL THEN work_orders.position END, work_orders.id;
+
+-- name: inputs
+-- In the order of the ids, up to the one with which there are so many bytes, or to one that cannot be written out.
+SELECT request, body, is_unreadable FROM workorders.read_inputs(%(ids)s::uuid[], %(max_bytes)s);

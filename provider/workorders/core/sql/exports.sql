@@ -25,7 +25,8 @@ SELECT json_build_object(
     'reason', rejections.code, 'detail', rejections.detail,
     'raw_base64', translate(encode(rejections.raw, 'base64'), E'\n', ''),
     'attempts', coalesce(newest.attempt, 0), 'error_type', newest.error_type, 'error', newest.error,
-    'request', coalesce(dataclips.request, rejections.request), 'body', dataclips.body
+    'request', workorders.json_shown(coalesce(dataclips.request, rejections.request))::json,
+    'body', workorders.json_shown(dataclips.body)::json
 )::text
 -- use: exported
 
@@ -34,5 +35,5 @@ SELECT work_orders.id::text, work_orders.created_at::text, triggers.name, trigge
     work_orders.state::text, source_streams.name, work_orders.position::text,
     rejections.code, rejections.detail, translate(encode(rejections.raw, 'base64'), E'\n', ''),
     coalesce(newest.attempt, 0)::text, newest.error_type, newest.error,
-    coalesce(dataclips.request, rejections.request)::text, dataclips.body::text
+    workorders.json_shown(coalesce(dataclips.request, rejections.request)), workorders.json_shown(dataclips.body)
 -- use: exported

@@ -321,8 +321,8 @@ SELECT ARRAY(SELECT id FROM matching ORDER BY id),
 SELECT work_orders.id, triggers.name AS trigger, triggers.type AS trigger_type, workflows.name AS workflow,
     work_orders.state::text AS state, work_orders.created_at,
     source_streams.name AS stream, work_orders.position,
-    jsonb_pretty(coalesce(dataclips.request, rejections.request)) AS request,
-    jsonb_pretty(dataclips.body) AS body,
+    workorders.json_shown(coalesce(dataclips.request, rejections.request), true) AS request,
+    workorders.json_shown(dataclips.body, true) AS body,
     rejections.code AS reason, rejections.detail, rejections.raw
 FROM workorders.work_orders
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id

@@ -2,7 +2,7 @@
 -- Those of the work orders that came to an end, with what their newest run says, or why they have none.
 SELECT work_orders.id, work_orders.state::text AS state, coalesce(newest.error_type, rejections.code) AS error_type,
     coalesce(newest.error, rejections.detail) AS error,
-    run_outputs.output::text AS output
+    workorders.json_shown(run_outputs.output) AS output
 FROM workorders.work_orders
 LEFT JOIN LATERAL (
     SELECT runs.id, runs.error_type, runs.error

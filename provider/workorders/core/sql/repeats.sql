@@ -8,7 +8,7 @@ SET times = kept.times + 1, last_at = EXCLUDED.last_at, last_request = EXCLUDED.
 
 -- name: counts
 SELECT (SELECT count(*) FROM workorders.duplicates WHERE original_id = given.id) AS kept,
-    coalesce(repeats.times, 0) AS by_key, repeats.last_at, jsonb_pretty(repeats.last_request) AS last_request
+    coalesce(repeats.times, 0) AS by_key, repeats.last_at, workorders.json_shown(repeats.last_request, true) AS last_request
 FROM (VALUES (%(id)s::uuid)) AS given (id)
 LEFT JOIN workorders.repeats ON repeats.work_order_id = given.id;
 

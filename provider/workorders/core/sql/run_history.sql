@@ -20,7 +20,7 @@ LIMIT %(limit)s;
 
 -- name: run
 SELECT runs.heartbeat_at, runs.group_id, runs.retry,
-    jsonb_pretty(run_outputs.output) AS output, run_logs.log, coalesce(run_logs.truncated, false) AS log_truncated,
+    workorders.json_shown(run_outputs.output, true) AS output, run_logs.log, coalesce(run_logs.truncated, false) AS log_truncated,
     -- use: row
 FROM workorders.runs
 JOIN workorders.workflows ON workflows.id = runs.workflow_id

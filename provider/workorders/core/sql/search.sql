@@ -31,10 +31,10 @@ FROM unnest(%(ids)s::uuid[]) AS page (id)
 WHERE NOT EXISTS (SELECT FROM workorders.search_words WHERE search_words.id = page.id);
 
 -- name: texts
--- So much of each as is searched. What is no text in a rejected value comes as escapes, which part words.
+-- So much of each as is searched; an input that cannot be written out has no words. What is no text in a rejected value comes as escapes, which part words.
 SELECT page.id,
-    left(dataclips.body::text, %(most)s) AS body,
-    left(coalesce(dataclips.request, rejections.request)::text, %(most)s) AS request,
+    left(workorders.json_text(dataclips.body), %(most)s) AS body,
+    left(workorders.json_text(coalesce(dataclips.request, rejections.request)), %(most)s) AS request,
     rejections.code || ' ' || rejections.detail AS reason,
     encode(substring(rejections.raw FROM 1 FOR %(most)s), 'escape') AS raw
 FROM unnest(%(ids)s::uuid[]) AS page (id)

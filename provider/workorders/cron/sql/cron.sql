@@ -1,6 +1,6 @@
 -- name: last_output
 -- The newest success before that time: read backwards by the source key, so the runs that failed since are all it costs.
-SELECT run_outputs.output::text
+SELECT workorders.json_shown(run_outputs.output)
 FROM workorders.work_orders
 JOIN workorders.runs ON runs.work_order_id = work_orders.id AND runs.state = 'success'
 JOIN workorders.run_outputs ON run_outputs.run_id = runs.id

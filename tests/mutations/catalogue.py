@@ -1,6 +1,7 @@
 """Every mutation. Each names the fastest tests that show the break; slower ones that would show it too are not run."""
 
 from mutations.admitting import ADMISSION
+from mutations.hostile import HOSTILE_VALUES
 from mutations.keeping import DELETED_IS_NOT_NEW
 from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.outbox import OUTBOX
@@ -384,5 +385,6 @@ MUTATIONS = (
     *TRANSACTIONS_AND_LOSS,
     *ADMISSION,
     *DELETED_IS_NOT_NEW,
+    *HOSTILE_VALUES,
     *OUTBOX,
 )

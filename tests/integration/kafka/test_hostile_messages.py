@@ -184,7 +184,7 @@ class Scene:
     def _job(self, kind: str, options: dict[str, str]) -> int:
         job = jobs.create(
             self.connection,
-            kind,  # type: ignore[arg-type]
+            kind,
             Filter(workflow=self.name),
             who="ada",
             why="a test",

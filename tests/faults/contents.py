@@ -2,7 +2,7 @@
 
 PERIOD = 25
 """So many sequence numbers hold one message of each kind that is rejected; all others are inputs."""
-_REJECTED = {3: "not-json", 8: "not-an-object", 13: "not-utf8", 18: "null-value"}
+_REJECTED = {3: "not-json", 8: "not-an-object", 13: "not-utf8", 18: "null-value", 23: "number-out-of-range"}
 ACCEPTED = "accepted"
 
 
@@ -22,6 +22,8 @@ def value(producer: int, sequence: int) -> bytes | None:
             return b'{"producer": %d, "seq": %d, "a": "\xff"}' % (producer, sequence)
         case "null-value":
             return None
+        case "number-out-of-range":  # a KB, and a MB once Postgres writes it out
+            return b'{"producer": %d, "seq": %d, "a": [%b]}' % (producer, sequence, b",".join([b"1e-9999"] * 100))
         case _:
             return b'{"producer": %d, "seq": %d, "text": "%0*d"}' % (producer, sequence, 200, sequence)
 

@@ -44,7 +44,7 @@ HOSTILE_VALUES = (
     Mutation(
         "unreadable-input-stops-a-partition",
         4,
-        (Change("core/sql/turned_away.sql", "workorders.json_text(clips.body)", "clips.body::text"),),
+        (Change("core/sql/turned_away.sql", "workorders.json_text(body)", "body::text"),),
         (f"{UNREADABLE}::test_a_rule_rejects_what_cannot_be_read_together_with_the_others",),
     ),
     Mutation(

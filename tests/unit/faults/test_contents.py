@@ -8,8 +8,15 @@ from faults.contents import ACCEPTED, PERIOD, aborted_value, kind, value
 
 def test_every_kind_of_rejection_comes_once_a_period() -> None:
     kinds = [kind(sequence) for sequence in range(PERIOD)]
-    assert sorted(set(kinds)) == ["accepted", "not-an-object", "not-json", "not-utf8", "null-value"]
-    assert len(kinds) - kinds.count(ACCEPTED) == 4
+    assert sorted(set(kinds)) == [
+        "accepted",
+        "not-an-object",
+        "not-json",
+        "not-utf8",
+        "null-value",
+        "number-out-of-range",
+    ]
+    assert len(kinds) - kinds.count(ACCEPTED) == 5
 
 
 def test_an_input_names_its_producer_and_number_and_no_two_are_alike() -> None:

@@ -15,16 +15,17 @@ repeats AS (
 clips AS (
     DELETE FROM workorders.dataclips USING given WHERE dataclips.id = given.id
     RETURNING dataclips.id, dataclips.body, dataclips.request
+),
+texts AS MATERIALIZED (
+    SELECT id, request, body IS NOT NULL AS had_body, workorders.json_text(body) AS body FROM clips
 )
 -- An input that cannot be written out ends here: nobody can read it, and it must not keep the others from being rejected.
 INSERT INTO workorders.rejections (work_order_id, code, detail, request, raw)
 SELECT given.id, given.code,
-    given.detail || CASE WHEN clips.body IS NOT NULL AND texts.body IS NULL
+    given.detail || CASE WHEN texts.had_body AND texts.body IS NULL
         THEN '; its input is not kept, because Postgres cannot write it out' ELSE '' END,
-    clips.request, convert_to(texts.body, 'UTF8')
-FROM given
-JOIN clips ON clips.id = given.id
-CROSS JOIN LATERAL (SELECT workorders.json_text(clips.body) AS body OFFSET 0) AS texts;
+    texts.request, convert_to(texts.body, 'UTF8')
+FROM given JOIN texts ON texts.id = given.id;
 
 -- name: correct
 UPDATE workorders.rejections SET detail = given.detail

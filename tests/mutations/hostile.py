@@ -26,7 +26,6 @@ HOSTILE_VALUES = (
         4,
         (Change(FUNCTIONS, "WHEN program_limit_exceeded OR", "WHEN"),),
         (
-            f"{UNREADABLE}::test_an_input_that_cannot_be_read_is_an_exception_of_its_run_alone",
             f"{UNREADABLE}::test_a_rule_rejects_what_cannot_be_read_together_with_the_others",
             f"{UNREADABLE}::test_full_text_is_filled_past_an_input_that_cannot_be_read",
         ),

@@ -32,7 +32,7 @@ def test_the_same_key_creates_nothing_twice_and_no_key_is_an_event_of_its_own(
     assert create(connection, trigger, wish()).id != create(connection, trigger, wish()).id
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", rb'{"a":"\u0000"}'])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", rb'{"a":"\u0000"}', b'{"a":1e-9999}'])
 def test_what_is_no_input_is_refused_and_creates_nothing(connection: Connection, trigger: Trigger, body: bytes) -> None:
     with pytest.raises(NotAnInputError, match=r"must be a JSON object, and .*; nothing was created\."):
         create(connection, trigger, wish(body))

@@ -7,6 +7,7 @@ import pendulum
 import pytest
 
 from local_stack.stack import LocalStack
+from support.unreadable import BEYOND_WORKERS
 from support.work_orders import keys
 from workorders.core import claiming, history, runs, triggers, workflows
 from workorders.core.database import Connection
@@ -101,6 +102,13 @@ def test_an_output_that_is_no_object_is_a_rejected_work_order_that_says_so(own: 
     made = create(own, definition, due(1))
     assert made.state == "rejected"
     assert history.work_order(own, made.id or UUID(int=0)).reason == "not-an-object"
+
+
+def test_an_output_that_cannot_be_read_is_a_rejected_work_order(own: Connection, name: str) -> None:
+    definition = define(name, last_output=True)
+    create(own, definition, due(0))
+    work(own, name, "success", BEYOND_WORKERS)
+    assert create(own, definition, due(1)).reason == "not-an-object"
 
 
 @pytest.fixture

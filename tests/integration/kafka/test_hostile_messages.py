@@ -39,7 +39,8 @@ ALL_THE_WAY = settings(
 MEBIBYTE = 1024 * 1024
 MAPPING = RecordMapping(max_message_bytes=MEBIBYTE)
 KEPT = {"days": 2, "wipe_bodies_after_days": 1}
-RULES = {"idempotency": {"key": "body:/id", "window": "1 h"}}
+IDEMPOTENCY = {"key": "body:/id", "window": "1 h"}
+SEQUENCE = {"key": "body:/id", "number": "body:/n", "start": 1}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,7 +53,7 @@ def deep_recursion() -> Iterator[None]:
 
 
 def innocent(place: int) -> bytes:
-    return b'{"a": [1e-9, 2.5], "id": "innocent-%d", "note": "beside"}' % place
+    return b'{"a": [1e-9, 2.5], "n": 1, "id": "innocent-%d", "note": "beside"}' % place
 
 
 def surrounded(hostile: Sequence[Record]) -> list[Item]:
@@ -66,7 +67,7 @@ def surrounded(hostile: Sequence[Record]) -> list[Item]:
 
 
 class Scene:
-    """A workflow with a trigger that has rules and one that has none."""
+    """A workflow with two triggers that have rules, and one that has none."""
 
     def __init__(self, connection: Connection, lane: str | None) -> None:
         self.connection = connection
@@ -80,7 +81,11 @@ class Scene:
         self.workflow: Workflow = workflows_.register(
             connection, workflows_.parse({key: field for key, field in fields.items() if field}, where=self.name)
         )
-        self.triggers = [self._trigger("plain"), self._trigger("ruled", **RULES)]
+        self.triggers = [
+            self._trigger("plain"),
+            self._trigger("keyed", idempotency=IDEMPOTENCY),
+            self._trigger("numbered", sequence=SEQUENCE),
+        ]
         connection.commit()
 
     def _trigger(self, kind: str, **fields: object) -> Trigger:
@@ -221,11 +226,11 @@ def test_whatever_is_sent_its_neighbors_come_through(
     with connect(stack.database_url, application_name="test") as connection, TemporaryDirectory() as folder:
         scene = Scene(connection, lane)
         scene.create(items, fresh=True)
-        # Again at other places: the rule turns all away that came before.
+        # Again at other places: the rules turn all away that came before.
         scene.create([item._replace(position=offset) for offset, item in enumerate(items, 2 * len(items))], fresh=False)
         scene.run_everything()
         innocents = scene.innocents()
-        assert len(innocents) == 3 * (len(hostile) + 1)
+        assert len(innocents) == 4 * (len(hostile) + 1)
         assert {state for _, state, _ in innocents} == {"success"}
         scene.search_everything()
         scene.show_everything()

@@ -68,6 +68,7 @@ def test_the_request_keeps_what_was_asked_for_and_no_secret(
         (b"{broken", 400, "not-json"),
         (b'{"a": "\xff"}', 400, "not-utf8"),
         (rb'{"a": "\u0000"}', 400, "nul-character"),
+        (b'{"a": [1e-9999]}', 400, "number-out-of-range"),
         (b"[1, 2]", 422, "not-an-object"),
         (b"null", 422, "not-an-object"),
     ],

@@ -22,6 +22,15 @@ HOSTILE_VALUES = (
         (f"{BODY}::test_the_last_straw_is_named",),
     ),
     Mutation(
+        "hostile-message-stops-its-workflow",
+        4,
+        (
+            Change("core/body.py", "(odd and _may_grow(value))", "False"),
+            Change(FUNCTIONS, "WHEN program_limit_exceeded OR", "WHEN"),
+        ),
+        ("integration/kafka/test_hostile_messages.py::test_whatever_is_sent_its_neighbors_come_through",),
+    ),
+    Mutation(
         "unreadable-input-fails-the-statement",
         4,
         (Change(FUNCTIONS, "WHEN program_limit_exceeded OR", "WHEN"),),

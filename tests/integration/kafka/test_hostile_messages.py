@@ -34,7 +34,7 @@ from workorders.kafka.record import Record, RecordMapping
 pytestmark = pytest.mark.integration
 
 ALL_THE_WAY = settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 MEBIBYTE = 1024 * 1024
 MAPPING = RecordMapping(max_message_bytes=MEBIBYTE)

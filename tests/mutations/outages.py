@@ -23,7 +23,6 @@ OUTAGES = (
         (
             f"{DATABASE}::test_an_error_that_each_further_try_raises_again_is_no_outage",
             f"{WAITING}::test_what_waiting_cannot_heal_goes_to_a_worker_for_only_there_is_the_retry_policy_asked",
-            f"{GROUP}::test_messages_that_postgres_refuses_end_their_own_run_alone",
         ),
     ),
     Mutation(

@@ -14,7 +14,7 @@ import psycopg
 from workorders.core.database import PREPARE_NOTHING, connection_string
 
 MAX_CONNECTIONS: Final = 4
-"""Connections of a triggerer to one database. As long as no statement takes long, it opens one."""
+"""Connections of a triggerer to one database, however many tasks wait."""
 # A look takes milliseconds. What takes longer must give its connection back soon: a lock that is not granted is asked
 # for again after a while, and a look that takes this long fails its task, which is visible and is retried.
 _SESSION: Final = {"statement_timeout": "30s", "lock_timeout": "5s"}

@@ -14,7 +14,7 @@ from support.executing import Executing
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
 from workorders import schema
-from workorders.core import bulk, history, jobs, triggers
+from workorders.core import bulk, history, jobs, retention, triggers
 from workorders.core.database import Connection, connect
 from workorders.core.filters import Filter
 from workorders.kafka import alerts, batches, ledger
@@ -139,6 +139,11 @@ def test_the_writer_may_create_execute_publish_and_rerun(stack: LocalStack, gran
         done = bulk.work(connection, job.id)
     assert sent == (2,)
     assert (done.state, done.looked_at) == ("finished", 3)
+
+
+def test_the_writer_may_run_retention(stack: LocalStack, granted: None) -> None:
+    with connect(url_of(stack, "workorders_writer")) as connection:
+        retention.run(connection)
 
 
 @pytest.mark.parametrize("table", ["work_orders", "dataclips", "runs", "run_logs", "duplicates", "outbox_messages"])

@@ -74,7 +74,7 @@ NO_LOSS = (
         (
             Change(
                 "core/work_orders.py",
-                "        except _VALUE_ERRORS as error:",
+                "        except VALUE_ERRORS as error:",
                 "        except ZeroDivisionError as error:",
             ),
         ),

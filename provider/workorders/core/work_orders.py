@@ -11,7 +11,7 @@ from workorders.core import deletions, limits, rows
 from workorders.core.admission import Admission
 from workorders.core.chunks import Chunks
 from workorders.core.copying import copy
-from workorders.core.database import Connection
+from workorders.core.database import VALUE_ERRORS, Connection
 from workorders.core.exceptions import DuplicateItemsError
 from workorders.core.ids import increasing_ids
 from workorders.core.items import Item, Rejection
@@ -29,9 +29,6 @@ CHUNK_BYTES = 8 * 1024 * 1024
 
 _ACCEPTED_STATE = "pending"
 _REJECTED_STATE = "rejected"
-
-# What Postgres says of a value that it cannot hold: class 22 and the limits of class 54, such as too deep a nesting.
-_VALUE_ERRORS = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +144,7 @@ class _Writer:
                 f"Trigger {self._trigger.name} announced new events, but a work order for one of them is there already "
                 f"({error.diag.message_detail}); nothing was created."
             ) from error
-        except _VALUE_ERRORS as error:
+        except VALUE_ERRORS as error:
             if len(chunk) == 1:
                 return self._write_refused(chunk[0], error)
             middle = len(chunk) // 2

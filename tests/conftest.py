@@ -4,18 +4,38 @@ import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from local_stack.stack import LocalStack
 
 _TESTS = Path(__file__).resolve().parent
+_WITH_AIRFLOW = ("tests/e2e/", "tests/stock/")
 
 
 def pytest_configure() -> None:
     """Let the programs that tests start find the modules that the tests find, also without make's variables."""
     found = [str(_TESTS.parent / "include"), str(_TESTS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, found)))
+
+
+class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # its package has no types
+    """Gives a worker of pytest-xdist whole modules, and one worker all tests that start Airflow.
+
+    The tests of a module share what they have started, and two Airflows at once leave two cores nothing for the rest.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return "airflow" if module.startswith(_WITH_AIRFLOW) else module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ModuleScheduling:
+    """Schedule by modules, whatever `--dist` says."""
+    return ModuleScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -58,7 +58,7 @@ def export(connection: Connection, name: str, file: Path) -> Job:
         connection, "export", Filter(trigger=name), who="ada", why="a test", options=exports.options(file)
     )
     connection.commit()
-    return bulk.work(connection, job.id)
+    return bulk.work(connection, job.id, file=file)
 
 
 def test_an_input_that_cannot_be_read_is_an_exception_of_its_run_alone(

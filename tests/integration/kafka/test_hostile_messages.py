@@ -146,7 +146,7 @@ class Scene:
         for form in exports.FORMATS:
             file = folder / f"all.{form}"
             job = self._job("export", exports.options(file))
-            assert bulk.work(self.connection, job).done == len(self.ids())
+            assert bulk.work(self.connection, job, file=file).done == len(self.ids())
         with (folder / "all.jsonl").open(encoding="utf-8") as lines:
             assert len([json.loads(line, parse_int=str) for line in lines]) == len(self.ids())
         csv.field_size_limit(2**31)

@@ -82,7 +82,8 @@ def test_the_task_fails_with_the_whole_sentence_and_commits_nothing(
         "dry_run": True,
         "why": "x",
     }
-    context = a_try(2, params=params, dag_run=SimpleNamespace(triggering_user_name="ada"))
+    dag_run = SimpleNamespace(triggering_user_name="ada", dag_id="orders_resolve", run_id="manual", clear_number=0)
+    context = a_try(2, params=params, dag_run=dag_run)
     with pytest.raises(WorkOrdersError) as raised:
         MADE[kind](trigger.name, batch_id).execute(context)
     sentence = str(raised.value)

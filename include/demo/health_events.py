@@ -82,7 +82,7 @@ def _headers(random: Random, number: int) -> Headers:
         ("traceparent", trace.encode()),
     ]
     if number % 50 == 0:
-        headers.append(("signature", random.randbytes(32)))
+        headers.append(("checksum", random.randbytes(32)))
     if number % 70 == 0:
         headers += [("forwarded-by", b"gateway-1"), ("forwarded-by", b"gateway-2"), ("forwarded-by", None)]
     return headers

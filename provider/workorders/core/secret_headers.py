@@ -3,7 +3,10 @@
 import re
 from typing import Final
 
-_SECRET: Final = re.compile(r"auth|cookie|token|secret|password|passwd|signature|credential|api-?key|session")
+# "author" is no secret; "authorization" is.
+_SECRET: Final = re.compile(
+    r"auth(?!or(?!i))|cookie|token|secret|password|passwd|signature|credential|api-?key|session"
+)
 
 
 def carries_a_secret(header: str) -> bool:

@@ -19,6 +19,8 @@ def test_a_name_that_says_secret_is_known(header: str) -> None:
     assert carries_a_secret(header)
 
 
-@pytest.mark.parametrize("header", ["traceparent", "idempotency-key", "content-type", "x-request-id", "", "\ufffd"])
+@pytest.mark.parametrize(
+    "header", ["traceparent", "idempotency-key", "content-type", "x-request-id", "author", "x-author-id", "", "\ufffd"]
+)
 def test_other_names_carry_no_secret(header: str) -> None:
     assert not carries_a_secret(header)

@@ -36,7 +36,7 @@ def rerun(workorders: Command, connection: Connection, trigger: Trigger) -> str:
     connection.commit()
     finish_all(connection, trigger.name, "failed")
     id_ = of_offset(workorders, trigger, 7)
-    assert workorders("work-orders", "rerun", id_, "--who", "ada", "--why", "the registry\nwas down").code == 0
+    assert workorders("work-orders", "rerun", id_, "--who", "olga", "--why", "the registry\nwas down").code == 0
     finish_all(connection, trigger.name, "success")
     return id_
 
@@ -53,12 +53,12 @@ def test_a_message_leads_to_its_work_order_to_its_runs_to_log_and_output_and_bac
     shown = workorders("work-orders", "show", rerun).out
     runs = shown.partition("\nruns:\n")[2].splitlines()
     assert [line.split()[0] for line in runs[1:3]] == ["1", "2"]
-    assert "ada" not in runs[1]
-    assert re.search(r"success +ada +the registry was down +20\d\d-", runs[2])
+    assert "olga" not in runs[1]
+    assert re.search(r"success +olga +the registry was down +20\d\d-", runs[2])
     newest = runs[-1].removeprefix("Log and output of the newest: workorders ").split()
     assert newest[2] in runs[2]
     run = workorders(*newest).out
-    for part in (f"work order    {rerun}", "asked for by  ada", '"done": 1', "\nlog:\na line"):
+    for part in (f"work order    {rerun}", "asked for by  olga", '"done": 1', "\nlog:\na line"):
         assert part in run
     back = re.search(r"^work order +(\S+)$", run, re.MULTILINE)
     assert back is not None
@@ -82,14 +82,14 @@ def test_the_runs_of_one_work_order_are_listed_with_who_asked_and_why(
 ) -> None:
     found = workorders("runs", "list", "--work-order", rerun, "--json").json()
     assert [(run["attempt"], run["requested_by"], run["why"]) for run in found] == [
-        (2, "ada", "the registry\nwas down"),
+        (2, "olga", "the registry\nwas down"),
         (1, None, None),
     ]
     runs = workorders("work-orders", "show", rerun, "--json").json()["runs"]
     assert [run["id"] for run in runs] == [run["id"] for run in reversed(found)]
     assert [run["why"] for run in runs] == [None, "the registry\nwas down"]
     _, line, first = workorders("runs", "list", "--work-order", rerun).out.splitlines()
-    assert "  success  ada  the registry was down" in line
+    assert "  success  olga  the registry was down" in line
     assert "failed" in first
 
 

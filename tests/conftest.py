@@ -21,6 +21,14 @@ def pytest_configure() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, found)))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs the whole stack with Airflow."""
+    for item in items:
+        if item.nodeid.startswith(_WITH_AIRFLOW):
+            item.add_marker(pytest.mark.e2e)
+            item.add_marker(pytest.mark.timeout(1800))
+
+
 class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # its package has no types
     """Gives a worker of pytest-xdist whole modules, and one worker all tests that start Airflow.
 

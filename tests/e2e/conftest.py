@@ -29,14 +29,6 @@ PARTITIONS = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the whole stack."""
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.e2e)
-            item.add_marker(pytest.mark.timeout(1800))
-
-
 @pytest.fixture(scope="package")
 def dags_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository's DAG files, and the tests' own beside them."""

@@ -19,14 +19,6 @@ from support.observed_trigger import ObservedTrigger
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the whole stack."""
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.e2e)
-            item.add_marker(pytest.mark.timeout(1800))
-
-
 @pytest.fixture(scope="package")
 def calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A line for each callback that was called."""

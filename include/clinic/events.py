@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from clinic import vital_signs
-from workorders.core.execution.context import Context
+from workorders.core.worker.context import Context
 
 ALARMS: Final = "health.alarms"
 """Topic of the entries that somebody should look at."""

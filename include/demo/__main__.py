@@ -22,7 +22,7 @@ from demo.topic import Topic
 from local_stack import running
 from local_stack.errors import StackError
 from local_stack.stack import CHECKOUT, LocalStack, say
-from workorders.core.definitions import load_definition
+from workorders.core.definitions.trigger import load_definition
 from workorders.kafka.definition import KafkaTriggerDefinition
 
 _FILE: Final = running.environment_file(CHECKOUT)

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
-from workorders.core.queries import load_queries
+from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("demo", "queries.sql")
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import psycopg
 
-from workorders.core.queries import load_queries
+from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("demo", "executed.sql")
 

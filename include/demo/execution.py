@@ -17,8 +17,8 @@ from demo.summary import Figure, table
 from demo.topic import Topic
 from local_stack.stack import say
 from workorders.core import workflows
-from workorders.core.database import connect
-from workorders.core.reruns import rerun
+from workorders.core.bulk.rerun import rerun
+from workorders.core.postgres.connection import connect
 
 _PATIENCE_SECONDS: Final = 300.0
 _LOOK_EVERY_SECONDS: Final = 1.0

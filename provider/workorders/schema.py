@@ -14,8 +14,8 @@ import workorders.core.admission_tables  # adds its tables to the metadata, as t
 import workorders.core.history_tables
 import workorders.kafka.tables as _kafka_tables
 import workorders.outbox.tables  # noqa: F401
-from workorders.core.database import SCHEMA, connect
 from workorders.core.exceptions import SchemaError
+from workorders.core.postgres.connection import SCHEMA, connect
 
 metadata = _kafka_tables.kafka_ledger.metadata
 """Every room's tables; importing a room's `tables` adds them."""
@@ -40,7 +40,7 @@ def _configuration() -> Config:
 
 
 def engine(database_url: str) -> sqlalchemy.Engine:
-    """Return a SQLAlchemy engine whose connections are made by `workorders.core.database.connect`."""
+    """Return a SQLAlchemy engine whose connections are made by `workorders.core.postgres.connection.connect`."""
     return create_engine(
         "postgresql+psycopg://",
         creator=lambda: connect(database_url, application_name="workorders schema"),

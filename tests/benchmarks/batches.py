@@ -8,7 +8,7 @@ import psutil
 import psycopg
 
 from local_stack.stack import LocalStack
-from workorders.core.database import connect
+from workorders.core.postgres.connection import connect
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.definition import KafkaTriggerDefinition
 from workorders.kafka.planner import plan_batch

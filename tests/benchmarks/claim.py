@@ -8,9 +8,10 @@ from typing import Final
 from uuid import uuid4
 
 from benchmarks import many, messages
-from workorders.core import claiming, runs, triggers, workflows
-from workorders.core.database import Connection, connect
-from workorders.core.work_orders import create_for
+from workorders.core import triggers, workflows
+from workorders.core.creation.work_orders import create_for
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.runs import claiming, lifecycle
 from workorders.core.workflows import Workflow
 
 RUNS_PER_SECOND: Final = 5_000
@@ -85,14 +86,14 @@ def _work(connection: Connection, workflow: Workflow) -> float:
     seconds = time.monotonic() - begun
     if len(claimed) != GROUP:
         raise RuntimeError(f"{len(claimed)} runs were claimed where {GROUP} were asked for.")
-    runs.start(connection, group_id, [run.run_id for run in claimed])
+    lifecycle.start(connection, group_id, [run.run_id for run in claimed])
     connection.commit()
-    finished = runs.finish(connection, group_id, _results(claimed))
+    finished = lifecycle.finish(connection, group_id, _results(claimed))
     connection.commit()
     if len(finished.run_ids) != GROUP:
         raise RuntimeError(f"{len(finished.run_ids)} runs were finished where {GROUP} were claimed.")
     return seconds
 
 
-def _results(claimed: Sequence[claiming.ClaimedRun]) -> list[runs.RunResult]:
-    return [runs.RunResult(run_id=run.run_id, state="success", output=b'{"seen": true}') for run in claimed]
+def _results(claimed: Sequence[claiming.ClaimedRun]) -> list[lifecycle.RunResult]:
+    return [lifecycle.RunResult(run_id=run.run_id, state="success", output=b'{"seen": true}') for run in claimed]

@@ -8,9 +8,9 @@ from typing import Final
 
 from benchmarks import messages
 from workorders.core import triggers
-from workorders.core.database import Connection, connect
+from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
-from workorders.core.work_orders import create_for
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.record import RecordMapping
 
 _TOPIC: Final = "observations"

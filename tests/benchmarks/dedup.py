@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from benchmarks import messages
 from benchmarks.create_for import empty_tables
 from workorders.core import triggers
-from workorders.core.database import connect
+from workorders.core.creation.work_orders import create_for
+from workorders.core.definitions.admission import Idempotency, Sequence
 from workorders.core.items import Item
-from workorders.core.rule_definitions import Idempotency, Sequence
-from workorders.core.work_orders import create_for
+from workorders.core.postgres.connection import connect
 
 _STREAM: Final = "observations/0@benchmark"
 _NUMBERS_A_KEY: Final = 20

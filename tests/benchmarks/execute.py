@@ -13,11 +13,11 @@ from benchmarks.create_for import empty_tables
 from local_stack.stack import LocalStack
 from support.jobs import job, outcomes, specification
 from workorders.core import triggers, workflows
-from workorders.core.database import Connection, connect
-from workorders.core.execution.group import Group, Surroundings
-from workorders.core.execution.pool import Pool
+from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
-from workorders.core.work_orders import create_for
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.worker.process_pool import Pool
+from workorders.core.worker.worker import Group, Surroundings
 
 _NAME: Final = "execute"
 _BODY: Final = b'{"resourceType":"Observation","note":"%b"}' % (b"x" * 300)

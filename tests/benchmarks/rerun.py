@@ -11,10 +11,12 @@ from threading import Event
 from typing import Final
 
 from benchmarks import many, messages
-from workorders.core import bulk, history, jobs, triggers
-from workorders.core.database import Connection, connect
-from workorders.core.filters import Filter
-from workorders.core.work_orders import create_for
+from workorders.core import triggers
+from workorders.core.bulk import jobs, runner
+from workorders.core.creation.work_orders import create_for
+from workorders.core.history import work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection, connect
 
 _BATCH: Final = 1_000
 _TOPIC: Final = "observations"
@@ -43,7 +45,7 @@ BESIDE: Final = "a tenth, beside an ingest"
 
 def filters(connection: Connection, rows: int) -> dict[str, Filter]:
     """Return which work orders are rerun, by name: no two of them have any in common."""
-    end = history.work_orders(connection, Filter(trigger=many.COMMON), limit=1)[0].created_at
+    end = work_orders.work_orders(connection, Filter(trigger=many.COMMON), limit=1)[0].created_at
 
     def tenth(number: int) -> datetime:
         return end - rows * many.BETWEEN * (10 - number) / 10
@@ -74,7 +76,7 @@ def rerun(url: str, wanted: Filter, seconds: float) -> Rerun:
                 jobs.cancel(connection, job.id)
 
         begun_working = time.monotonic()
-        done = max(bulk.work(connection, job.id, progress=note).done, done)
+        done = max(runner.work(connection, job.id, progress=note).done, done)
         ended = time.monotonic()
     times = [begun_working, *steps]
     slowest = max(after - before for before, after in pairwise(times))

@@ -31,7 +31,7 @@ from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from support.spark_submit import CORES
 from support.topics import Topics
-from workorders.core.database import connect
+from workorders.core.postgres.connection import connect
 
 BASE_WAYS = ("text blocks", "binary blocks")
 """Ways of raw COPY that compete to be the base: rendering in Python is never the fastest."""

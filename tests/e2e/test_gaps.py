@@ -4,9 +4,11 @@ from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Run
 from support.eventually import eventually
 from support.flow import SECONDS
-from workorders.core import by_hand, gaps, triggers
-from workorders.core.by_hand import Wish
-from workorders.core.database import connect
+from workorders.core import triggers
+from workorders.core.admission import gaps
+from workorders.core.creation import manual
+from workorders.core.creation.manual import Wish
+from workorders.core.postgres.connection import connect
 
 DAG = "numbered_gaps"
 
@@ -17,7 +19,7 @@ def come(stack: LocalStack, *versions: int) -> None:
         trigger = triggers.find(connection, "numbered")
         for version in versions:
             body = b'{"order": 7, "version": %d}' % version
-            by_hand.create(connection, trigger, Wish(body, who="a test", why="a test", key=None))
+            manual.create(connection, trigger, Wish(body, who="a test", why="a test", key=None))
 
 
 def gap_ages(stack: LocalStack) -> bool:

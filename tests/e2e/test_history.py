@@ -7,9 +7,10 @@ from support.airflow_api import AirflowApi, Run
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import Place
-from workorders.core import history, jobs
-from workorders.core.database import connect
-from workorders.core.filters import Filter
+from workorders.core.bulk import jobs
+from workorders.core.history import work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import connect
 
 
 def submit(api: AirflowApi, kind: str, **fields: Any) -> tuple[Run, str]:
@@ -33,7 +34,7 @@ def test_a_rerun_is_counted_first_then_done_and_stands_as_a_job_with_who_and_why
 
     def states() -> dict[str, int]:
         with connect(airflow_stack.database_url) as connection:
-            return history.count_by_state(connection, wanted)
+            return work_orders.count_by_state(connection, wanted)
 
     before = states()
     waiting = before["pending"]

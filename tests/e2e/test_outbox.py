@@ -9,7 +9,7 @@ from support.airflow_api import AirflowApi, Task
 from support.consumed import consumed
 from support.eventually import eventually
 from support.topics import Topics
-from workorders.core.database import Connection, connect
+from workorders.core.postgres.connection import Connection, connect
 from workorders.outbox import OutboxMessage, enqueue, operating
 from workorders.outbox.exceptions import OutboxDecisionError
 

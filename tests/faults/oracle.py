@@ -12,7 +12,7 @@ import psycopg
 from faults import contents
 from faults.producer import END
 from support.sampler import Standing
-from workorders.core.queries import load_queries
+from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("faults", "oracle.sql")
 _MOST_SHOWN = 3

@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 
 from support.spark_submit import submit_command
-from workorders.core.database import connect
 from workorders.core.exceptions import WorkOrdersError
+from workorders.core.postgres.connection import connect
 from workorders.kafka import batches, ledger, stalls
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.connections import Connections

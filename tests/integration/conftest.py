@@ -13,7 +13,7 @@ from support.going_on import TEN, GoingOn, after_ten
 from support.topics import Topics
 from support.work_orders import ORPHANS
 from workorders.core import triggers
-from workorders.core.database import Connection, connect
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.settings import client_settings

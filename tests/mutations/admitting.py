@@ -2,8 +2,8 @@
 
 from mutations.mutation import Change, Mutation
 
-KEYS, LIMITS = "integration/core/test_idempotency.py", "integration/core/test_limits.py"
-KEYS_SQL = "core/sql/idempotency.sql"
+KEYS, LIMITS = "integration/core/admission/test_idempotency.py", "integration/core/admission/test_limits.py"
+KEYS_SQL = "core/admission/sql/idempotency.sql"
 
 ADMISSION = (
     Mutation(
@@ -11,7 +11,7 @@ ADMISSION = (
         2,
         (
             Change(
-                "core/idempotency.py",
+                "core/admission/idempotency.py",
                 "    for place in range(0, len(first), _KEYS_A_STEP):",
                 "    __import__('random').shuffle(first)\n    for place in range(0, len(first), _KEYS_A_STEP):",
             ),
@@ -33,31 +33,41 @@ ADMISSION = (
     Mutation(
         "half-a-window",
         2,
-        (Change("core/admission.py", "idempotency.window_seconds", "idempotency.window_seconds / 2"),),
+        (Change("core/admission/pipeline.py", "idempotency.window_seconds", "idempotency.window_seconds / 2"),),
         (f"{KEYS}::test_the_whole_window_looks_back",),
     ),
     Mutation(
         "key-taken-meanwhile-ends-the-batch",
         2,
-        (Change("core/idempotency.py", "        return False\n    return True", "        raise\n    return True"),),
+        (
+            Change(
+                "core/admission/idempotency.py",
+                "        return False\n    return True",
+                "        raise\n    return True",
+            ),
+        ),
         (f"{KEYS}::test_of_two_transactions_at_once_the_second_waits_for_the_first",),
     ),
     Mutation(
         "repeat-of-a-repeat-names-no-run",
         2,
-        (Change("core/turned_away.py", "originals.get(part.first, part.first)", "part.first"),),
+        (Change("core/admission/rejections.py", "originals.get(part.first, part.first)", "part.first"),),
         (f"{KEYS}::test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run",),
     ),
     Mutation(
         "key-kept-by-what-was-turned-away",
         1,
-        (Change("core/admission.py", "if ids and self._keyed:", "if False:"),),
+        (Change("core/admission/pipeline.py", "if ids and self._keyed:", "if False:"),),
         (f"{LIMITS}::test_what_found_no_room_may_come_again",),
     ),
     Mutation(
         "limit-counted-without-its-lock",
         4,
-        (Change("core/limits.py", 'connection.execute(_QUERIES["lock_count"]', 'str(_QUERIES["lock_count"]'),),
+        (
+            Change(
+                "core/admission/limits.py", 'connection.execute(_QUERIES["lock_count"]', 'str(_QUERIES["lock_count"]'
+            ),
+        ),
         (f"{LIMITS}::test_who_comes_second_waits_and_finds_less_room",),
     ),
 )

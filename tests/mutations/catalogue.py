@@ -15,8 +15,8 @@ from mutations.webhooks import WEBHOOKS
 INGEST, LEDGER, BATCHES = (f"integration/kafka/test_{name}.py" for name in ("ingest", "ledger", "batches"))
 RANGE_END, SPARK = "integration/kafka/test_range_end.py", "integration/kafka/test_application.py"
 ODD, AMBIGUOUS = "integration/kafka/test_odd_messages.py", "integration/kafka/test_ambiguous_commit.py"
-SINGLE = "integration/core/test_single.py"
-CREATE_FOR, PLANNER = "integration/core/test_create_for.py", "integration/kafka/test_planner.py"
+SINGLE = "integration/core/creation/test_create_one.py"
+CREATE_FOR, PLANNER = "integration/core/creation/test_create_for.py", "integration/kafka/test_planner.py"
 STALLS, FIRST_OFFSETS = "integration/kafka/test_stalls.py", "integration/kafka/test_first_offsets.py"
 CHECKS, PLANNING = "unit/kafka/test_checks.py", "unit/kafka/test_planning.py"
 
@@ -59,7 +59,7 @@ NO_LOSS = (
     Mutation(
         "error-of-the-source-taken-for-its-end",
         1,
-        (Change("core/chunks.py", "if self._failure is not None:", "if False:"),),
+        (Change("core/creation/chunks.py", "if self._failure is not None:", "if False:"),),
         (f"{CREATE_FOR}::test_an_exception_of_the_source_leaves_nothing_after_the_rollback",),
     ),
     Mutation(
@@ -73,7 +73,7 @@ NO_LOSS = (
         1,
         (
             Change(
-                "core/work_orders.py",
+                "core/creation/work_orders.py",
                 "        except VALUE_ERRORS as error:",
                 "        except ZeroDivisionError as error:",
             ),
@@ -100,7 +100,7 @@ NO_DUPLICATES = (
         2,
         (
             Change(
-                "core/single.py",
+                "core/creation/create_one.py",
                 'return Single(None, "deleted", created=False) if row is None',
                 "return _create(connection, trigger, item) if row is None",
             ),

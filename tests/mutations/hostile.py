@@ -2,14 +2,14 @@
 
 from mutations.mutation import Change, Mutation
 
-BODY, UNREADABLE = "unit/core/test_body.py", "integration/core/test_unreadable.py"
+BODY, UNREADABLE = "unit/core/creation/test_json_body.py", "integration/core/history/test_unreadable.py"
 FUNCTIONS = "core/migrations/versions/core_0011_readable_json.py"
 
 HOSTILE_VALUES = (
     Mutation(
         "exponents-without-end",
         4,
-        (Change("core/body.py", "(odd and _may_grow(value))", "False"),),
+        (Change("core/creation/json_body.py", "(odd and _may_grow(value))", "False"),),
         (
             f"{BODY}::test_numbers_that_grow_too_long_together_are_rejected",
             f"{BODY}::test_a_far_exponent_is_found_whatever_follows_it",
@@ -18,14 +18,14 @@ HOSTILE_VALUES = (
     Mutation(
         "exponents-not-added-up",
         4,
-        (Change("core/body.py", "total += size if", "total += 0 if"),),
+        (Change("core/creation/json_body.py", "total += size if", "total += 0 if"),),
         (f"{BODY}::test_the_last_straw_is_named",),
     ),
     Mutation(
         "hostile-message-stops-its-workflow",
         4,
         (
-            Change("core/body.py", "(odd and _may_grow(value))", "False"),
+            Change("core/creation/json_body.py", "(odd and _may_grow(value))", "False"),
             Change(FUNCTIONS, "WHEN program_limit_exceeded OR", "WHEN"),
         ),
         ("integration/kafka/test_hostile_messages.py::test_whatever_is_sent_its_neighbors_come_through",),
@@ -44,7 +44,9 @@ HOSTILE_VALUES = (
         4,
         (
             Change(
-                "core/sql/search.sql", "left(workorders.json_text(dataclips.body), %", "left(dataclips.body::text, %"
+                "core/history/sql/search_index.sql",
+                "left(workorders.json_text(dataclips.body), %",
+                "left(dataclips.body::text, %",
             ),
         ),
         (f"{UNREADABLE}::test_full_text_is_filled_past_an_input_that_cannot_be_read",),
@@ -52,15 +54,15 @@ HOSTILE_VALUES = (
     Mutation(
         "unreadable-input-stops-a-partition",
         4,
-        (Change("core/sql/turned_away.sql", "workorders.json_text(body)", "body::text"),),
+        (Change("core/admission/sql/rejections.sql", "workorders.json_text(body)", "body::text"),),
         (f"{UNREADABLE}::test_a_rule_rejects_what_cannot_be_read_together_with_the_others",),
     ),
     Mutation(
         "unreadable-input-stops-exports",
         4,
         (
-            Change("core/sql/exports.sql", "workorders.json_shown(dataclips.body)::json", "dataclips.body"),
-            Change("core/sql/exports.sql", "workorders.json_shown(dataclips.body)\n", "dataclips.body::text\n"),
+            Change("core/bulk/sql/export.sql", "workorders.json_shown(dataclips.body)::json", "dataclips.body"),
+            Change("core/bulk/sql/export.sql", "workorders.json_shown(dataclips.body)\n", "dataclips.body::text\n"),
         ),
         (f"{UNREADABLE}::test_an_export_has_a_placeholder_for_an_input_that_cannot_be_read",),
     ),
@@ -69,7 +71,9 @@ HOSTILE_VALUES = (
         4,
         (
             Change(
-                "core/sql/history.sql", "workorders.json_shown(dataclips.body, true)", "jsonb_pretty(dataclips.body)"
+                "core/history/sql/work_orders.sql",
+                "workorders.json_shown(dataclips.body, true)",
+                "jsonb_pretty(dataclips.body)",
             ),
         ),
         (
@@ -89,7 +93,7 @@ HOSTILE_VALUES = (
     Mutation(
         "run-in-hand-given-back",
         2,
-        (Change("core/sql/claiming.sql", " AND runs.id <> ALL (%(but)s::uuid[])", ""),),
+        (Change("core/runs/sql/claiming.sql", " AND runs.id <> ALL (%(but)s::uuid[])", ""),),
         (f"{UNREADABLE}::test_what_a_group_finds_again_is_bounded_and_what_it_has_in_hand_stays_its_own",),
     ),
 )

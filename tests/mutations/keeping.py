@@ -2,7 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
-RETENTION, REPLAYED = "integration/core/test_retention.py", "integration/kafka/test_retention.py"
+RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/test_retention.py"
 
 DELETED_IS_NOT_NEW = (
     Mutation(
@@ -10,7 +10,7 @@ DELETED_IS_NOT_NEW = (
         2,
         (
             Change(
-                "core/sql/work_orders.sql",
+                "core/creation/sql/work_orders.sql",
                 "SELECT deleted_positions.to_position > given.position",
                 "SELECT false",
             ),
@@ -33,7 +33,7 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "deletion-in-the-middle-of-a-replay",
         2,
-        (Change("core/work_orders.py", "deletions.lock_out(self._connection, number)", "pass"),),
+        (Change("core/creation/work_orders.py", "deleted_positions.lock_out(self._connection, number)", "pass"),),
         (f"{RETENTION}::test_what_is_created_again_meanwhile_is_deleted_the_next_time",),
     ),
     Mutation(
@@ -47,7 +47,7 @@ DELETED_IS_NOT_NEW = (
         1,
         (
             Change(
-                "core/sql/retention.sql",
+                "core/maintenance/sql/retention.sql",
                 "    AND work_orders.id < %(end_id)s\n    AND work_orders.state NOT IN "
                 "('pending', 'running', 'parked')\n    AND work_orders.created_at <\n        CASE",
                 "    AND work_orders.id < %(end_id)s\n    AND work_orders.created_at <\n        CASE",
@@ -58,7 +58,7 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "gap-of-a-lost-work-order-taken-for-deleted",
         7,
-        (Change("core/sql/retention.sql", "            AND work_orders <= (", "            AND 0 <= ("),),
+        (Change("core/maintenance/sql/retention.sql", "            AND work_orders <= (", "            AND 0 <= ("),),
         (f"{REPLAYED}::test_a_work_order_that_was_lost_and_not_deleted_is_restored_behind_retention",),
     ),
     Mutation(
@@ -66,7 +66,7 @@ DELETED_IS_NOT_NEW = (
         2,
         (
             Change(
-                "core/deletions.py",
+                "core/creation/deleted_positions.py",
                 'while connection.execute(_QUERIES["close_gaps"], arguments).rowcount:',
                 "while False:",
             ),
@@ -76,13 +76,19 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "deleted-keys-a-row-each",
         2,
-        (Change("core/deletions.py", "if stream_id in keyed:", "if False:"),),
+        (Change("core/creation/deleted_positions.py", "if stream_id in keyed:", "if False:"),),
         (f"{RETENTION}::test_nothing_is_written_of_a_stream_whose_keys_guard_it",),
     ),
     Mutation(
         "position-among-keys-not-remembered",
         2,
-        (Change("core/deletions.py", '    connection.execute(_QUERIES["not_keyed"], {"stream_id": stream_id})\n', ""),),
+        (
+            Change(
+                "core/creation/deleted_positions.py",
+                '    connection.execute(_QUERIES["not_keyed"], {"stream_id": stream_id})\n',
+                "",
+            ),
+        ),
         (f"{RETENTION}::test_nothing_is_written_of_a_stream_whose_keys_guard_it",),
     ),
 )

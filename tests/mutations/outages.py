@@ -2,12 +2,12 @@
 
 from mutations.mutation import Change, Mutation
 
-DATABASE, STORE = "unit/core/test_database.py", "integration/core/execution/test_store.py"
-GROUP, ROLES = "integration/core/execution/test_group.py", "integration/core/execution/test_publishing_roles.py"
+DATABASE, STORE = "unit/core/postgres/test_connection.py", "integration/core/worker/test_result_store.py"
+GROUP, ROLES = "integration/core/worker/test_worker.py", "integration/core/worker/test_publishing_roles.py"
 SHARED, WAITING = "integration/airflow/test_shared.py", "unit/airflow/test_waiting.py"
 SCHEMA, WORKFLOWS = "integration/core/test_schema.py", "integration/core/test_workflows.py"
-KEYS, KEYS_SQL = "integration/core/test_idempotency.py", "core/sql/idempotency.sql"
-JOBS, WEBHOOK = "integration/core/test_left_jobs.py", "integration/webhook/test_app.py"
+KEYS, KEYS_SQL = "integration/core/admission/test_idempotency.py", "core/admission/sql/idempotency.sql"
+JOBS, WEBHOOK = "integration/core/bulk/test_orphaned_jobs.py", "integration/webhook/test_app.py"
 
 OUTAGES = (
     Mutation(
@@ -15,7 +15,7 @@ OUTAGES = (
         5,
         (
             Change(
-                "core/database.py",
+                "core/postgres/connection.py",
                 "return error.sqlstate.startswith(_CONNECTION_EXCEPTIONS) or error.sqlstate in _OUTAGES",
                 "return isinstance(error, psycopg.OperationalError)",
             ),
@@ -28,7 +28,7 @@ OUTAGES = (
     Mutation(
         "wrong-password-waited-for",
         5,
-        (Change("core/database.py", " and not is_refused_connection(error)", ""),),
+        (Change("core/postgres/connection.py", " and not is_refused_connection(error)", ""),),
         (
             f"{DATABASE}::test_a_connection_that_was_refused_for_good_is_no_outage",
             f"{WAITING}::test_what_waiting_cannot_heal_goes_to_a_worker_for_only_there_is_the_retry_policy_asked",
@@ -37,37 +37,41 @@ OUTAGES = (
     Mutation(
         "question-asked-for-ever",
         5,
-        (Change("core/execution/store.py", " or time.monotonic() + delay > until", ""),),
+        (Change("core/worker/result_store.py", " or time.monotonic() + delay > until", ""),),
         (f"{STORE}::test_an_outage_is_asked_again_later_and_later_until_it_lasts_too_long",),
     ),
     Mutation(
         "wait-not-ended-by-a-stop",
         5,
-        (Change("core/execution/store.py", "self._stop.wait(delay)", "time.sleep(delay)"),),
+        (Change("core/worker/result_store.py", "self._stop.wait(delay)", "time.sleep(delay)"),),
         (f"{STORE}::test_a_stop_ends_the_wait_for_the_next_try_at_once",),
     ),
     Mutation(
         "asked-again-after-a-stop",
         5,
-        (Change("core/execution/store.py", "if self._stop.is_set() or not", "if not"),),
+        (Change("core/worker/result_store.py", "if self._stop.is_set() or not", "if not"),),
         (f"{STORE}::test_a_stop_ends_the_wait_for_the_next_try_at_once",),
     ),
     Mutation(
         "ends-of-others-lost-by-a-refused-message",
         4,
-        (Change("core/execution/store.py", "raise _NotEnqueuedError from error", "raise"),),
+        (Change("core/worker/result_store.py", "raise _NotEnqueuedError from error", "raise"),),
         (f"{ROLES}::test_where_one_of_three_runs_publishes_and_may_not_all_three_ends_are_stored",),
     ),
     Mutation(
         "bare-result-halved-for-ever",
         5,
-        (Change("core/execution/store.py", "if _is_bare(*ended[0]):", "if False:"),),
+        (Change("core/worker/result_store.py", "if _is_bare(*ended[0]):", "if False:"),),
         (f"{GROUP}::test_a_result_that_postgres_refuses_however_bare_it_is_ends_the_group",),
     ),
     Mutation(
         "failed-job-waits-for-ever",
         5,
-        (Change("core/bulk.py", "if is_outage(error) and", "if isinstance(error, psycopg.OperationalError) and"),),
+        (
+            Change(
+                "core/bulk/runner.py", "if is_outage(error) and", "if isinstance(error, psycopg.OperationalError) and"
+            ),
+        ),
         (f"{JOBS}::test_a_job_that_the_database_can_never_do_fails_and_holds_up_none_behind_it",),
     ),
     Mutation(

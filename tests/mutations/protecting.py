@@ -3,7 +3,7 @@
 from mutations.mutation import Change, Mutation
 
 NETWORK, SOCKETS = "unit/kafka/test_spark_network.py", "integration/kafka/test_spark_network.py"
-RETENTION, SEQUENCES = "integration/core/test_retention.py", "core/sql/sequences.sql"
+RETENTION, SEQUENCES = "integration/core/maintenance/test_retention.py", "core/admission/sql/sequence_store.sql"
 RESOLVE, RESOLVING = "integration/kafka/airflow/test_resolve.py", "integration/kafka/test_resolving.py"
 
 SECRETS_AND_AUDIT = (
@@ -43,7 +43,7 @@ SECRETS_AND_AUDIT = (
         0,
         (
             Change(
-                "core/sql/retention.sql",
+                "core/maintenance/sql/retention.sql",
                 "UPDATE workorders.runs SET error = NULL",
                 "UPDATE workorders.runs SET error = error",
             ),
@@ -55,7 +55,7 @@ SECRETS_AND_AUDIT = (
         0,
         (
             Change(
-                "core/sql/retention.sql",
+                "core/maintenance/sql/retention.sql",
                 "UPDATE workorders.sequences SET name = ''",
                 "UPDATE workorders.sequences SET name = name",
             ),
@@ -71,7 +71,7 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "texts-of-jobs-survive",
         0,
-        (Change("core/retention.py", 'connection.execute(_QUERIES["erase_texts"], wanted)', "pass"),),
+        (Change("core/maintenance/retention.py", 'connection.execute(_QUERIES["erase_texts"], wanted)', "pass"),),
         (f"{RETENTION}::test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_goes_on",),
     ),
     Mutation(

@@ -11,7 +11,7 @@ SILENCE = (
         4,
         (
             Change(
-                "core/database.py",
+                "core/postgres/connection.py",
                 '    "tcp_keepalives_idle": "30",\n    "tcp_keepalives_interval": "10",\n'
                 '    "tcp_keepalives_count": "3",\n    "tcp_user_timeout": "60000",\n',
                 "",
@@ -19,7 +19,7 @@ SILENCE = (
         ),
         (
             f"{SILENT}::test_a_machine_that_vanishes_amid_a_copy_frees_its_partition",
-            "integration/core/test_database.py::"
+            "integration/core/postgres/test_connection.py::"
             "test_the_server_finds_out_within_a_minute_that_a_clients_machine_is_gone",
         ),
     ),

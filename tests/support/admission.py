@@ -9,9 +9,9 @@ import psycopg
 
 from support.eventually import eventually
 from workorders.core import triggers, workflows
-from workorders.core.database import Connection, connect
+from workorders.core.definitions.admission import Idempotency, Sequence
 from workorders.core.items import Item
-from workorders.core.rule_definitions import Idempotency, Sequence
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 
 BY_ID = {"key": "body:/id", "window": "1 h"}

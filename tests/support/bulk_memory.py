@@ -4,15 +4,15 @@ import re
 import sys
 from pathlib import Path
 
-from workorders.core import bulk
-from workorders.core.database import connect
+from workorders.core.bulk import runner
+from workorders.core.postgres.connection import connect
 from workorders.kafka.connections import Connections
 
 
 def main(job_id: int, file: Path | None = None) -> None:
     """Work the job through."""
     with connect(Connections.from_environment().database_url) as connection:
-        job = bulk.work(connection, job_id, file=file)
+        job = runner.work(connection, job_id, file=file)
     if job.done != job.total:
         sys.exit(str(job))
     # Not `ru_maxrss`: that of a child begins with what its parent had, which made the work orders.

@@ -4,12 +4,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from support.trigger_types import Event, Source
-from workorders.core import claiming, history, runs, workflows
-from workorders.core.claiming import ClaimedRun
-from workorders.core.database import Connection
-from workorders.core.filters import Filter
-from workorders.core.history import WorkOrderSummary
-from workorders.core.runs import FinalState, RunResult
+from workorders.core import workflows
+from workorders.core.history import work_orders as history
+from workorders.core.history.filters import Filter
+from workorders.core.history.work_orders import WorkOrderSummary
+from workorders.core.postgres.connection import Connection
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import FinalState, RunResult
 
 
 def work_orders(connection: Connection, source: Source, **wanted: Any) -> list[WorkOrderSummary]:
@@ -46,7 +48,7 @@ def claim(connection: Connection, source: Source, limit: int = 100) -> tuple[UUI
     group_id = uuid4()
     workflow = workflows.find(connection, source.name)
     claimed = claiming.claim(connection, workflow, limit=limit, group_id=group_id)
-    runs.start(connection, group_id, [run.run_id for run in claimed])
+    lifecycle.start(connection, group_id, [run.run_id for run in claimed])
     connection.commit()
     return group_id, claimed
 
@@ -55,7 +57,7 @@ def work(connection: Connection, source: Source, state: FinalState = "success", 
     """Work through all that waits; each run ends so."""
     group_id, claimed = claim(connection, source)
     results = [RunResult(run_id=run.run_id, state=state, **result) for run in claimed]
-    runs.finish(connection, group_id, results)
+    lifecycle.finish(connection, group_id, results)
     connection.commit()
     return claimed
 

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
-from workorders.core import claiming, triggers, workflows
-from workorders.core.database import Connection, connect
-from workorders.core.execution.group import Group, Surroundings
-from workorders.core.execution.jobs import Message
+from workorders.core import triggers, workflows
+from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
-from workorders.core.work_orders import create_for
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.runs import claiming
+from workorders.core.worker.model import Message
+from workorders.core.worker.worker import Group, Surroundings
 from workorders.core.workflows import Workflow
 
 

@@ -11,8 +11,8 @@ from support.definitions import define
 from support.eventually import eventually
 from support.topics import Topics
 from support.work_orders import accepted
-from workorders.core.database import Connection, connect
 from workorders.core.items import Item
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka import batches, ledger, stalls
 from workorders.kafka.attempt import Attempt
 from workorders.kafka.cluster import Cluster, run

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pyarrow
 
-from workorders.core.database import connect
+from workorders.core.postgres.connection import connect
 from workorders.kafka import batches, executor
 from workorders.kafka.attempt import Attempt
 from workorders.kafka.connections import Connections

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka import batches, ledger
 from workorders.kafka.attempt import Attempt

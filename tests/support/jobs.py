@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
 
-from workorders.core.execution.jobs import Job, Outcome, Specification
-from workorders.core.execution.pool import Pool
+from workorders.core.worker.model import Job, Outcome, Specification
+from workorders.core.worker.process_pool import Pool
 
 _SECONDS = 60.0
 

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
 
-from workorders.core import cancels, claiming, runs, triggers, workflows
-from workorders.core.database import Connection, connect
+from workorders.core import triggers, workflows
+from workorders.core.bulk import cancel as cancels
+from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
-from workorders.core.work_orders import create_for
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.runs import claiming, lifecycle
 
 
 class Orders:
@@ -40,11 +42,11 @@ class Orders:
             self._create(connection, [body])
             group_id, workflow = uuid4(), workflows.find(connection, self.workflow)
             (run,) = claiming.claim(connection, workflow, limit=2, group_id=group_id)
-            runs.start(connection, group_id, [run.run_id])
+            lifecycle.start(connection, group_id, [run.run_id])
             connection.execute(
                 "UPDATE workorders.runs SET heartbeat_at = now() - interval '1 day' WHERE id = %s", [run.run_id]
             )
-            runs.recover_lost(connection, workflow)
+            lifecycle.recover_lost(connection, workflow)
             leave(run.run_id)
 
     def outputs(self) -> list[Any]:

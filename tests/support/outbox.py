@@ -10,7 +10,7 @@ from uuid import uuid4
 from local_stack.stack import LocalStack
 from support.consumed import consumed
 from workorders import schema
-from workorders.core.database import Connection, connect
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.connections import Connections
 from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.drain import Drained, drain

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from workorders.core.execution.context import Context
-from workorders.core.execution.exceptions import FinalError
+from workorders.core.worker.context import Context
+from workorders.core.worker.exceptions import FinalError
 
 
 def echo(body: Any, context: Context) -> Any:

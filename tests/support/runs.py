@@ -2,11 +2,12 @@
 
 from uuid import uuid4
 
-from workorders.core import claiming, runs, workflows
-from workorders.core.claiming import ClaimedRun
-from workorders.core.database import Connection
-from workorders.core.runs import FinalState, RunResult
-from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.core import workflows
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.postgres.connection import Connection
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import FinalState, RunResult
 
 
 def claim(connection: Connection, workflow: str, limit: int = 100) -> list[ClaimedRun]:
@@ -21,7 +22,7 @@ def finish_all(connection: Connection, workflow: str, state: FinalState = "succe
     group_id = uuid4()
     claimed = claiming.claim(connection, workflows.find(connection, workflow), limit=10_000, group_id=group_id)
     results = [RunResult(run_id=run.run_id, state=state, output=b'{"done":1}', log="a line") for run in claimed]
-    runs.finish(connection, group_id, results)
+    lifecycle.finish(connection, group_id, results)
     connection.commit()
     return claimed
 

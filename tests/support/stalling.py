@@ -1,6 +1,6 @@
 """Stalls and how long they last."""
 
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka import batches, ledger, stalls
 

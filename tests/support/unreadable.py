@@ -3,10 +3,10 @@
 from uuid import UUID
 
 from support.work_orders import REQUEST
-from workorders.core.database import Connection
+from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import create_for
 
 
 def growing(numbers: int) -> bytes:

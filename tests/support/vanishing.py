@@ -6,7 +6,7 @@ import socket
 import struct
 from typing import Final
 
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 
 _ATTACH_FILTER: Final = 26
 """SO_ATTACH_FILTER, and below SO_DETACH_FILTER, which the module socket does not name."""

@@ -6,13 +6,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from support.work_orders import REQUEST
-from workorders.core import claiming, runs, triggers, workflows
-from workorders.core.claiming import ClaimedRun
-from workorders.core.database import Connection
+from workorders.core import triggers, workflows
+from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
-from workorders.core.runs import Finished, RunResult
+from workorders.core.postgres.connection import Connection
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import Finished, RunResult
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import create_for
 from workorders.core.workflows import Workflow
 
 
@@ -119,16 +120,16 @@ class Group:
         return [run.run_id for run in self.claimed]
 
     def start(self) -> frozenset[UUID]:
-        started = runs.start(self.working.connection, self.id, self.run_ids)
+        started = lifecycle.start(self.working.connection, self.id, self.run_ids)
         self.working.connection.commit()
         return started
 
-    def finish(self, *states: runs.FinalState, **fields: Any) -> Finished:
+    def finish(self, *states: lifecycle.FinalState, **fields: Any) -> Finished:
         """Finish the first runs of the group with these states."""
         results = [
             RunResult(run_id=run_id, state=state, **fields) for run_id, state in zip(self.run_ids, states, strict=False)
         ]
-        finished = runs.finish(self.working.connection, self.id, results)
+        finished = lifecycle.finish(self.working.connection, self.id, results)
         self.working.connection.commit()
         return finished
 

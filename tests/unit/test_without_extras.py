@@ -28,7 +28,9 @@ main()
 def test_everything_of_the_core_and_the_outbox_is_imported_and_the_command_line_answers() -> None:
     done = subprocess.run([sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert {"workorders.core.work_orders", "workorders.core.execution.pool", "workorders.outbox.enqueue"} <= set(
-        done.stdout.split()
-    )
+    assert {
+        "workorders.core.creation.work_orders",
+        "workorders.core.worker.process_pool",
+        "workorders.outbox.enqueue",
+    } <= set(done.stdout.split())
     assert "work-orders" in done.stdout

@@ -15,11 +15,11 @@ from airflow.sdk.exceptions import AirflowFailException
 from workorders.airflow.connections import database_url
 from workorders.airflow.failures import explained, readable
 from workorders.airflow.users import user_of
-from workorders.core import bulk, jobs, room
-from workorders.core.database import Connection, connect
+from workorders.core.bulk import capacity, jobs, runner
+from workorders.core.bulk.jobs import Job, JobBusyError, NoRoomError
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.core.filters import Filter
-from workorders.core.jobs import Job, JobBusyError, NoRoomError
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.tables import WORK_ORDER_STATES
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class BulkJobOperator(BaseOperator):
         counts = jobs.count(connection, wanted)
         for state, number in counts.items():
             self.log.info("Matches: %s work orders that are %s", f"{number:,}", state)
-        for at in room.of(connection, wanted) if self.kind == "rerun" else ():
+        for at in capacity.of(connection, wanted) if self.kind == "rerun" else ():
             self.log.info("%s", at)
         self.log.info(
             "%s work orders match in all. Nothing was changed; trigger this DAG again without the dry run to do it.",
@@ -152,7 +152,7 @@ class BulkJobOperator(BaseOperator):
                     reported = time.monotonic()
                     self.log.info("%s", now)
 
-            job = bulk.work(connection, job.id, progress=report, file=file)
+            job = runner.work(connection, job.id, progress=report, file=file)
         self.log.info("%s", job)
         if job.state == "waiting":
             raise NoRoomError(f"{job} {job.error}")

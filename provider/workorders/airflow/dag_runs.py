@@ -8,7 +8,7 @@ from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import ErrorResponse, GetDagRunState, GetDRCount, TriggerDagRun
 from airflow.sdk.execution_time.xcom import XCom
 
-from workorders.core.execution.exceptions import InputUnreadableError
+from workorders.core.worker.exceptions import InputUnreadableError
 
 GOING: Final = ("queued", "running")
 SUCCEEDED: Final = ("success",)

@@ -10,7 +10,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.gaps import gap_dag
-from workorders.core.definitions import TriggerDefinition, load_definition, trigger_files
+from workorders.core.definitions.trigger import TriggerDefinition, load_definition, trigger_files
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
 

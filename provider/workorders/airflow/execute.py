@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 from workorders.airflow.group_operator import GroupOperator
-from workorders.core.execution.group import Group, Surroundings
-from workorders.core.execution.masking import Mask, secrets_in, secrets_of
+from workorders.core.worker.secret_masking import Mask, secrets_in, secrets_of
+from workorders.core.worker.worker import Group, Surroundings
 from workorders.core.workflows import Workflow
 from workorders.outbox.published import enqueue_published
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from workorders.core.attempts import Earlier
-from workorders.core.claiming import ClaimedRun
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.runs import FinalState, RunResult
+from workorders.core.runs.attempts import Earlier
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import FinalState, RunResult
 
 _ENDS: Final[dict[str, FinalState]] = {"success": "success", "failed": "failed"}
 

@@ -8,17 +8,17 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders.airflow.dag_runs import GOING, SUCCEEDED, DagRuns, is_outage
 from workorders.airflow.followed import Followed
-from workorders.core import attempts, runs
-from workorders.core.claiming import ClaimedRun
-from workorders.core.execution import outputs, values
-from workorders.core.execution.context_fields import with_context
-from workorders.core.execution.conversions import without_input
-from workorders.core.execution.exceptions import InputUnreadableError
-from workorders.core.execution.masked_output import masked
-from workorders.core.execution.outcomes import Mask
-from workorders.core.execution.store import Store
-from workorders.core.runs import RunResult
-from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.runs import attempts, lifecycle
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import RunResult
+from workorders.core.worker import json_values, outputs
+from workorders.core.worker.conversions import without_input
+from workorders.core.worker.dag_conf import with_context
+from workorders.core.worker.exceptions import InputUnreadableError
+from workorders.core.worker.masked_output import masked
+from workorders.core.worker.outcomes import Mask
+from workorders.core.worker.result_store import Store
 
 
 class Follower:
@@ -121,14 +121,14 @@ class Follower:
         if not self._owns(run):
             return None
         try:
-            conf = with_context(values.loads(run.body or b""), run, self._definition)
+            conf = with_context(json_values.loads(run.body or b""), run, self._definition)
             self._dag_runs.start(dag_run_id, conf, f"work order {run.work_order_id}")
         except InputUnreadableError as error:
             return followed.refused(error)
         return followed.by(dag_run_id)
 
     def _owns(self, run: ClaimedRun) -> bool:
-        return bool(self._store.ask(lambda connection: runs.start(connection, self._group_id, [run.run_id])))
+        return bool(self._store.ask(lambda connection: lifecycle.start(connection, self._group_id, [run.run_id])))
 
 
 def _name(run_id: UUID) -> str:

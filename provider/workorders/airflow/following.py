@@ -12,16 +12,16 @@ from workorders.airflow.dag_runs import DagRuns, is_outage
 from workorders.airflow.followed import Followed
 from workorders.airflow.follower import Follower
 from workorders.airflow.outage import Outage
-from workorders.core import claiming, runs
-from workorders.core.claiming import ClaimedRun
-from workorders.core.execution.exceptions import ExecutionError, GroupTakenError
-from workorders.core.execution.heartbeat import Heartbeat
-from workorders.core.execution.lane_queue import LaneQueue
-from workorders.core.execution.outcomes import Mask
-from workorders.core.execution.store import Store
-from workorders.core.execution.tally import Tally
-from workorders.core.execution.turn import Turn
-from workorders.core.runs import RunResult
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import RunResult
+from workorders.core.worker.exceptions import ExecutionError, GroupTakenError
+from workorders.core.worker.heartbeat import Heartbeat
+from workorders.core.worker.lane_queue import LaneQueue
+from workorders.core.worker.outcomes import Mask
+from workorders.core.worker.result_store import Store
+from workorders.core.worker.summary import Tally
+from workorders.core.worker.time_slice import Turn
 from workorders.core.workflows import Workflow
 from workorders.outbox.published import enqueue_published
 
@@ -238,4 +238,4 @@ class Following:
     def _release(self, left: list[ClaimedRun]) -> None:
         ids = [run.run_id for run in left]
         if ids:
-            self._store.ask(lambda connection: runs.release(connection, self.group_id, ids))
+            self._store.ask(lambda connection: lifecycle.release(connection, self.group_id, ids))

@@ -15,10 +15,11 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.failures import explained, readable
 from workorders.airflow.notifiers import say, usable
 from workorders.airflow.schedules import by_clock
-from workorders.core import gap_alerts, triggers
-from workorders.core.database import connect
-from workorders.core.definitions import TriggerDefinition
+from workorders.core import triggers
+from workorders.core.admission import gap_alerts
+from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.exceptions import UnknownTriggerError
+from workorders.core.postgres.connection import connect
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

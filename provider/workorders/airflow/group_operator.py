@@ -8,12 +8,13 @@ from airflow.sdk import BaseOperator
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.failures import explained, readable
-from workorders.core import runs, workflows
-from workorders.core.database import connect
-from workorders.core.execution.exceptions import ExecutionError
-from workorders.core.execution.tally import MOST_NAMED, Tally
-from workorders.core.runs import Recovered
-from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.core import workflows
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.postgres.connection import connect
+from workorders.core.runs import lifecycle
+from workorders.core.runs.lifecycle import Recovered
+from workorders.core.worker.exceptions import ExecutionError
+from workorders.core.worker.summary import MOST_NAMED, Tally
 from workorders.core.workflows import Workflow
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _prepare(url: str, definition: WorkflowDefinition) -> tuple[Workflow, Recove
     with connect(url, application_name="workorders execute") as connection:
         workflow = workflows.register(connection, definition)
         connection.commit()
-        return workflow, runs.recover_lost(connection, workflow)
+        return workflow, lifecycle.recover_lost(connection, workflow)
 
 
 def _say_recovered(recovered: Recovered, say: Callable[..., None]) -> None:

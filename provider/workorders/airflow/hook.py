@@ -7,8 +7,8 @@ from airflow.sdk import BaseHook
 
 from workorders import schema
 from workorders.airflow.connections import database_url
-from workorders.core.database import Connection, connect
 from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.postgres.connection import Connection, connect
 
 
 class WorkOrdersHook(BaseHook):

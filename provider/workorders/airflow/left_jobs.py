@@ -8,9 +8,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.failures import explained, readable
-from workorders.core import left_jobs
-from workorders.core.database import connect
-from workorders.core.jobs import Job
+from workorders.core.bulk import orphaned_jobs
+from workorders.core.bulk.jobs import Job
+from workorders.core.postgres.connection import connect
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -52,7 +52,7 @@ class LeftJobsOperator(BaseOperator):
             explained(self, context, "The bulk jobs that nobody works at", _UNDONE),
             connect(database_url(self.database_connection), application_name="workorders jobs") as connection,
         ):
-            worked = left_jobs.work(connection, progress=report)
+            worked = orphaned_jobs.work(connection, progress=report)
         states: dict[str, int] = {}
         for job in worked.jobs:
             self.log.info("%s %s", job, job.error or "")

@@ -7,7 +7,7 @@ from typing import Any
 
 from workorders.airflow.following import Following
 from workorders.airflow.group_operator import GroupOperator
-from workorders.core.execution.masking import Mask, secrets_in, secrets_of
+from workorders.core.worker.secret_masking import Mask, secrets_in, secrets_of
 from workorders.core.workflows import Workflow
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from workorders.airflow.run_trigger import WaitingRunsTrigger
 from workorders.airflow.waiting import WaitingSensor
-from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.core.definitions.workflow import WorkflowDefinition
 
 
 class WaitForRunsSensor(WaitingSensor):

@@ -9,12 +9,13 @@ from typing import Any, Final
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.shared import key_of, shared_database
 from workorders.airflow.waiting import Look, WaitingTrigger
-from workorders.core import turns, workflows
-from workorders.core.database import connect
-from workorders.core.queries import load_queries
-from workorders.core.runs import GRACE_SECONDS
+from workorders.core import workflows
+from workorders.core.postgres.connection import connect
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.runs import fair_share
+from workorders.core.runs.lifecycle import GRACE_SECONDS
 
-_QUERIES = load_queries("workorders.core", "sql/waiting.sql")
+_QUERIES = load_queries("workorders.core.runs", "sql/claimable.sql")
 
 LOOK_SECONDS: Final = 1.0
 """Time between two looks at the database, however many workflows wait."""
@@ -67,7 +68,7 @@ class SharedLook:
         Raises:
             psycopg.Error: the database failed.
         """
-        await self._database.fetch(*turns.asking(name))
+        await self._database.fetch(*fair_share.asking(name))
 
 
 _looks: dict[str, SharedLook] = {}

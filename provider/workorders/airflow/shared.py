@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import psycopg
 
-from workorders.core.database import PREPARE_NOTHING, connection_string
+from workorders.core.postgres.connection import PREPARE_NOTHING, connection_string
 
 MAX_CONNECTIONS: Final = 4
 """Connections of a triggerer to one database, however many tasks wait."""

@@ -6,8 +6,8 @@ from airflow.sdk import BaseOperator
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.failures import explained, readable
-from workorders.core import retention, upkeep
-from workorders.core.database import connect
+from workorders.core.maintenance import refresh, retention
+from workorders.core.postgres.connection import connect
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -42,7 +42,7 @@ class UpkeepOperator(BaseOperator):
             explained(self, context, "The upkeep of the history", _UNDONE),
             connect(database_url(self.database_connection), application_name="workorders upkeep") as connection,
         ):
-            done = upkeep.run(connection, seconds=self.seconds)
+            done = refresh.run(connection, seconds=self.seconds)
         self.log.info(
             "The words of %s work orders were added, %s were looked at again.",
             f"{done.filled:,}",

@@ -20,8 +20,8 @@ from airflow.triggers.base import (
 from workorders.airflow.failures import FAILURES, readable, reason
 from workorders.airflow.retries import next_try
 from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
-from workorders.core.database import is_outage
 from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.postgres.connection import is_outage
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -12,8 +12,8 @@ from workorders.airflow.retries import endless_retries
 from workorders.airflow.run_dags import RunDagsOperator
 from workorders.airflow.run_sensor import WaitForRunsSensor
 from workorders.airflow.schedules import always_running
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.workflow_definition import WorkflowDefinition
 from workorders.core.workflows import FOLDER_VARIABLE, MODULES_VARIABLE, declared_in, load, workflow_files
 
 

@@ -10,9 +10,10 @@ from workorders.cli.account import account
 from workorders.cli.connections import Database, connect_to_write
 from workorders.cli.jobs import run
 from workorders.cli.output import AsJson, Column, count, note, print_json, print_table
-from workorders.core import exports, jobs, room
-from workorders.core.database import Connection
-from workorders.core.filters import Filter
+from workorders.core.bulk import capacity, jobs
+from workorders.core.bulk import export as exports
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection
 from workorders.core.tables import WORK_ORDER_STATES
 
 _Why = Annotated[
@@ -145,7 +146,7 @@ def _bulk(
 def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: bool) -> None:
     counts = jobs.count(connection, wanted)
     total = sum(counts.values())
-    rooms = room.of(connection, wanted) if kind == "rerun" else []
+    rooms = capacity.of(connection, wanted) if kind == "rerun" else []
     if as_json:
         shown: dict[str, Any] = {"kind": kind, "filter": wanted.to_json(), "total": total, "by_state": counts}
         if kind == "rerun":

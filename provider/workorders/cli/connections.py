@@ -14,7 +14,7 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.connections import KAFKA_VARIABLE
 
 if TYPE_CHECKING:
-    from workorders.core.database import Connection
+    from workorders.core.postgres.connection import Connection
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ def connect_to_write(given: str | None) -> "Connection":
         psycopg.OperationalError: the database cannot be reached.
     """
     # Not above: commands that need no database do not wait for its driver.
-    from workorders.core import database  # noqa: PLC0415
+    from workorders.core.postgres import connection as database  # noqa: PLC0415
 
     return database.connect(database_url(given), application_name="workorders cli")
 

@@ -11,12 +11,12 @@ from workorders.cli.connections import Database, connect_to_write
 from workorders.cli.output import AsJson, print_json
 from workorders.cli.triggers import read
 from workorders.core import triggers
-from workorders.core.by_hand import Wish
-from workorders.core.by_hand import create as create_by_hand
-from workorders.core.database import Connection
-from workorders.core.definitions import trigger_files
+from workorders.core.creation.manual import Wish
+from workorders.core.creation.manual import create as create_by_hand
+from workorders.core.definitions.trigger import trigger_files
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import UnknownTriggerError
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
 

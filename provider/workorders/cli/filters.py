@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from workorders.cli import times
-from workorders.core.filters import Filter
+from workorders.core.history.filters import Filter
 from workorders.core.tables import WORK_ORDER_STATES
 
 Trigger = Annotated[str | None, typer.Option(metavar="NAME", help="Only of this trigger.", show_default=False)]

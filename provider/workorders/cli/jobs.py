@@ -11,9 +11,9 @@ from workorders.cli import times
 from workorders.cli.account import signed
 from workorders.cli.connections import Database, connect, connect_to_write
 from workorders.cli.output import AsJson, Column, count, note, print_fields, print_json, print_table
-from workorders.core import bulk, jobs
-from workorders.core.database import Connection
-from workorders.core.jobs import Job
+from workorders.core.bulk import jobs, runner
+from workorders.core.bulk.jobs import Job
+from workorders.core.postgres.connection import Connection
 
 app = typer.Typer(no_args_is_help=True, help="Show, resume and cancel bulk jobs.")
 
@@ -134,7 +134,7 @@ def run(connection: Connection, job: Job, *, later: bool, as_json: bool, file: P
         note(_who_works_later(job))
     else:
         note(f"Job {job.id} ({job.kind}) comes to {job.total:,} work orders; it goes on by {_resume(job)}.")
-        job = bulk.work(connection, job.id, progress=_progress, file=file)
+        job = runner.work(connection, job.id, progress=_progress, file=file)
     if as_json:
         print_json(as_json_object(job))
     elif not later:

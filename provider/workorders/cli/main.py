@@ -75,7 +75,7 @@ def _sentence(error: Exception) -> str | None:
     # Not above: commands that need no database do not wait for its driver.
     import psycopg  # noqa: PLC0415
 
-    from workorders.core.database import is_outage, is_refused_connection  # noqa: PLC0415
+    from workorders.core.postgres.connection import is_outage, is_refused_connection  # noqa: PLC0415
 
     reason = one_line(error)
     missing = psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn | psycopg.errors.InvalidSchemaName

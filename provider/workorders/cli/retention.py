@@ -6,7 +6,7 @@ import typer
 
 from workorders.cli.connections import Database, connect_to_write
 from workorders.cli.output import AsJson, Column, count, note, print_json, print_table
-from workorders.core import retention
+from workorders.core.maintenance import retention
 
 app = typer.Typer(no_args_is_help=True, help="Wipe old inputs and delete old work orders.")
 

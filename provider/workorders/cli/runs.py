@@ -9,8 +9,8 @@ import typer
 from workorders.cli import times
 from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, print_fields, print_json, print_table, safe
-from workorders.core import run_history
-from workorders.core.run_history import RunDetails, RunRow
+from workorders.core.history import runs
+from workorders.core.history.runs import RunDetails, RunRow
 from workorders.core.tables import RUN_STATES
 
 app = typer.Typer(no_args_is_help=True, help="List and show runs, the attempts at work orders.")
@@ -60,9 +60,7 @@ def list_(  # noqa: PLR0917 - the filters of one query, all named where people t
     if state is not None and state not in RUN_STATES:
         raise typer.BadParameter(f"expected one of {', '.join(RUN_STATES)}; got {state!r}.", param_hint="--state")
     with connect(database) as connection:
-        found = run_history.runs(
-            connection, workflow=workflow, state=state, work_order=work_order, before=before, limit=limit
-        )
+        found = runs.runs(connection, workflow=workflow, state=state, work_order=work_order, before=before, limit=limit)
     if as_json:
         print_json(found)
         return
@@ -84,7 +82,7 @@ def show(
       workorders runs show 019d0c5e-3f2a-7c1b-8a4e-1f6f0c9d2b3a
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        run = run_history.run(connection, id_)
+        run = runs.run(connection, id_)
     if as_json:
         print_json(run)
     else:

@@ -4,7 +4,7 @@ import typer
 
 from workorders.cli.connections import Database, connect_to_write
 from workorders.cli.output import count
-from workorders.core import upkeep
+from workorders.core.maintenance import refresh
 
 app = typer.Typer(no_args_is_help=True, help="Keep the full text and the counts up to date.")
 
@@ -18,5 +18,5 @@ def update(database: Database = None) -> None:
       workorders search update
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect_to_write(database) as connection:
-        done = upkeep.run(connection)
+        done = refresh.run(connection)
     print(f"The words of {count(done.filled)} work orders were added, {count(done.looked_again)} were looked at again.")

@@ -10,9 +10,10 @@ from workorders.cli import times
 from workorders.cli.account import account
 from workorders.cli.connections import Database, connect, connect_to_write
 from workorders.cli.output import AsJson, Column, count, print_json, print_table
-from workorders.core import gap_alerts, gaps, triggers
-from workorders.core.database import Connection
-from workorders.core.gaps import Decider, Gap
+from workorders.core import triggers
+from workorders.core.admission import gap_alerts, gaps
+from workorders.core.admission.gaps import Decider, Gap
+from workorders.core.postgres.connection import Connection
 
 app = typer.Typer(no_args_is_help=True, help="Look at gaps in sequences, and decide how one goes on.")
 

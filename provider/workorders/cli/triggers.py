@@ -11,13 +11,13 @@ import typer
 from workorders.cli import times
 from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, note, print_json, print_table
-from workorders.core.definition_schema import published
-from workorders.core.definitions import TriggerDefinition, load_definition, trigger_files, trigger_types
+from workorders.core.definitions.json_schema import published
+from workorders.core.definitions.trigger import TriggerDefinition, load_definition, trigger_files, trigger_types
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 
 if TYPE_CHECKING:
-    from workorders.core.history import RegisteredTrigger
+    from workorders.core.history.work_orders import RegisteredTrigger
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -211,11 +211,11 @@ def _registered(database: str | None) -> "list[RegisteredTrigger] | None":
     # Not above: `check` and `schema` need no database, and do not wait for its driver.
     import psycopg  # noqa: PLC0415
 
-    from workorders.core import history  # noqa: PLC0415
+    from workorders.core.history import work_orders  # noqa: PLC0415
 
     try:
         with connect(database) as connection:
-            return history.registered_triggers(connection)
+            return work_orders.registered_triggers(connection)
     except (WorkOrdersError, psycopg.OperationalError, psycopg.errors.UndefinedTable) as error:
         note(f"The database was not asked: {one_line(error)}")
         return None

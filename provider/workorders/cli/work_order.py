@@ -13,10 +13,11 @@ import typer
 from workorders.cli import times
 from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, hexdump, print_fields, print_json, print_table, safe
-from workorders.core import history, repeats, turned_away
+from workorders.core.admission import duplicates, rejections
+from workorders.core.admission.duplicates import Repeat, Repeats
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.history import RunSummary, WorkOrder
-from workorders.core.repeats import Repeat, Repeats
+from workorders.core.history import work_orders
+from workorders.core.history.work_orders import RunSummary, WorkOrder
 
 RAW_BYTES_SHOWN: Final = 512
 
@@ -73,10 +74,10 @@ def show(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
         found = _Found(
-            history.work_order(connection, id_),
-            history.runs(connection, id_),
-            repeats.of(connection, id_),
-            turned_away.original(connection, id_),
+            work_orders.work_order(connection, id_),
+            work_orders.runs(connection, id_),
+            duplicates.of(connection, id_),
+            rejections.original(connection, id_),
         )
     if raw is not None:
         _write_raw(found.work_order, raw)
@@ -138,7 +139,7 @@ def _print_repeats(id_: UUID, known: Repeats) -> None:
         print("\nrepeats, kept as rejected work orders:")
         print_table(_REPEAT_COLUMNS, [_repeat_cells(repeat) for repeat in known.newest])
     if known.kept > len(known.newest):
-        print(f"All {known.kept:,}: workorders work-orders list --reason {turned_away.DUPLICATE} --text {id_}")
+        print(f"All {known.kept:,}: workorders work-orders list --reason {rejections.DUPLICATE} --text {id_}")
 
 
 def _repeat_cells(repeat: Repeat) -> tuple[str, ...]:

@@ -11,10 +11,10 @@ import typer
 from workorders.cli import bulk, filters, times, work_order
 from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, count, note, print_json, print_table
-from workorders.core import counts as stored
-from workorders.core import history, search
-from workorders.core.filters import Filter
-from workorders.core.history import WorkOrderSummary
+from workorders.core.history import search_index, work_orders
+from workorders.core.history import state_counts as stored
+from workorders.core.history.filters import Filter
+from workorders.core.history.work_orders import WorkOrderSummary
 from workorders.core.tables import WORK_ORDER_STATES
 
 app = typer.Typer(no_args_is_help=True, help="List, count, show, rerun, cancel and export work orders.")
@@ -63,8 +63,8 @@ def list_(
       workorders work-orders list --since 2026-03-01T14:00 --until 2026-03-01T15:00 --json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        found = history.work_orders(connection, wanted, before=before, limit=limit)
-        filled_until = None if wanted.text is None else search.filled_until(connection)
+        found = work_orders.work_orders(connection, wanted, before=before, limit=limit)
+        filled_until = None if wanted.text is None else search_index.filled_until(connection)
     if filled_until is not None:
         until_when = datetime.fromtimestamp((filled_until.int >> 80) / 1000, UTC)
         note(f"Texts are searched up to {times.show(until_when)}; words of newer work orders follow in some minutes.")
@@ -109,7 +109,7 @@ def count_(
             counts = kept.by_state
             note(f"Counted at {times.show(kept.counted_at)}." if kept.counted_at else "They were not counted yet.")
         else:
-            counts = history.count_by_state(connection, wanted)
+            counts = work_orders.count_by_state(connection, wanted)
     if as_json:
         print_json({state: counts.get(state, 0) for state in WORK_ORDER_STATES})
     else:

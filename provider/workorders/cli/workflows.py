@@ -13,9 +13,9 @@ import typer
 from workorders.cli.connections import Database, connect, connect_to_write
 from workorders.cli.output import AsJson, Column, note, print_json, print_table
 from workorders.core import workflows
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.definitions.workflow_schema import published
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.workflow_definition import WorkflowDefinition
-from workorders.core.workflow_schema import published
 from workorders.core.workflows import MODULES_VARIABLE, Workflow
 
 app = typer.Typer(no_args_is_help=True, help="List, check and register workflows, print their schema.")

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from workorders.core.database import SCHEMA
+from workorders.core.postgres.connection import SCHEMA
 
 metadata = MetaData(
     schema=SCHEMA,

@@ -6,10 +6,10 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from workorders.core.database import Connection
+from workorders.core.admission_rules import Rules
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
-from workorders.core.queries import load_queries
-from workorders.core.rules import Rules
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core", "sql/triggers.sql")
 

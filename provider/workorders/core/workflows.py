@@ -8,11 +8,11 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from psycopg.types.json import Jsonb
 
-from workorders.core.database import Connection
-from workorders.core.definitions import read_mapping, validate
+from workorders.core.definitions.trigger import read_mapping, validate
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError, UnknownWorkflowError
-from workorders.core.queries import load_queries
-from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core", "sql/workflows.sql")
 

@@ -9,8 +9,8 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.failures import explained, readable
 from workorders.airflow.retries import endless_retries
 from workorders.airflow.schedules import START
-from workorders.core.database import connect
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.postgres.connection import connect
 from workorders.cron.creating import Due, Interval, ManualRun, create
 from workorders.cron.definition import CronTriggerDefinition
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 import orjson
 
 from workorders.core import triggers
-from workorders.core.body import is_odd, judge
-from workorders.core.database import Connection
-from workorders.core.fields import MIB
+from workorders.core.creation.create_one import Single, create_one
+from workorders.core.creation.json_body import is_odd, judge
+from workorders.core.definitions.fields import MIB
 from workorders.core.items import Item
-from workorders.core.queries import load_queries
-from workorders.core.single import Single, create_one
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.cron.definition import CronTriggerDefinition
 

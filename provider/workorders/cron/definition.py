@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import orjson
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from workorders.core.definitions import TriggerDefinition
-from workorders.core.fields import one_of
+from workorders.core.definitions.fields import one_of
+from workorders.core.definitions.trigger import TriggerDefinition
 
 _PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 _PARTS: Final = 5

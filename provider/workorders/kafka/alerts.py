@@ -8,9 +8,9 @@ crash repeats it.
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from workorders.core.database import Connection
 from workorders.core.exceptions import one_line
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.kafka", "sql/alerts.sql")

@@ -9,9 +9,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from workorders.core.database import connect
+from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
-from workorders.core.work_orders import Created
+from workorders.core.postgres.connection import connect
 from workorders.kafka import batches, ledger, stalls, verdicts
 from workorders.kafka.at_work import at_work
 from workorders.kafka.attempt import Attempt, Outcome

@@ -5,8 +5,8 @@ from contextlib import closing, contextmanager, suppress
 
 import psycopg
 
-from workorders.core.database import Connection, connect
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.kafka", "sql/at_work.sql")
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from workorders.core.creation.work_orders import Created
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka.partitions import OffsetRange
 
 

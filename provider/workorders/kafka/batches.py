@@ -8,10 +8,10 @@ from typing import Any
 from psycopg.rows import class_row
 
 from workorders.core import triggers
-from workorders.core.database import Connection
-from workorders.core.queries import load_queries
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka.exceptions import FencedError, ForeignBatchError, UnknownBatchError
 from workorders.kafka.partitions import OffsetRange, Partition
 

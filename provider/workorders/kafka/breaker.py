@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
-from workorders.core.work_orders import Created
 from workorders.kafka.attempt import Attempt
 from workorders.kafka.exceptions import TooManyRejectedError
 

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from workorders.core.definitions import TriggerDefinition
-from workorders.core.fields import (
+from workorders.core.definitions.fields import (
     BYTES_SCHEMA,
     KIB,
     MIB,
@@ -17,6 +16,7 @@ from workorders.core.fields import (
     text,
     whole_number,
 )
+from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.kafka.fields import (
     REGEX_MARK,
     header_names,

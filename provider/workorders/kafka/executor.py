@@ -13,10 +13,10 @@ import orjson
 import pyarrow
 from pyarrow import json
 
-from workorders.core.database import connect
+from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.items import Item
-from workorders.core.work_orders import Created
+from workorders.core.postgres.connection import connect
 from workorders.kafka.attempt import Attempt, Outcome
 from workorders.kafka.exceptions import FencedError, TooManyRejectedError
 from workorders.kafka.ingest import ingest

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from workorders.core import deletions, triggers
-from workorders.core.database import Connection
+from workorders.core import triggers
+from workorders.core.admission.limits import HardLimitError
+from workorders.core.creation import deleted_positions
+from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.items import Item
-from workorders.core.limits import HardLimitError
-from workorders.core.work_orders import Created, create_for
+from workorders.core.postgres.connection import Connection
 from workorders.kafka import batches, ledger
 from workorders.kafka.attempt import Attempt
 from workorders.kafka.breaker import Breaker
@@ -107,7 +108,7 @@ def _note_whole(connection: Connection, attempt: Attempt, created: Created) -> N
     range_ = attempt.range
     messages = created.created + created.rejected + created.already_there
     stream = triggers.stream_id(connection, attempt.trigger, ledger.stream_name(range_.partition, attempt.generation))
-    deletions.note_whole(connection, stream, range_.start, range_.end, messages)
+    deleted_positions.note_whole(connection, stream, range_.start, range_.end, messages)
 
 
 def _is_new(connection: Connection, attempt: Attempt) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
-from workorders.core.database import Connection
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka import batches
 from workorders.kafka.exceptions import FencedError

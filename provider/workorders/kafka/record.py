@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import orjson
 
-from workorders.core.body import ODD_PATTERN, is_odd, judge
+from workorders.core.creation.json_body import ODD_PATTERN, is_odd, judge
 from workorders.core.items import Item, Rejection
 from workorders.core.secret_headers import carries_a_secret
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from workorders.core.body import is_odd
+from workorders.core.creation.json_body import is_odd
 from workorders.core.items import Item, Rejection
 from workorders.kafka.definition import KafkaTriggerDefinition
 from workorders.kafka.record import RecordMapping

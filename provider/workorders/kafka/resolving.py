@@ -10,9 +10,9 @@ import psycopg
 from psycopg.rows import class_row
 
 from workorders.core import triggers
-from workorders.core.database import Connection
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka import ledger
 from workorders.kafka.at_work import nobody_at_work

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from workorders.core.backoff import delay_seconds
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.kafka import batches, ledger
 from workorders.kafka.batches import Batch
 from workorders.kafka.partitions import OffsetRange

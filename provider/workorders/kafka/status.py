@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from workorders.core import history, triggers
-from workorders.core.database import Connection
+from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.core.history import RegisteredTrigger
+from workorders.core.history import work_orders
+from workorders.core.history.work_orders import RegisteredTrigger
+from workorders.core.postgres.connection import Connection
 from workorders.kafka import group_status, ledger
 from workorders.kafka.client import SILENT, open_cluster
 from workorders.kafka.fields import REGEX_MARK
@@ -127,7 +128,7 @@ def collect(
         ConfigurationError: the trigger of that name does not read Kafka.
         psycopg.Error: the database failed.
     """
-    known = [found for found in history.registered_triggers(connection) if found.type == TRIGGER_TYPE]
+    known = [found for found in work_orders.registered_triggers(connection) if found.type == TRIGGER_TYPE]
     if trigger is not None:
         require_kafka(connection, trigger)
         known = [found for found in known if found.name == trigger]
@@ -161,7 +162,7 @@ def source_of(connection: Connection, trigger: str) -> Source:
         psycopg.Error: the database failed.
     """
     require_kafka(connection, trigger)
-    return next(Source.of(found) for found in history.registered_triggers(connection) if found.name == trigger)
+    return next(Source.of(found) for found in work_orders.registered_triggers(connection) if found.name == trigger)
 
 
 def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[PartitionRow]:

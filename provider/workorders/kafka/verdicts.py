@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from workorders import __version__
-from workorders.core.database import Connection
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.batches import Batch, BatchRange
 from workorders.kafka.definition import KafkaTriggerDefinition
 from workorders.kafka.exceptions import TooManyRejectedError

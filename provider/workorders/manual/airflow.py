@@ -10,8 +10,8 @@ from workorders.airflow.failures import explained, readable
 from workorders.airflow.schedules import by_hand
 from workorders.airflow.users import user_of
 from workorders.core import triggers
-from workorders.core.by_hand import NotAnInputError, Wish, create
-from workorders.core.database import connect
+from workorders.core.creation.manual import NotAnInputError, Wish, create
+from workorders.core.postgres.connection import connect
 from workorders.manual.definition import ManualTriggerDefinition
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from workorders.core.definitions import TriggerDefinition
-from workorders.core.fields import one_of
+from workorders.core.definitions.fields import one_of
+from workorders.core.definitions.trigger import TriggerDefinition
 
 
 def _example(value: Any) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final
 
-from workorders.core.database import Connection
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.leases import LEASE_SECONDS, Lease, fenced
 from workorders.outbox.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, Part, Reading, Row, as_reading
 from workorders.outbox.settings import OutboxSettings

@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 
 from workorders.core.ids import increasing_ids
-from workorders.core.queries import load_queries
+from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxMessageError
 from workorders.outbox.message import OutboxMessage, headers_json, key_bytes, value_bytes
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from psycopg.rows import class_row
 
-from workorders.core.database import Connection
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.batches import hold_shard
 from workorders.outbox.leases import Lease
 from workorders.outbox.rows import OutboxRow

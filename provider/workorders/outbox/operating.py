@@ -6,8 +6,8 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from workorders.core.database import Connection
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxDecisionError
 
 _QUERIES = load_queries("workorders.outbox", "sql/operating.sql")

@@ -8,8 +8,8 @@ from dataclasses import astuple, dataclass
 
 from psycopg.rows import class_row
 
-from workorders.core.database import Connection
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.batches import OpenClaim
 from workorders.outbox.exceptions import OutboxContradictionError
 from workorders.outbox.leases import Lease, fenced

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from workorders.core.database import Connection
-from workorders.core.execution.jobs import Message
+from workorders.core.postgres.connection import Connection
+from workorders.core.worker.model import Message
 from workorders.outbox.enqueue import enqueue
 from workorders.outbox.message import OutboxMessage
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from workorders.core.database import Connection
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.batches import OpenClaim, Sent, advance, drop_claims, hold_shard
 from workorders.outbox.exceptions import OutboxContradictionError
 from workorders.outbox.leases import Lease

@@ -3,8 +3,8 @@
 import time
 from typing import Final
 
-from workorders.core.database import Connection
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
 

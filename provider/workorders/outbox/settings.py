@@ -6,9 +6,9 @@ from typing import Final
 
 from psycopg.rows import class_row
 
-from workorders.core.database import Connection
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from psycopg import ServerCursor
 
-from workorders.core.database import Connection
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.batches import Wanted
 from workorders.outbox.rows import Part, Reading, Row, as_reading, bytes_of, ids_of, place_of
 

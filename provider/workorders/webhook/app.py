@@ -10,8 +10,8 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from starlette.requests import ClientDisconnect
 
-from workorders.core.outcomes import Outcome
-from workorders.core.single import Single
+from workorders.core.creation.create_one import Single
+from workorders.core.history.outcomes import Outcome
 from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import Callers, signature_fault, site
 from workorders.webhook.creating import Creator

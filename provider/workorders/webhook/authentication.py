@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Tag, model_validator
 
-from workorders.core.fields import SECONDS_SCHEMA, one_of, seconds, text
+from workorders.core.definitions.fields import SECONDS_SCHEMA, one_of, seconds, text
 
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 

@@ -7,12 +7,12 @@ from uuid import UUID
 
 import psycopg
 
-from workorders.core import rates
-from workorders.core.database import VALUE_ERRORS, is_outage
+from workorders.core.admission import rate_limit
+from workorders.core.admission.limits import HardLimitError
+from workorders.core.creation.create_one import Single, create_one
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.limits import HardLimitError
-from workorders.core.outcomes import Outcome, ended, outcome
-from workorders.core.single import Single, create_one
+from workorders.core.history.outcomes import Outcome, ended, outcome
+from workorders.core.postgres.connection import VALUE_ERRORS, is_outage
 from workorders.webhook.database import Database
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.exceptions import RefusedError, TryAgainError
@@ -63,7 +63,7 @@ class Creator:
                 trigger = database.trigger(connection, definition)
                 if definition.rate_limit_per_second is not None:
                     rate, burst = definition.rate_limit_per_second, definition.rate_burst
-                    _refuse_for(rates.take(connection, trigger.id, rate, burst), definition)
+                    _refuse_for(rate_limit.take(connection, trigger.id, rate, burst), definition)
                 with connection.transaction():
                     return create_one(connection, trigger, wanted, key=received.key, key_seconds=definition.key_window)
         except HardLimitError as error:

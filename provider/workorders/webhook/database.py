@@ -8,8 +8,8 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from workorders.core import triggers
-from workorders.core.database import Connection, connect
 from workorders.core.exceptions import WorkOrdersError
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.webhook.definition import WebhookTriggerDefinition
 

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from workorders.core.definitions import TriggerDefinition
-from workorders.core.fields import (
+from workorders.core.definitions.fields import (
     BYTES_SCHEMA,
     DAY_SECONDS,
     KIB,
@@ -19,6 +18,7 @@ from workorders.core.fields import (
     seconds_or_ever,
     whole_number,
 )
+from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.secret_headers import carries_a_secret
 from workorders.webhook.authentication import PUBLIC, Authentication, HeaderName
 

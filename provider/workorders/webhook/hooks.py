@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workorders.core.definitions import TriggerDefinition, load_definition, trigger_files
+from workorders.core.definitions.trigger import TriggerDefinition, load_definition, trigger_files
 from workorders.core.exceptions import ConfigurationError
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.exceptions import RefusedError, TryAgainError

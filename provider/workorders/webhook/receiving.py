@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from workorders.core.fields import MIB
+from workorders.core.definitions.fields import MIB
 from workorders.webhook.exceptions import RefusedError, TryAgainError
 
 MAX_BYTES: Final = 128 * MIB

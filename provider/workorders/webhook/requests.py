@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import orjson
 
-from workorders.core.body import is_odd, judge
+from workorders.core.creation.json_body import is_odd, judge
 from workorders.core.items import Item
 from workorders.webhook.authentication import KEY_HEADER
 from workorders.webhook.definition import WebhookTriggerDefinition

@@ -1,6 +1,6 @@
 """Notifiers beside the DAG files, which write to the task's log."""
 
-from workorders.core.gap_alerts import GapAlert
+from workorders.core.admission.gap_alerts import GapAlert
 from workorders.kafka.alerts import Alert
 
 

@@ -17,12 +17,14 @@ from workorders.airflow.failures import TaskFailedError
 from workorders.airflow.left_jobs import LeftJobsOperator
 from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
 from workorders.airflow.users import NOBODY
-from workorders.core import bulk, history, jobs, triggers
-from workorders.core.database import Connection
-from workorders.core.filters import Filter
-from workorders.core.jobs import Job
+from workorders.core import triggers
+from workorders.core.bulk import jobs, runner
+from workorders.core.bulk.jobs import Job
+from workorders.core.creation.work_orders import create_for
+from workorders.core.history import work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import create_for
 
 pytestmark = pytest.mark.integration
 
@@ -56,7 +58,7 @@ def submit(kind: str, *, user: str | None = "ada", run_id: str = "first", **fiel
 
 def states(connection: Connection, name: str) -> dict[str, int]:
     connection.rollback()
-    return history.count_by_state(connection, Filter(trigger=name))
+    return work_orders.count_by_state(connection, Filter(trigger=name))
 
 
 def test_a_form_with_dry_run_counts_and_changes_nothing(connection: Connection, trigger: Trigger, name: str) -> None:
@@ -84,7 +86,7 @@ def test_a_task_that_is_cleared_does_its_job_once(connection: Connection, trigge
 def test_a_try_after_a_crash_goes_on_with_the_job(
     connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = bulk.work
+    work = runner.work
 
     def crash(given: Connection, job_id: int, **_: Any) -> Job:
         def stop(_: Job) -> None:
@@ -93,7 +95,7 @@ def test_a_try_after_a_crash_goes_on_with_the_job(
         return work(given, job_id, step=2, progress=stop)
 
     with monkeypatch.context() as patched:
-        patched.setattr(bulk, "work", crash)
+        patched.setattr(runner, "work", crash)
         with pytest.raises(MemoryError):
             submit("cancel", user=None, trigger=name, dry_run=False, run_id=name)
     connection.rollback()

@@ -14,9 +14,9 @@ from support.turns import ask
 from workorders.airflow.execute import ExecuteRunsOperator
 from workorders.airflow.retries import endless_retries
 from workorders.airflow.run_dags import RunDagsOperator
-from workorders.core.database import connect
-from workorders.core.execution.exceptions import ExecutionError
-from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.postgres.connection import connect
+from workorders.core.worker.exceptions import ExecutionError
 
 pytestmark = pytest.mark.integration
 

@@ -14,9 +14,9 @@ from support.eventually import eventually
 from support.executing import Executing
 from workorders.airflow import outage
 from workorders.airflow.following import Following
-from workorders.core import runs
-from workorders.core.database import connect
-from workorders.core.execution.tally import Tally
+from workorders.core.postgres.connection import connect
+from workorders.core.runs import lifecycle
+from workorders.core.worker.summary import Tally
 
 pytestmark = pytest.mark.integration
 
@@ -134,7 +134,7 @@ def lose(executing: Executing, dag_runs: DagRuns) -> str:
             "UPDATE workorders.runs SET heartbeat_at = now() - interval '1 day' WHERE workflow_id = %s",
             [executing.workflow.id],
         )
-        runs.recover_lost(connection, executing.workflow)
+        lifecycle.recover_lost(connection, executing.workflow)
     (dag_run_id,) = dag_runs.confs
     return dag_run_id
 

@@ -11,9 +11,9 @@ from support import heard
 from support.admission import BY_NUMBER, event, register
 from support.tries import a_try
 from workorders.airflow.gaps import WatchGapsOperator
-from workorders.core.database import Connection
+from workorders.core.creation.work_orders import create_for
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import create_for
 
 pytestmark = pytest.mark.integration
 

@@ -13,7 +13,7 @@ from workorders.airflow import run_trigger
 from workorders.airflow.run_trigger import WaitingRunsTrigger, shared_look
 from workorders.airflow.waiting import FAILED
 from workorders.core import workflows
-from workorders.core.database import connect
+from workorders.core.postgres.connection import connect
 
 pytestmark = pytest.mark.integration
 

@@ -11,11 +11,12 @@ from support.command import Command
 from support.runs import finish_all, keeping
 from support.work_orders import accepted_range, rejected
 from workorders.cli.account import account
-from workorders.core import history, search, triggers
-from workorders.core.database import Connection
-from workorders.core.filters import Filter
+from workorders.core import triggers
+from workorders.core.creation.work_orders import create_for
+from workorders.core.history import search_index, work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import create_for
 
 pytestmark = pytest.mark.integration
 
@@ -60,7 +61,7 @@ def test_a_job_for_later_is_resumed_and_cancelled_by_its_number(
 def test_one_work_order_that_cannot_be_rerun_ends_the_command_with_1(
     workorders: Command, connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    (waiting,) = history.work_orders(connection, Filter(trigger=name, state="pending"))
+    (waiting,) = work_orders.work_orders(connection, Filter(trigger=name, state="pending"))
     ended = workorders("work-orders", "rerun", str(waiting.id), "--why", "a test")
     assert (ended.code, "1 not finished" in ended.out) == (1, True)
     assert workorders("work-orders", "cancel", str(waiting.id), "--why", "a test").code == 0
@@ -116,7 +117,7 @@ def test_an_export_for_later_says_that_only_this_machine_can_do_it(
 def test_a_text_is_searched_and_the_next_page_repeats_it(
     workorders: Command, connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    search.write(connection, [row.id for row in history.work_orders(connection, Filter(trigger=name))])
+    search_index.write(connection, [row.id for row in work_orders.work_orders(connection, Filter(trigger=name))])
     connection.commit()
     found = workorders("work-orders", "list", "--trigger", name, "--text", "test", "--limit", "2")
     assert "Texts are searched up to" in found.err

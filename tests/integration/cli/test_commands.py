@@ -17,10 +17,10 @@ from support.groups import commit
 from support.topics import Topics
 from support.work_orders import accepted, accepted_range, rejected
 from workorders import schema
-from workorders.core.database import Connection, connect
+from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.items import Item, Rejection
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created, create_for
 from workorders.kafka import batches, ledger
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.partitions import OffsetRange, Partition

@@ -10,12 +10,13 @@ from support.admission import BY_ID, events, ids, register
 from support.command import Command
 from support.runs import finish_all
 from support.work_orders import accepted
-from workorders.core import search, triggers
-from workorders.core.database import Connection
+from workorders.core import triggers
+from workorders.core.creation.create_one import create_one
+from workorders.core.creation.work_orders import create_for
+from workorders.core.history import search_index
 from workorders.core.items import Item
-from workorders.core.single import create_one
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import create_for
 
 pytestmark = pytest.mark.integration
 
@@ -70,7 +71,7 @@ def test_a_message_leads_to_its_work_order_to_its_runs_to_log_and_output_and_bac
 def test_a_key_leads_to_the_same_work_order(
     workorders: Command, connection: Connection, trigger: Trigger, rerun: str
 ) -> None:
-    while search.fill(connection, margin=timedelta(0)):
+    while search_index.fill(connection, margin=timedelta(0)):
         pass
     connection.commit()
     (found,) = workorders("work-orders", "list", "--text", f"order-{trigger.name}", "--json").json()
@@ -113,7 +114,7 @@ def test_an_original_leads_to_its_repeats_and_each_repeat_to_the_original(
     trigger = register(connection, name, idempotency=BY_ID)
     create_for(connection, trigger, events("a" * 13))
     connection.commit()
-    while search.fill(connection, margin=timedelta(0)):
+    while search_index.fill(connection, margin=timedelta(0)):
         pass
     connection.commit()
     first, *repeats = (str(id_) for id_ in ids(connection, trigger))

@@ -11,7 +11,7 @@ from support.command import Command
 from support.going_on import GoingOn, kept
 from support.ingesting import everything
 from workorders.cli.account import account
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import find as find_trigger
 from workorders.kafka.at_work import at_work
 

@@ -7,10 +7,10 @@ import typer
 
 from support.admission import BY_NUMBER, event, outcome, register
 from support.command import Command
-from workorders.core import gaps
-from workorders.core.database import Connection
+from workorders.core.admission import gaps
+from workorders.core.creation.work_orders import create_for
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import create_for
 
 pytestmark = pytest.mark.integration
 

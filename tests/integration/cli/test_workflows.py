@@ -8,7 +8,7 @@ import pytest
 from support.command import Command
 from support.working import Working
 from workorders.core import triggers, workflows
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.trigger_types import SOURCES, MakeSource, Source
-from workorders.core.definitions import trigger_types
+from workorders.core.definitions.trigger import trigger_types
 
 
 @pytest.fixture(params=sorted(trigger_types()))

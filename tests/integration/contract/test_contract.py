@@ -6,10 +6,14 @@ import pytest
 
 from support.contract import claim, define_workflow, inputs, states, work, work_orders
 from support.trigger_types import SOURCES, Event, MakeSource, Source
-from workorders.core import history, outcomes, runs, triggers, turned_away, workflows
-from workorders.core.database import Connection
-from workorders.core.definitions import trigger_types
-from workorders.core.runs import RunResult
+from workorders.core import triggers, workflows
+from workorders.core.admission import rejections
+from workorders.core.definitions.trigger import trigger_types
+from workorders.core.history import outcomes
+from workorders.core.history import work_orders as history
+from workorders.core.postgres.connection import Connection
+from workorders.core.runs import lifecycle
+from workorders.core.runs.lifecycle import RunResult
 
 pytestmark = pytest.mark.integration
 
@@ -68,7 +72,7 @@ def test_a_repeat_by_the_triggers_own_key_is_kept_as_a_duplicate(
     first, _, repeat = work_orders(connection, source)
     assert states(connection, source) == ["pending", "pending", "rejected"]
     assert repeat.reason == "duplicate"
-    assert turned_away.original(connection, repeat.id) == first.id
+    assert rejections.original(connection, repeat.id) == first.id
     define_workflow(connection, source)
     assert len(work(connection, source)) == 2
 
@@ -105,7 +109,7 @@ def test_runs_are_claimed_in_the_order_of_the_source(source: Source, connection:
     group_id, first = claim(connection, source)
     assert len(first) == 2
     assert claim(connection, source)[1] == []
-    runs.finish(connection, group_id, [RunResult(run_id=run.run_id, state="success") for run in first])
+    lifecycle.finish(connection, group_id, [RunResult(run_id=run.run_id, state="success") for run in first])
     connection.commit()
     _, second = claim(connection, source)
     assert [run.work_order_id for run in [*first, *second]] == [order.id for order in work_orders(connection, source)][
@@ -155,11 +159,11 @@ def test_runs_of_a_worker_that_fell_silent_are_lost(source: Source, connection: 
     define_workflow(connection, source)
     group_id, claimed = claim(connection, source)
     assert len(claimed) == 5
-    recovered = runs.recover_lost(connection, workflows.find(connection, source.name), grace_seconds=0)
+    recovered = lifecycle.recover_lost(connection, workflows.find(connection, source.name), grace_seconds=0)
     connection.commit()
     assert recovered.lost == 5
     assert states(connection, source) == ["lost"] * 5
     late = [RunResult(run_id=run.run_id, state="success") for run in claimed]
-    assert runs.finish(connection, group_id, late).run_ids == frozenset()
+    assert lifecycle.finish(connection, group_id, late).run_ids == frozenset()
     connection.commit()
     assert states(connection, source) == ["lost"] * 5

@@ -9,10 +9,12 @@ import pytest
 
 from support.runs import claim, finish_all, keeping
 from support.trigger_types import Event, Source
-from workorders.core import bulk, exports, history, jobs, retention, search
-from workorders.core.database import Connection
-from workorders.core.filters import Filter
-from workorders.core.jobs import Job
+from workorders.core.bulk import export, jobs, runner
+from workorders.core.bulk.jobs import Job
+from workorders.core.history import search_index, work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.maintenance import retention
+from workorders.core.postgres.connection import Connection
 
 pytestmark = pytest.mark.integration
 
@@ -23,15 +25,15 @@ def do(connection: Connection, source: Source, kind: str, *, file: Path | None =
     """Do something with all that match, and return the job as it ended."""
     connection.rollback()
     chosen = Filter(trigger=source.name, **wanted)
-    options = None if file is None else exports.options(file)
+    options = None if file is None else export.options(file)
     job = jobs.create(connection, kind, chosen, who="ada", why="a test", options=options)
     connection.commit()
-    return bulk.work(connection, job.id, step=2, file=file)
+    return runner.work(connection, job.id, step=2, file=file)
 
 
 def states(connection: Connection, source: Source) -> dict[str, int]:
     connection.rollback()
-    return history.count_by_state(connection, Filter(trigger=source.name))
+    return work_orders.count_by_state(connection, Filter(trigger=source.name))
 
 
 def test_what_failed_is_rerun_on_the_same_input(source: Source, connection: Connection) -> None:
@@ -75,7 +77,7 @@ def test_what_retention_deleted_does_not_come_back_as_new(source: Source, connec
 
 def test_a_word_of_the_input_finds_the_work_order(source: Source, connection: Connection) -> None:
     source.send({"shop": "northgate"}, {"shop": "southgate"})
-    while search.fill(connection, margin=timedelta()):
+    while search_index.fill(connection, margin=timedelta()):
         connection.commit()
-    found = history.work_orders(connection, Filter(trigger=source.name, text="northgate"))
-    assert [order.id for order in found] == [history.work_orders(connection, Filter(trigger=source.name))[-1].id]
+    found = work_orders.work_orders(connection, Filter(trigger=source.name, text="northgate"))
+    assert [order.id for order in found] == [work_orders.work_orders(connection, Filter(trigger=source.name))[-1].id]

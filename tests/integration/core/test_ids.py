@@ -2,8 +2,8 @@ from itertools import islice
 
 import pytest
 
-from workorders.core.database import Connection
 from workorders.core.ids import increasing_ids
+from workorders.core.postgres.connection import Connection
 
 pytestmark = pytest.mark.integration
 

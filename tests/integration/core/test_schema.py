@@ -17,8 +17,8 @@ from sqlalchemy import text
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from workorders import schema
-from workorders.core.database import SCHEMA
 from workorders.core.exceptions import SchemaError
+from workorders.core.postgres.connection import SCHEMA
 
 pytestmark = pytest.mark.integration
 

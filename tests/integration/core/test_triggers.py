@@ -4,8 +4,8 @@ from threading import Barrier
 import pytest
 
 from local_stack.stack import LocalStack
-from workorders.core.database import Connection, connect
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger, find, register, stream_id
 
 pytestmark = pytest.mark.integration

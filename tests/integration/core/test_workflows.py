@@ -3,8 +3,8 @@ import pytest
 from local_stack.stack import LocalStack
 from support.working import Working
 from workorders.core import triggers, workflows
-from workorders.core.database import Connection, connect
 from workorders.core.exceptions import ConfigurationError, UnknownWorkflowError
+from workorders.core.postgres.connection import Connection, connect
 
 pytestmark = pytest.mark.integration
 

@@ -19,11 +19,11 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.working import Working
-from workorders.core import claiming, runs
-from workorders.core.claiming import ClaimedRun
-from workorders.core.database import Connection, connect
 from workorders.core.items import Item
-from workorders.core.runs import RunResult
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import RunResult
 
 pytestmark = pytest.mark.integration
 
@@ -99,16 +99,16 @@ class Worker:
             self._work_on(group_id, run)
 
     def _work_on(self, group_id: UUID, run: ClaimedRun) -> None:
-        owned = runs.start(self._connection, group_id, [run.run_id])
+        owned = lifecycle.start(self._connection, group_id, [run.run_id])
         self._connection.commit()
         if not owned:
             return
         self._record.begin(run)
-        runs.heartbeat(self._connection, group_id)  # time in which another worker could begin the same
+        lifecycle.heartbeat(self._connection, group_id)  # time in which another worker could begin the same
         self._connection.commit()
-        state: runs.FinalState = self._random.choices(("success", "failed", "crashed"), (8, 1, 1))[0]
+        state: lifecycle.FinalState = self._random.choices(("success", "failed", "crashed"), (8, 1, 1))[0]
         self._record.end(run, success=state == "success")
-        runs.finish(self._connection, group_id, [RunResult(run_id=run.run_id, state=state)])
+        lifecycle.finish(self._connection, group_id, [RunResult(run_id=run.run_id, state=state)])
         self._connection.commit()
 
     def _die(self, group_id: UUID) -> None:
@@ -116,7 +116,7 @@ class Worker:
         self._connection.execute(
             "UPDATE workorders.runs SET heartbeat_at = heartbeat_at - interval '1 h' WHERE group_id = %s", (group_id,)
         )
-        runs.recover_lost(self._connection, self._at.workflow)
+        lifecycle.recover_lost(self._connection, self._at.workflow)
         self._connection.commit()
 
 

@@ -9,11 +9,13 @@ import pytest
 from local_stack.stack import LocalStack
 from support.unreadable import BEYOND_WORKERS
 from support.work_orders import keys
-from workorders.core import claiming, history, runs, triggers, workflows
-from workorders.core.database import Connection
-from workorders.core.runs import FinalState, RunResult
-from workorders.core.single import Single
-from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.core import triggers, workflows
+from workorders.core.creation.create_one import Single
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.history import work_orders
+from workorders.core.postgres.connection import Connection
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.creating import Interval, ManualRun, create
@@ -37,7 +39,7 @@ def due(hours: int = 0) -> Interval:
 
 def body_of(connection: Connection, made: Single) -> str:
     assert made.id is not None
-    body = history.work_order(connection, made.id).body
+    body = work_orders.work_order(connection, made.id).body
     assert body is not None
     return "".join(body.split())
 
@@ -47,8 +49,8 @@ def work(connection: Connection, workflow: str, state: FinalState, output: bytes
     workflows.register(connection, WorkflowDefinition(name=workflow, dag_id="none"))
     group_id = uuid4()
     (claimed,) = claiming.claim(connection, workflows.find(connection, workflow), limit=1, group_id=group_id)
-    runs.start(connection, group_id, [claimed.run_id])
-    runs.finish(connection, group_id, [RunResult(run_id=claimed.run_id, state=state, output=output)])
+    lifecycle.start(connection, group_id, [claimed.run_id])
+    lifecycle.finish(connection, group_id, [RunResult(run_id=claimed.run_id, state=state, output=output)])
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ def test_an_interval_makes_one_work_order_with_the_input_of_the_definition(own: 
     assert again == Single(made.id, "pending", created=False)
     assert keys(own, triggers.find(own, name)) == [("schedule", int(NINE.timestamp()))]
     assert body_of(own, made) == '{"first":true}'
-    request = history.work_order(own, made.id or UUID(int=0)).request
+    request = work_orders.work_order(own, made.id or UUID(int=0)).request
     assert request is not None
     assert '"scheduled_for": "2026-03-01T09:00:00Z"' in request
 
@@ -101,7 +103,7 @@ def test_an_output_that_is_no_object_is_a_rejected_work_order_that_says_so(own: 
     work(own, name, "success", b"[1]")
     made = create(own, definition, due(1))
     assert made.state == "rejected"
-    assert history.work_order(own, made.id or UUID(int=0)).reason == "not-an-object"
+    assert work_orders.work_order(own, made.id or UUID(int=0)).reason == "not-an-object"
 
 
 def test_an_output_that_cannot_be_read_is_a_rejected_work_order(own: Connection, name: str) -> None:

@@ -14,9 +14,12 @@ from support.executing import Executing
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
 from workorders import schema
-from workorders.core import bulk, history, jobs, retention, triggers
-from workorders.core.database import Connection, connect
-from workorders.core.filters import Filter
+from workorders.core import triggers
+from workorders.core.bulk import jobs, runner
+from workorders.core.history import work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.maintenance import retention
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka import alerts, batches, ledger
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
@@ -144,7 +147,7 @@ def test_the_writer_may_create_execute_publish_and_rerun(stack: LocalStack, gran
         assert sent(connection) == before + 2
         job = jobs.create(connection, "rerun", Filter(trigger=name), who="Ann", why="test")
         connection.commit()
-        done = bulk.work(connection, job.id)
+        done = runner.work(connection, job.id)
     assert (done.state, done.looked_at) == ("finished", 3)
 
 
@@ -160,7 +163,7 @@ def test_the_writer_may_delete_what_retention_and_the_relay_delete(writer: Conne
 
 def test_the_reader_may_look_and_change_nothing(stack: LocalStack, granted: None) -> None:
     with connect(url_of(stack, "workorders_reader"), autocommit=True) as reader:
-        assert isinstance(history.registered_triggers(reader), list)
+        assert isinstance(work_orders.registered_triggers(reader), list)
         assert isinstance(ledger.status(reader), list)
         assert isinstance(recorded(reader), list)
         assert operating.shards(reader)

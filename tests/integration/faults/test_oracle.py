@@ -12,10 +12,10 @@ from local_stack.stack import LocalStack
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.sampler import Standing
 from support.work_orders import accepted, rejected, remove
-from workorders.core.database import Connection
+from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item, Rejection
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import create_for
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange

@@ -9,8 +9,9 @@ from support.admission import ids, limit
 from support.going_on import GoingOn, kept
 from support.ingesting import row
 from support.topics import Topics
-from workorders.core import triggers, turned_away
-from workorders.core.database import Connection, connect
+from workorders.core import triggers
+from workorders.core.admission import rejections
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka import batches, stalls
 from workorders.kafka.attempt import Outcome
 from workorders.kafka.executor import PartitionIngest
@@ -58,7 +59,7 @@ def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_bat
     assert attempt(stack, going_on, first).created.already_there == 3
     trigger = triggers.find(connection, name)
     original_b, repeat_b = ids(connection, trigger)[1], ids(connection, trigger)[-1]
-    assert turned_away.original(connection, repeat_b) == original_b
+    assert rejections.original(connection, repeat_b) == original_b
     assert [len(places) for places in kept(connection, name).values()] == [15]
 
 

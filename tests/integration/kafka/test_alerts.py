@@ -8,9 +8,9 @@ import pytest
 from local_stack.stack import LocalStack
 from support.ingesting import partition_of, plan
 from support.stalling import let_it_last, stall
-from workorders.core.database import Connection, connect
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka import alerts, batches, ledger
 from workorders.kafka.alerts import Alert
 from workorders.kafka.partitions import OffsetRange

@@ -14,9 +14,9 @@ from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
 from support.ingesting import attempt, partition_of, plan, row
 from support.work_orders import positions
-from workorders.core.database import Connection, connect
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka import batches, executor
 from workorders.kafka.application import _settle
 from workorders.kafka.attempt import Outcome

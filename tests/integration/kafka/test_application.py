@@ -13,7 +13,7 @@ from support.going_on import GoingOn, decided, kept
 from support.ingesting import everything, row
 from support.topics import Topics
 from support.work_orders import positions, remove
-from workorders.core.database import Connection, connect
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka import batches, ledger
 from workorders.kafka.application import main

@@ -4,7 +4,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.eventually import eventually
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.kafka import application
 from workorders.kafka.at_work import at_work, nobody_at_work
 

@@ -5,10 +5,10 @@ import pytest
 from local_stack.stack import LocalStack
 from support.ingesting import attempt, everything, no_proof, partition_of, plan, row, same_log
 from support.work_orders import accepted_range, positions, rejected
-from workorders.core.database import Connection, connect
+from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka.attempt import Attempt
 from workorders.kafka.exceptions import TooManyRejectedError
 from workorders.kafka.ingest import ingest

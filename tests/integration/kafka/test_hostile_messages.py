@@ -16,18 +16,23 @@ from hypothesis import strategies as st
 from local_stack.stack import LocalStack
 from support.definitions import define
 from support.hostile import records
-from workorders.core import bulk, claiming, exports, history, jobs, retention, run_history, runs, search, triggers
+from workorders.core import triggers
 from workorders.core import workflows as workflows_
-from workorders.core.claiming import ClaimedRun
-from workorders.core.database import Connection, connect
-from workorders.core.execution import outputs, values
-from workorders.core.execution.conversions import without_input
-from workorders.core.execution.exceptions import InputUnreadableError
-from workorders.core.filters import Filter
+from workorders.core.bulk import export, jobs, runner
+from workorders.core.creation.work_orders import create_for
+from workorders.core.history import runs as run_history
+from workorders.core.history import search_index, work_orders
+from workorders.core.history.filters import Filter
 from workorders.core.items import Item
-from workorders.core.runs import RunResult
+from workorders.core.maintenance import retention
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import RunResult
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import create_for
+from workorders.core.worker import json_values, outputs
+from workorders.core.worker.conversions import without_input
+from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.core.workflows import Workflow
 from workorders.kafka.record import Record, RecordMapping
 
@@ -118,35 +123,37 @@ class Scene:
             self.connection.commit()
             if not claimed:
                 return
-            owned = runs.start(self.connection, group_id, [run.run_id for run in claimed])
+            owned = lifecycle.start(self.connection, group_id, [run.run_id for run in claimed])
             assert len(owned) == len(claimed)
-            finished = runs.finish(self.connection, group_id, [echo(run) for run in claimed])
+            finished = lifecycle.finish(self.connection, group_id, [echo(run) for run in claimed])
             assert len(finished.run_ids) == len(claimed)
             self.connection.commit()
 
     def show_everything(self) -> None:
         """Look at each work order and each run; what is shown as JSON is JSON."""
-        listed = history.work_orders(self.connection, Filter(workflow=self.name), limit=1_000)
+        listed = work_orders.work_orders(self.connection, Filter(workflow=self.name), limit=1_000)
         assert sorted(row.id for row in listed) == self.ids()
         for id_ in self.ids():
-            found = history.work_order(self.connection, id_)
+            found = work_orders.work_order(self.connection, id_)
             shown = [found.body, found.request]
-            shown += [run_history.run(self.connection, run.id).output for run in history.runs(self.connection, id_)]
+            shown += [run_history.run(self.connection, run.id).output for run in work_orders.runs(self.connection, id_)]
             for text in shown:
                 assert text is None or json.loads(text, parse_int=str) is not None
 
     def search_everything(self) -> None:
         self.connection.commit()
-        while search.fill(self.connection, margin=timedelta(0)):
+        while search_index.fill(self.connection, margin=timedelta(0)):
             pass
-        found = history.work_orders(self.connection, Filter(workflow=self.name, text="beside innocent"), limit=1_000)
+        found = work_orders.work_orders(
+            self.connection, Filter(workflow=self.name, text="beside innocent"), limit=1_000
+        )
         assert {row.id for row in found} >= {row[0] for row in self.innocents()}
 
     def export_everything(self, folder: Path) -> None:
-        for form in exports.FORMATS:
+        for form in export.FORMATS:
             file = folder / f"all.{form}"
-            job = self._job("export", exports.options(file))
-            assert bulk.work(self.connection, job, file=file).done == len(self.ids())
+            job = self._job("export", export.options(file))
+            assert runner.work(self.connection, job, file=file).done == len(self.ids())
         with (folder / "all.jsonl").open(encoding="utf-8") as lines:
             assert len([json.loads(line, parse_int=str) for line in lines]) == len(self.ids())
         csv.field_size_limit(2**31)
@@ -156,7 +163,7 @@ class Scene:
     def rerun_everything(self) -> None:
         """Ask for another run of each; those that were rejected are judged again."""
         before = self.states()
-        assert bulk.work(self.connection, self._job("rerun", {})).state == "finished"
+        assert runner.work(self.connection, self._job("rerun", {})).state == "finished"
         self.run_everything()
         assert self.states() == before
 
@@ -204,7 +211,7 @@ def echo(run: ClaimedRun) -> RunResult:
     if run.body is None:
         return without_input(run)[0]
     try:
-        output = outputs.kept(values.loads(run.body), 32 * MEBIBYTE)
+        output = outputs.kept(json_values.loads(run.body), 32 * MEBIBYTE)
     except InputUnreadableError as error:
         return RunResult(run_id=run.run_id, state="exception", error=str(error), may_retry=False)
     return RunResult(run_id=run.run_id, state="success", output=output, log="a line")

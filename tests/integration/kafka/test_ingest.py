@@ -23,11 +23,11 @@ from support.ingesting import (
     same_log,
 )
 from support.work_orders import accepted, accepted_range, positions, rejected, remove
-from workorders.core.database import Connection, connect
+from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.exceptions import DuplicateItemsError
 from workorders.core.items import Item
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created, create_for
 from workorders.kafka import batches, ledger
 from workorders.kafka.attempt import Attempt
 from workorders.kafka.exceptions import (

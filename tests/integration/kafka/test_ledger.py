@@ -5,9 +5,9 @@ import psycopg
 import pytest
 
 from support.ingesting import partition_of, plan, row
-from workorders.core.database import Connection
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka import batches, ledger
 from workorders.kafka.exceptions import FencedError
 from workorders.kafka.ledger import LockedPosition

@@ -7,7 +7,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.ingesting import attempt, partition_of, plan
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.partitions import OffsetRange
 

@@ -16,7 +16,7 @@ from local_stack.stack import LocalStack
 from support.definitions import define
 from support.raw_records import produce_raw
 from support.topics import Topics
-from workorders.core.database import connect
+from workorders.core.postgres.connection import connect
 from workorders.kafka import batches, ledger
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.executor import PartitionIngest

@@ -13,7 +13,7 @@ from support.ingesting import attempt, everything, no_proof, same_log
 from support.topics import Topics
 from support.work_orders import accepted_range
 from workorders.core import triggers
-from workorders.core.database import Connection, connect
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka import batches, ledger
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.definition import KafkaTriggerDefinition

@@ -16,10 +16,10 @@ from support.groups import commit
 from support.ingesting import everything, row
 from support.topics import Topics
 from support.work_orders import remove
-from workorders.core.database import Connection, connect
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.core.triggers import find as find_trigger
-from workorders.core.work_orders import Created
 from workorders.kafka import alerts, batches, ledger
 from workorders.kafka.at_work import at_work
 from workorders.kafka.cluster import Cluster, run

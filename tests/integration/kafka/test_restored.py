@@ -5,9 +5,9 @@ import pytest
 from local_stack.stack import LocalStack
 from support.ingesting import attempt, no_proof, partition_of, plan, row, same_log
 from support.work_orders import accepted_range, positions, remove
-from workorders.core.database import Connection, connect
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name
 from workorders.kafka.partitions import OffsetRange

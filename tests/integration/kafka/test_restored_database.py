@@ -11,7 +11,7 @@ from support.going_on import GoingOn, kept
 from support.groups import commit
 from support.topics import Topics
 from workorders import schema
-from workorders.core.database import connect
+from workorders.core.postgres.connection import connect
 from workorders.kafka import ledger
 from workorders.kafka.partitions import Partition
 

@@ -7,10 +7,11 @@ import pytest
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.runs import finish_all, keeping
 from support.work_orders import accepted, accepted_range, positions, remove
-from workorders.core import retention, triggers
-from workorders.core.database import Connection
+from workorders.core import triggers
+from workorders.core.creation.work_orders import Created
+from workorders.core.maintenance import retention
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka.exceptions import DataLostError
 from workorders.kafka.ingest import ingest
 from workorders.kafka.ledger import stream_name

@@ -18,11 +18,11 @@ from support.eventually import eventually
 from support.ingesting import attempt, no_proof, partition_of, plan, row, same_log
 from support.vanishing import come_back, vanish
 from support.work_orders import accepted_range, positions, remove
-from workorders.core import database
-from workorders.core.database import Connection, connect
+from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
+from workorders.core.postgres import connection as database
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka import ledger
 from workorders.kafka.attempt import Attempt
 from workorders.kafka.exceptions import LedgerConflictError

@@ -13,10 +13,10 @@ from support.going_on import TEN, GoingOn
 from support.ingesting import attempt, no_proof, partition_of, plan
 from support.topics import Topics
 from workorders.core import triggers
-from workorders.core.database import Connection, connect
+from workorders.core.creation.create_one import create_one
+from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.items import Item
-from workorders.core.single import create_one
-from workorders.core.work_orders import Created, create_for
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka import ledger
 from workorders.kafka.at_work import nobody_at_work
 from workorders.kafka.attempt import Attempt

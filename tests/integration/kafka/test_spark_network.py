@@ -15,7 +15,7 @@ from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from local_stack.stack import CHECKOUT, LocalStack
 from support.going_on import TEN, GoingOn, kept
 from support.topics import Topics
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

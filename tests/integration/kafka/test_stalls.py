@@ -3,9 +3,9 @@
 import pytest
 
 from support.ingesting import everything, partition_of, plan, row
-from workorders.core.database import Connection
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka import batches, ledger, stalls
 from workorders.kafka.partitions import OffsetRange
 

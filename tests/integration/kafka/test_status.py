@@ -10,8 +10,8 @@ from support.eventually import eventually
 from support.groups import commit, member
 from support.topics import Topics
 from workorders.core import triggers
-from workorders.core.database import Connection
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
+from workorders.core.postgres.connection import Connection
 from workorders.kafka import batches, ledger
 from workorders.kafka.cluster import Cluster, run
 from workorders.kafka.definition import KafkaTriggerDefinition

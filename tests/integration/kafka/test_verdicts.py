@@ -5,7 +5,7 @@ import pytest
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
 from workorders.core import triggers
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka import batches, ledger, verdicts
 from workorders.kafka.ingest import ingest

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from local_stack.stack import LocalStack
-from workorders.core.database import Connection, connect
+from workorders.core.postgres.connection import Connection, connect
 
 
 @pytest.fixture

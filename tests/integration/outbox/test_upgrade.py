@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from local_stack.stack import LocalStack
 from workorders import schema
-from workorders.core.database import SCHEMA
+from workorders.core.postgres.connection import SCHEMA
 
 pytestmark = pytest.mark.integration
 

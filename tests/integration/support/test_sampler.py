@@ -9,7 +9,7 @@ from support.eventually import eventually
 from support.going_on import GoingOn
 from support.observed_trigger import ObservedTrigger
 from support.sampler import Sampler, commits_in_order
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 
 pytestmark = pytest.mark.integration
 

@@ -8,10 +8,13 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.webhooks import SECRET, Webhooks, now_text, sign
-from workorders.core import claiming, history, repeats, runs, workflows
-from workorders.core.database import Connection
-from workorders.core.filters import Filter
-from workorders.core.runs import RunResult
+from workorders.core import workflows
+from workorders.core.admission import duplicates
+from workorders.core.history import work_orders as history
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.lifecycle import RunResult
 from workorders.webhook import creating, receiving
 
 pytestmark = pytest.mark.integration
@@ -207,7 +210,7 @@ class TestKeys:
     ) -> None:
         webhooks.define(name)
         first, *_ = (webhooks.post(name, Idempotency_Key="a", User_Agent=f"shop/{number}") for number in range(3))
-        found = repeats.of(connection, UUID(first.json()["work_order_id"]))
+        found = duplicates.of(connection, UUID(first.json()["work_order_id"]))
         assert (found.times, found.by_key) == (2, 2)
         assert found.last_at is not None
         assert found.last_request is not None
@@ -487,11 +490,11 @@ class TestAfterCompletion:
         workflows.register(connection, workflows.parse({"name": name, "callable": "a.module:function"}, where=name))
         group_id = uuid4()
         claimed = claiming.claim(connection, workflows.find(connection, name), limit=10, group_id=group_id)
-        runs.start(connection, group_id, [run.run_id for run in claimed])
+        lifecycle.start(connection, group_id, [run.run_id for run in claimed])
         results = [
             RunResult(run_id=run.run_id, state="failed", error_type="KeyError", error="no card 4711") for run in claimed
         ]
-        runs.finish(connection, group_id, results)
+        lifecycle.finish(connection, group_id, results)
         connection.commit()
 
     @pytest.mark.parametrize(

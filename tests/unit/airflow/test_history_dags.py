@@ -12,9 +12,9 @@ from airflow.serialization.serialized_objects import DagSerialization
 
 from workorders.airflow.bulk_jobs import form, wanted_by
 from workorders.airflow.history_dags import history_dags
+from workorders.core.bulk.jobs import KINDS, SILENCE
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.filters import Filter
-from workorders.core.jobs import KINDS, SILENCE
+from workorders.core.history.filters import Filter
 
 DAGS = history_dags()
 EMPTY: dict[str, Any] = {name: param.value for name, param in form("rerun").items() if name not in {"why", "dry_run"}}

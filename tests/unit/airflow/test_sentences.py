@@ -20,8 +20,8 @@ from workorders.airflow.left_jobs import LeftJobsOperator
 from workorders.airflow.retries import endless_retries
 from workorders.airflow.run_dags import RunDagsOperator
 from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError
-from workorders.core.workflow_definition import WorkflowDefinition
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition
 from workorders.kafka.airflow.operators import (

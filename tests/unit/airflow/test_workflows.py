@@ -10,7 +10,7 @@ from workorders.airflow.dags import RefusedOperator
 from workorders.airflow.retries import ENDLESS_RETRIES
 from workorders.airflow.run_sensor import WaitForRunsSensor
 from workorders.airflow.workflows import make_dag, workflow_dags, workflow_folder
-from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.core.definitions.workflow import WorkflowDefinition
 
 GOOD = "name: {name}\ncallable: support.run_functions:echo\n"
 

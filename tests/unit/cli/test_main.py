@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
-from workorders.core.definition_schema import json_schema
+from workorders.core.definitions.json_schema import json_schema
 
 TRIGGER_FILE = "name: orders\ntype: kafka\nworkflow: ship\ntopics: [orders]\n"
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
-from workorders.core.workflow_schema import published
+from workorders.core.definitions.workflow_schema import published
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from clinic.events import UnknownResourceError, register
 from clinic.vital_signs import RANGES, UnknownVitalSignError, assess
 from demo.health_events import health_events
-from workorders.core.execution.context import Context
-from workorders.core.execution.jobs import Job
+from workorders.core.worker.context import Context
+from workorders.core.worker.model import Job
 
 
 def test_every_event_of_the_demo_that_is_no_flaw_gets_an_entry_of_its_patient() -> None:

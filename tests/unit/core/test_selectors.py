@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from workorders.core.definitions.selector_field import SelectorField
 from workorders.core.items import Item
-from workorders.core.selector_field import SelectorField
 from workorders.core.selectors import Selector, SelectorError
 
 

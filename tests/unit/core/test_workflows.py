@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from local_stack.stack import CHECKOUT
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.definitions.workflow_schema import json_schema, main, published
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.workflow_definition import WorkflowDefinition
-from workorders.core.workflow_schema import json_schema, main, published
 from workorders.core.workflows import declared_in, load, parse, workflow, workflow_files
 
 SCHEMA_FILE = CHECKOUT / "docs" / "schema" / "workflow.schema.json"
@@ -125,7 +125,7 @@ def test_a_module_that_cannot_be_imported_is_named() -> None:
 
 def test_the_published_schema_is_what_the_model_yields() -> None:
     assert SCHEMA_FILE.read_text(encoding="utf-8") == published(), (
-        f"write it with: python -m workorders.core.workflow_schema {SCHEMA_FILE.relative_to(CHECKOUT)}"
+        f"write it with: python -m workorders.core.definitions.workflow_schema {SCHEMA_FILE.relative_to(CHECKOUT)}"
     )
 
 

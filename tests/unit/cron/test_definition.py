@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from workorders.core.definitions import parse_definition
+from workorders.core.definitions.trigger import parse_definition
 from workorders.core.exceptions import ConfigurationError
 from workorders.cron.definition import CronTriggerDefinition
 

@@ -5,7 +5,7 @@ import orjson
 
 from demo.health_events import FLAW_EVERY, FLAWS, health_events
 from demo.summary import REASONS
-from workorders.core.body import is_odd, judge
+from workorders.core.creation.json_body import is_odd, judge
 
 MANY = 4000
 ROOM = 10 * 1024 * 1024

@@ -12,8 +12,8 @@ import yaml
 from local_stack.stack import CHECKOUT
 from workorders.cli.main import app
 from workorders.core import workflows
-from workorders.core.definitions import load_definition
-from workorders.core.workflow_definition import WorkflowDefinition
+from workorders.core.definitions.trigger import load_definition
+from workorders.core.definitions.workflow import WorkflowDefinition
 
 DOCUMENTS = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 COMMANDS = typer.main.get_command(app)

@@ -3,9 +3,9 @@
 import pytest
 
 from support.work_orders import accepted, rejected
+from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item, Rejection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka.attempt import Attempt
 from workorders.kafka.breaker import Breaker, too_many
 from workorders.kafka.exceptions import TooManyRejectedError

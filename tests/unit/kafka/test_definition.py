@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from workorders.core.definition_schema import json_schema
-from workorders.core.definitions import parse_definition
+from workorders.core.definitions.json_schema import json_schema
+from workorders.core.definitions.trigger import parse_definition
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.definition import KafkaTriggerDefinition
 from workorders.kafka.starting_offsets import StartingOffsets

@@ -8,9 +8,9 @@ import psycopg
 import pyarrow
 import pytest
 
+from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka import executor
 from workorders.kafka.attempt import Attempt, Outcome
 from workorders.kafka.exceptions import FencedError, TooManyRejectedError

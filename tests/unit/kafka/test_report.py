@@ -1,4 +1,4 @@
-from workorders.core.work_orders import Created
+from workorders.core.creation.work_orders import Created
 from workorders.kafka.attempt import Outcome
 from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.report import table

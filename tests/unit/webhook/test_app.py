@@ -13,7 +13,7 @@ import pytest
 import yaml
 from fastapi import FastAPI
 
-from workorders.core.single import Single
+from workorders.core.creation.create_one import Single
 from workorders.webhook import secrets
 from workorders.webhook.app import make_app
 from workorders.webhook.authentication import Secret

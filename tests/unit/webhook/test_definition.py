@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from workorders.core.definitions import parse_definition
+from workorders.core.definitions.trigger import parse_definition
 from workorders.core.exceptions import ConfigurationError
 from workorders.webhook.authentication import ApiKey, Basic, Hmac
 from workorders.webhook.definition import WebhookTriggerDefinition

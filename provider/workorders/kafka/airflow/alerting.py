@@ -8,9 +8,9 @@ from airflow.sdk.observability import stats
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.notifiers import Log, say, usable
-from workorders.core import gap_alerts
-from workorders.core.database import connect
+from workorders.core.admission import gap_alerts
 from workorders.core.exceptions import one_line
+from workorders.core.postgres.connection import connect
 from workorders.kafka import alerts, batches
 from workorders.kafka.alerts import Alert, StalledNow
 

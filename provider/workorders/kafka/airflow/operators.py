@@ -14,9 +14,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from workorders.airflow.connections import database_url
 from workorders.airflow.failures import FAILURES, explained, readable, reason
 from workorders.airflow.retries import next_try, tries_since_clear
-from workorders.core import limits
-from workorders.core.database import Connection, connect
+from workorders.core.admission import limits
 from workorders.core.exceptions import WorkOrdersError
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka import batches, ledger, stalls, verdicts
 from workorders.kafka.airflow.alerting import Alerting
 from workorders.kafka.airflow.connection import kafka_settings

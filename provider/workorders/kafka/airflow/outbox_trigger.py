@@ -7,7 +7,7 @@ from typing import Any
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.shared import shared_database
 from workorders.airflow.waiting import Look, WaitingTrigger
-from workorders.core.queries import load_queries
+from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.settings import BUCKETS
 
 _QUERIES = load_queries("workorders.outbox", "sql/relay.sql")

@@ -8,7 +8,7 @@ from airflow.sdk import BaseOperator, Param
 from workorders.airflow.connections import database_url
 from workorders.airflow.failures import explained, readable
 from workorders.airflow.users import user_of
-from workorders.core.database import connect
+from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connection import kafka_settings
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.decisions import Kind

@@ -12,7 +12,7 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.shared import SharedDatabase, shared_database
 from workorders.airflow.waiting import Look, WaitingTrigger
-from workorders.core.queries import load_queries
+from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.airflow.connection import async_kafka_settings
 from workorders.kafka.airflow.ingest_runs import IngestRuns
 from workorders.kafka.airflow.shared import shared_cluster

@@ -9,8 +9,8 @@ from typing import Final
 
 import psycopg
 
-from workorders.core.database import Connection
 from workorders.core.exceptions import one_line
+from workorders.core.postgres.connection import Connection
 from workorders.kafka.relay.spare import SpareConnections
 from workorders.outbox.batches import Batch, Wanted
 from workorders.outbox.rows import Part, Reading

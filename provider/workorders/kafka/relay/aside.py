@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.kafka.relay.refusals import Refusal
 from workorders.kafka.relay.tools import Tools
 from workorders.outbox import holds

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from workorders.core.definitions import read_mapping, validate
-from workorders.core.fields import BYTES_SCHEMA, KIB, MIB, SECONDS_SCHEMA, byte_count, seconds
+from workorders.core.definitions.fields import BYTES_SCHEMA, KIB, MIB, SECONDS_SCHEMA, byte_count, seconds
+from workorders.core.definitions.trigger import read_mapping, validate
 from workorders.kafka.fields import kafka_name
 from workorders.outbox.settings import BUCKETS, TopicSettings
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from workorders.core.database import Connection, connect
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.cluster import Cluster
 from workorders.kafka.connections import Connections
 from workorders.kafka.relay.definition import RelayDefinition

@@ -3,7 +3,7 @@
 import logging
 from typing import Final
 
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.kafka.relay.sender import Sender
 from workorders.kafka.relay.tools import Tools
 from workorders.outbox import origins

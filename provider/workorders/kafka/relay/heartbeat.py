@@ -8,8 +8,8 @@ from typing import Final, Self
 
 import psycopg
 
-from workorders.core.database import connect
 from workorders.core.exceptions import one_line
+from workorders.core.postgres.connection import connect
 from workorders.outbox import leases
 from workorders.outbox.exceptions import OutboxFencedError
 from workorders.outbox.leases import LEASE_SECONDS, Lease

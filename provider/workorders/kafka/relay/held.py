@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import psycopg
 
-from workorders.core.database import Connection
 from workorders.core.exceptions import one_line
+from workorders.core.postgres.connection import Connection
 from workorders.kafka.relay.heartbeat import Heartbeat
 from workorders.kafka.relay.shard import ShardRelay
 from workorders.kafka.relay.tools import Tools

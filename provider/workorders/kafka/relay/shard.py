@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.kafka.relay.ahead import Ahead
 from workorders.kafka.relay.aside import hold_refused, hold_topics
 from workorders.kafka.relay.careful import Careful

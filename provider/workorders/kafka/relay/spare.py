@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 
 
 class SpareConnections:

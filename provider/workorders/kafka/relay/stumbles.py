@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.kafka.relay.aside import hold_refused, hold_topics
 from workorders.kafka.relay.careful import Careful
 from workorders.kafka.relay.refusals import Refusal

@@ -5,8 +5,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from workorders.core.database import Connection
-from workorders.core.queries import load_queries
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.relay.definition import RelayDefinition
 from workorders.kafka.relay.markers import Markers
 from workorders.kafka.relay.sender import Sender

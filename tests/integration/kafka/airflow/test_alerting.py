@@ -19,9 +19,9 @@ from support.stalling import let_it_last
 from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import endless_retries
-from workorders.core.database import Connection
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.core.work_orders import Created
 from workorders.kafka import batches, ledger
 from workorders.kafka.airflow.operators import CreateWorkOrdersOperator
 from workorders.kafka.alerts import Alert

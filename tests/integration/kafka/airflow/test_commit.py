@@ -15,7 +15,7 @@ from support.ingesting import plan
 from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import endless_retries
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka import ledger
 from workorders.kafka.airflow.operators import CommitOffsetsOperator

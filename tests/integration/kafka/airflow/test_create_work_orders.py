@@ -12,7 +12,7 @@ from support.going_on import TEN, GoingOn, decided
 from support.ingesting import everything
 from support.topics import Topics
 from workorders.airflow.retries import ENDLESS_RETRIES
-from workorders.core.database import Connection, connect
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka import batches, ledger, verdicts
 from workorders.kafka.airflow import operators
 from workorders.kafka.airflow.alerting import Alerting

@@ -12,8 +12,8 @@ from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import endless_retries
 from workorders.core import triggers
-from workorders.core.database import connect
-from workorders.core.work_orders import Created
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import connect
 from workorders.kafka import batches, ledger
 from workorders.kafka.airflow.operators import CommitOffsetsOperator
 from workorders.kafka.cluster import Cluster, run

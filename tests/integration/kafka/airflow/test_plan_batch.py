@@ -14,7 +14,7 @@ from local_stack.stack import LocalStack
 from support.definitions import define
 from support.topics import Topics
 from workorders.airflow.retries import ENDLESS_RETRIES, endless_retries
-from workorders.core.database import Connection, connect
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka import batches, ledger
 from workorders.kafka.airflow.operators import PlanBatchOperator
 from workorders.kafka.cluster import Cluster

@@ -10,7 +10,7 @@ from local_stack.stack import LocalStack
 from support.definitions import define
 from support.going_on import GoingOn, kept
 from support.ingesting import everything
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import find as find_trigger
 from workorders.kafka.airflow import resolve
 from workorders.kafka.airflow.resolve import ResolveOperator

@@ -18,7 +18,7 @@ from support.eventually import eventually
 from support.topics import Topics
 from workorders.airflow.shared import MAX_CONNECTIONS
 from workorders.airflow.waiting import FAILED
-from workorders.core.database import connect
+from workorders.core.postgres.connection import connect
 from workorders.kafka import batches
 from workorders.kafka.airflow.trigger import LEFT_BEHIND_SECONDS, NewMessagesTrigger
 from workorders.kafka.cluster import Cluster

@@ -19,8 +19,8 @@ from support.tries import a_try
 from support.wrong_settings import WRONG, assert_said, wrong_settings
 from workorders.airflow.retries import endless_retries
 from workorders.airflow.waiting import FAILED, CannotWaitError
-from workorders.core.database import Connection
 from workorders.core.exceptions import WorkOrdersError
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,

@@ -6,7 +6,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.kafka.relay.heartbeat import Heartbeat
 from workorders.outbox import leases
 from workorders.outbox.leases import Lease

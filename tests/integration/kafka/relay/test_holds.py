@@ -12,7 +12,7 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
-from workorders.core.database import Connection
+from workorders.core.postgres.connection import Connection
 from workorders.kafka.relay import drain
 from workorders.kafka.relay.definition import TopicDefinition
 from workorders.kafka.relay.drain import prepare

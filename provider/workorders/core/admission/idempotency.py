@@ -1,0 +1,149 @@
+"""Idempotency keys: of the events with one key, one becomes a run within the window.
+
+The time that counts is the database's, when a work order is created, and not the event's own. So the window always
+looks back in full, whatever the order in which events arrive: a look-back by the events' times has to look both ways,
+trusts the producers' clocks, and can never say when a key is done with.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import psycopg
+
+from workorders.core.admission.rejections import DUPLICATE, TurnedAway, repeat_of
+from workorders.core.postgres import binary_rows
+from workorders.core.postgres.arrays import integers, uuids
+from workorders.core.postgres.binary_rows import ID_OF, KEY_OF, SOURCE_OF
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.copy import copy
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.admission", "sql/idempotency.sql")
+
+_KEYS_A_STEP: Final = 100_000
+"""Keys that are taken under one savepoint; see `CHUNK_ITEMS` for why there are not more of them."""
+_WORTH_COPYING: Final = 50
+"""So many keys are taken sooner by looking them up and copying the rest than by one statement that does both."""
+_EXPIRED_BESIDE: Final = 100
+"""Expired keys that every call may delete, beside two for each key that it added."""
+
+
+def take(connection: Connection, trigger_id: int, window_seconds: float, keyed: list[bytes]) -> list[TurnedAway]:
+    """Give each key to the first work order that has it, and return the others as duplicates.
+
+    The keys are taken in their own order, whatever that of the events is, so that two transactions that share several
+    wait for one another and never in a circle. The caller asks for this once in its transaction, with all it has.
+
+    Args:
+        connection: where the caller's transaction is.
+        trigger_id: whose keys they are.
+        window_seconds: how long a key is held.
+        keyed: what `rows.keyed` returns for each work order that was written; sorted here.
+    """
+    keyed.sort()
+    first, repeats = _by_key(keyed)
+    taken_before: dict[bytes, bytes] = {}
+    for place in range(0, len(first), _KEYS_A_STEP):
+        taken_before |= _taken_before(connection, trigger_id, window_seconds, first[place : place + _KEYS_A_STEP])
+    refused = [_duplicate(row, taken_before.get(row[KEY_OF], original[ID_OF])) for row, original in repeats]
+    if taken_before:
+        refused += [_duplicate(row, taken_before[row[KEY_OF]]) for row in first if row[KEY_OF] in taken_before]
+    return refused
+
+
+def _by_key(keyed: Sequence[bytes]) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
+    """Return the first row of each key, and the others with the first one of theirs."""
+    first: list[bytes] = []
+    repeats: list[tuple[bytes, bytes]] = []
+    last = None
+    for row in keyed:
+        key = row[KEY_OF]
+        if key == last:
+            repeats.append((row, first[-1]))
+        else:
+            first.append(row)
+            last = key
+    return first, repeats
+
+
+def _duplicate(row: bytes, holder: bytes) -> TurnedAway:
+    return TurnedAway(row[ID_OF], DUPLICATE, repeat_of(holder), holder)
+
+
+def _taken_before(
+    connection: Connection, trigger_id: int, window_seconds: float, some: Sequence[bytes]
+) -> dict[bytes, bytes]:
+    """Take the keys that are free, and return who holds the others."""
+    if len(some) >= _WORTH_COPYING:
+        held = _held(connection, trigger_id, some)
+        if held is not None and _copied(connection, trigger_id, window_seconds, some, held):
+            return held
+    arguments = {
+        "trigger_id": trigger_id,
+        "window_seconds": window_seconds,
+        "keys": uuids(row[KEY_OF] for row in some),
+        "ids": uuids(row[ID_OF] for row in some),
+        "positions": integers(position for position, _ in binary_rows.sources(some)),
+        "stream_ids": integers(stream_id for _, stream_id in binary_rows.sources(some)),
+    }
+    # Asked for the rows it made, the statement would send back what nearly always is all that it was given.
+    if connection.execute(_QUERIES["take"], arguments).rowcount == len(some):
+        return {}
+    return {key.bytes: holder.bytes for key, holder in connection.execute(_QUERIES["holders"], arguments)}
+
+
+def _held(connection: Connection, trigger_id: int, some: Sequence[bytes]) -> dict[bytes, bytes] | None:
+    """Return the keys that others hold and who; None when a row must be written anew, for it is over or its own."""
+    arguments = {"trigger_id": trigger_id, "keys": uuids(row[KEY_OF] for row in some)}
+    held: dict[bytes, bytes] = {}
+    sources: dict[bytes, bytes] = {}
+    for key, holder, position, stream_id, counts in connection.execute(_QUERIES["known"], arguments):
+        if not counts:
+            return None
+        held[key.bytes] = holder.bytes
+        if position is not None:
+            sources[key.bytes] = binary_rows.source(position, stream_id)
+    if sources and any(sources.get(row[KEY_OF]) == row[SOURCE_OF] for row in some):
+        return None
+    return held
+
+
+def _copied(
+    connection: Connection, trigger_id: int, window_seconds: float, some: Iterable[bytes], held: dict[bytes, bytes]
+) -> bool:
+    """Take the keys that nobody holds, in half the time of an upsert; False when one was taken meanwhile.
+
+    Where another transaction is taking a key, this waits for it; nothing is kept of what turns out to be too late, so
+    whoever takes the keys once more does so in their order from the beginning.
+    """
+    expiry = connection.execute(_QUERIES["expiry"], {"window_seconds": window_seconds}).fetchone()
+    tail = binary_rows.keyed_tail(trigger_id, expiry[0] if expiry else 0)
+    free = (row + tail for row in some if row[KEY_OF] not in held)
+    try:
+        with connection.transaction():
+            copy(connection, "idempotency_keys", binary_rows.KEYED_COLUMNS, free)
+    except psycopg.errors.UniqueViolation:
+        return False
+    return True
+
+
+def give_back(connection: Connection, trigger_id: int, ids: Sequence[bytes], keyed: Sequence[bytes]) -> None:
+    """Free the keys of work orders that were turned away after all."""
+    refused = set(ids)
+    keys = [row[KEY_OF].hex() for row in keyed if row[ID_OF] in refused]
+    if keys:
+        arguments = {"trigger_id": trigger_id, "keys": keys, "ids": [id_.hex() for id_ in refused]}
+        connection.execute(_QUERIES["give_back"], arguments)
+
+
+def expire(connection: Connection, limit: int) -> int:
+    """Delete keys whose window is over, at most `limit`, in the caller's transaction; return how many.
+
+    It reads the index of the times and no table, and passes over keys that somebody holds, so it waits for nobody.
+    """
+    return connection.execute(_QUERIES["expire"], {"limit": limit}).rowcount
+
+
+def expire_beside(connection: Connection, added: int) -> None:
+    """Delete more keys than were added, if so many are over: the table stays as large as the window needs."""
+    expire(connection, 2 * added + _EXPIRED_BESIDE)

@@ -1,0 +1,109 @@
+"""How much may be asked of a workflow: counted exactly, under the lock of one row that only limited workflows have."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from workorders.core.admission_rules import LimitRule
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.triggers import Trigger
+
+_QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
+
+_SECONDS_UNTIL_RUNS_FINISH: Final = 60
+
+
+class HardLimitError(WorkOrdersError):
+    """A workflow takes no more now, and its source must wait; the caller rolls back, so nothing was created."""
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+        """When asking again may help, in seconds from now."""
+
+    def __reduce__(self) -> tuple[type["HardLimitError"], tuple[str, int]]:
+        """Return what another process makes the error of."""
+        return type(self), (str(self), self.retry_after_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a workflow still takes; None where it has no such limit."""
+
+    waiting: int | None
+    today: int | None
+    seconds_left_today: int
+
+    @property
+    def least(self) -> int | None:
+        """How many runs may be added; None for as many as wanted."""
+        rooms = [room for room in (self.waiting, self.today) if room is not None]
+        return max(0, min(rooms)) if rooms else None
+
+    @property
+    def is_of_today(self) -> bool:
+        """Whether it is the limit of the day that leaves the least."""
+        return self.today is not None and (self.waiting is None or self.today < self.waiting)
+
+
+def lock(connection: Connection, workflow_id: int, rule: LimitRule, *, own: int) -> Room:
+    """Take the workflow's turn until the transaction ends, and count.
+
+    Args:
+        connection: in the caller's transaction.
+        workflow_id: which workflow is asked.
+        rule: its limits.
+        own: work orders that this call has written, and that the count therefore finds.
+    """
+    connection.execute(_QUERIES["insert_count"], {"workflow_id": workflow_id})
+    connection.execute(_QUERIES["lock_count"], {"workflow_id": workflow_id})
+    return look(connection, workflow_id, rule, own=own)
+
+
+def require_room(connection: Connection, trigger: Trigger) -> None:
+    """Return when the trigger's workflow takes at least one more now: a look, without a lock, before the work is done.
+
+    Raises:
+        HardLimitError: a hard limit is reached.
+    """
+    rule = None if trigger.rules is None else trigger.rules.limits
+    if rule is not None and rule.hard:
+        room = look(connection, trigger.workflow_id, rule)
+        if room.least == 0:
+            raise reached(trigger, rule, room, 1)
+
+
+def count(connection: Connection, workflow_id: int, admitted: int) -> None:
+    """Add to the day's runs; the caller holds the lock."""
+    connection.execute(_QUERIES["add"], {"workflow_id": workflow_id, "admitted": admitted})
+
+
+def reached(trigger: Trigger, rule: LimitRule, room: Room, wanted: int) -> HardLimitError:
+    """Return the error that says which limit stands in the way, and what helps."""
+    of_today = room.is_of_today
+    most = rule.per_day if of_today else rule.waiting
+    what = "let in a day (UTC)" if of_today else "waiting"
+    then = "a day ends" if of_today else "runs are finished"
+    too_large = (
+        "; so many never fit, so the limit must be raised or the batches made smaller"
+        if most is not None and wanted > most
+        else f"; it goes on by itself when {then}, or when the limit is raised"
+    )
+    return HardLimitError(
+        f"Workflow {trigger.workflow} has room for {room.least} more work orders and {wanted} came at once: its hard "
+        f"limit is {most} {what}. Nothing was created for trigger {trigger.name}{too_large}.",
+        room.seconds_left_today if of_today else _SECONDS_UNTIL_RUNS_FINISH,
+    )
+
+
+def look(connection: Connection, workflow_id: int, rule: LimitRule, *, own: int = 0) -> Room:
+    """Count without a lock; `own` as in `lock`."""
+    row = connection.execute(_QUERIES["today"], {"workflow_id": workflow_id}).fetchone()
+    admitted, seconds_left = (0, 0) if row is None else row
+    waiting = None
+    if rule.waiting is not None:
+        arguments = {"workflow_id": workflow_id, "most": rule.waiting + own}
+        counted = connection.execute(_QUERIES["waiting"], arguments).fetchone()
+        waiting = rule.waiting + own - (0 if counted is None else counted[0])
+    return Room(waiting, None if rule.per_day is None else rule.per_day - admitted, seconds_left)

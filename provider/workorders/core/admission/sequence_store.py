@@ -1,0 +1,164 @@
+"""Sequences in the database: a mark a key, and the work orders that are parked beyond a gap."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+
+from workorders.core.admission.sequence_order import Entry, Parked, Standing, Verdict
+from workorders.core.postgres.arrays import integers, uuids
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.triggers import Trigger
+
+_QUERIES = load_queries("workorders.core.admission", "sql/sequence_store.sql")
+
+
+def lock(
+    connection: Connection, trigger_id: int, names: Mapping[bytes, str], start: int | None, entries: Sequence[Entry]
+) -> dict[bytes, Standing]:
+    """Take the turn of every key, in the order of keys, and return how they stand; a new key begins now.
+
+    Args:
+        connection: in the caller's transaction, which asks for this once.
+        trigger_id: whose sequences.
+        names: the keys among the entries, each with the text that people know it by.
+        start: first number of a new key; None when the first to arrive is it.
+        entries: what is to be judged: of the parked, only what may matter to these is fetched.
+    """
+    keys = sorted(names)
+    arguments = {"trigger_id": trigger_id, "keys": uuids(keys)}
+    marks: dict[bytes, tuple[int | None, int]] = {}
+    # Whoever drops a sequence between the two statements leaves a key to begin anew.
+    while len(marks) < len(keys):
+        new = {"names": [names[key] for key in keys], "mark": None if start is None else start - 1}
+        connection.execute(_QUERIES["begin"], arguments | new)
+        marks = lock_marks(connection, trigger_id, keys)
+    standings = {key: Standing(mark) for key, (mark, _) in marks.items()}
+    for key, begin, end in connection.execute(_QUERIES["given_up"], arguments):
+        standing = standings[key.bytes]
+        standing.skipped = (*standing.skipped, (begin, end))
+    with_parked = {key for key, (_, parked) in marks.items() if parked}
+    if with_parked:
+        _fetch_parked(connection, trigger_id, standings, [entry for entry in entries if entry.sequence in with_parked])
+    return standings
+
+
+def lock_marks(connection: Connection, trigger_id: int, keys: Sequence[bytes]) -> dict[bytes, tuple[int | None, int]]:
+    """Take the turn of these keys, in their order; return the mark, and how many are parked, of those there are."""
+    arguments = {"trigger_id": trigger_id, "keys": uuids(keys)}
+    return {key.bytes: (mark, parked) for key, mark, parked in connection.execute(_QUERIES["lock"], arguments)}
+
+
+def _fetch_parked(
+    connection: Connection, trigger_id: int, standings: Mapping[bytes, Standing], entries: Iterable[Entry]
+) -> None:
+    """Fetch what is parked under a number that came again, and all of a key whose gap may close now.
+
+    A key without a mark has nothing parked, and one whose next number is not among the entries releases nothing.
+    """
+    closing: set[bytes] = set()
+    same: list[tuple[bytes, int]] = []
+    for entry in entries:
+        if entry.sequence is None or entry.number is None:
+            continue
+        mark = standings[entry.sequence].mark
+        if mark is not None and entry.number == mark + 1:
+            closing.add(entry.sequence)
+        same.append((entry.sequence, entry.number))
+    arguments = {
+        "trigger_id": trigger_id,
+        "closing": uuids(closing),
+        "keys": uuids(key for key, _ in same),
+        "numbers": integers(number for _, number in same),
+    }
+    for key, number, id_ in connection.execute(_QUERIES["parked"], arguments):
+        standings[key.bytes].parked[number] = id_.bytes
+
+
+def write(connection: Connection, trigger: Trigger, verdict: Verdict, standings: Mapping[bytes, Standing]) -> None:
+    """Write the verdict down: what is parked now, what no longer is, and the marks."""
+    write_parked(connection, trigger.id, verdict.parked)
+    write_released(connection, trigger.id, verdict.released)
+    write_places(connection, trigger, verdict.let_in)
+    moved = {part.sequence for part in verdict.let_in}
+    write_marks(
+        connection,
+        trigger.id,
+        {key: standings[key].mark for key in moved},
+        _per_key(verdict.parked),
+        _per_key(verdict.released),
+    )
+
+
+def write_parked(connection: Connection, trigger_id: int, parked: Sequence[Parked]) -> None:
+    """Take work orders out of those that wait for a run."""
+    if parked:
+        connection.execute(_QUERIES["park"], {"trigger_id": trigger_id} | _columns(parked))
+
+
+def write_released(connection: Connection, trigger_id: int, released: Sequence[Parked]) -> None:
+    """Let parked work orders wait for a run."""
+    if released:
+        connection.execute(_QUERIES["release"], {"trigger_id": trigger_id} | _columns(released))
+
+
+def write_places(connection: Connection, trigger: Trigger, let_in: Sequence[Parked]) -> None:
+    """Keep the order of the numbers in a lane, where it is another one than that in which the work orders arrived.
+
+    Args:
+        connection: in the caller's transaction.
+        trigger: whose sequences; where its workflow has no lanes, runs have no order.
+        let_in: the numbers of one key ascend.
+    """
+    if trigger.lane is None or not let_in:
+        return
+    newest: dict[bytes, bytes] = {}
+    disordered = set()
+    for part in let_in:
+        if part.id < newest.get(part.sequence, b""):
+            disordered.add(part.sequence)
+        newest[part.sequence] = part.id
+    arguments = {
+        "trigger_id": trigger.id,
+        "workflow_id": trigger.workflow_id,
+        "disordered": [part.sequence in disordered for part in let_in],
+    }
+    keys = {"given_keys": uuids(newest)}
+    connection.execute(_QUERIES["forget_places"], {"trigger_id": trigger.id} | keys)
+    connection.execute(_QUERIES["place"], arguments | keys | _columns(let_in))
+
+
+def write_marks(
+    connection: Connection,
+    trigger_id: int,
+    marks: Mapping[bytes, int | None],
+    parked: Mapping[bytes, int],
+    released: Mapping[bytes, int],
+) -> None:
+    """Move marks on, and count the parked anew; a gap begins with what is parked first beyond it."""
+    keys = sorted({*marks, *parked, *released})
+    if keys:
+        connection.execute(
+            _QUERIES["move"],
+            {
+                "trigger_id": trigger_id,
+                "keys": uuids(keys),
+                "marks": integers(marks.get(key) for key in keys),
+                "more": [parked.get(key, 0) - released.get(key, 0) for key in keys],
+                "moved": [key in released for key in keys],
+            },
+        )
+
+
+def _columns(parts: Collection[Parked]) -> dict[str, str]:
+    return {
+        "ids": uuids(part.id for part in parts),
+        "keys": uuids(part.sequence for part in parts),
+        "numbers": integers(part.number for part in parts),
+    }
+
+
+def _per_key(parts: Iterable[Parked]) -> dict[bytes, int]:
+    def key_of(part: Parked) -> bytes:
+        return part.sequence
+
+    return {key: len(list(some)) for key, some in groupby(sorted(parts, key=key_of), key_of)}

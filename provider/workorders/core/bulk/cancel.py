@@ -1,0 +1,51 @@
+"""Cancels runs that wait: the work order ends as cancelled, and a run says who wished it and why."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from workorders.core.bulk.jobs import IN_USE, Job, Outcome
+from workorders.core.ids import run_ids
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
+
+
+class Cancels:
+    """The work of a cancel job."""
+
+    sizes: str | None = None
+
+    def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
+        """Nothing to make ready."""
+
+    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> Outcome:
+        """Cancel those of the work orders that wait."""
+        return cancel(connection, ids, who=job.who, why=job.why)
+
+    def finish(self) -> None:
+        """Nothing to complete."""
+
+    def abandon(self) -> None:
+        """Nothing is left half done: a step is a transaction."""
+
+
+def cancel(connection: Connection, ids: Sequence[UUID], *, who: str, why: str) -> Outcome:
+    """Cancel the waiting runs of these work orders, in the caller's transaction; skip what does not wait."""
+    states = {row[0]: row[2] for row in connection.execute(_QUERIES["lock"], {"ids": list(ids)})}
+    waiting = [id_ for id_, state in states.items() if state == "pending"]
+    with_run = dict[UUID, UUID]()
+    for run_id, id_ in connection.execute(_QUERIES["available"], {"ids": waiting}):
+        with_run[id_] = run_id
+    locked = connection.execute(_QUERIES["lock_available"], {"run_ids": list(with_run.values())})
+    available = [row[0] for row in locked]
+    unclaimed = [id_ for id_ in waiting if id_ not in with_run]
+    reason = {"who": who, "why": why}
+    connection.execute(_QUERIES["cancel_available"], {"ids": available, **reason})
+    connection.execute(_QUERIES["cancel_unclaimed"], {"run_ids": run_ids(len(unclaimed)), "ids": unclaimed, **reason})
+    connection.execute(_QUERIES["cancel_work_orders"], {"ids": [*available, *unclaimed]})
+    skipped = {
+        IN_USE: len(ids) - len(states),
+        "not waiting": len(states) - len(available) - len(unclaimed),
+    }
+    return Outcome(len(available) + len(unclaimed), {reason: count for reason, count in skipped.items() if count})

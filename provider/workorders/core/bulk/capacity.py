@@ -1,0 +1,72 @@
+"""How much room the limits of workflows leave to a person who asks for many runs at once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from workorders.core.admission import limits
+from workorders.core.admission.limits import Room
+from workorders.core.admission_rules import LimitRule
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRoom:
+    """A workflow that has limits, and what it takes now."""
+
+    workflow_id: int
+    workflow: str
+    rule: LimitRule
+    room: Room
+
+    @property
+    def fullness(self) -> str:
+        """One sentence that says which limit stands in the way, and what helps."""
+        of_today = self.room.is_of_today
+        most = self.rule.per_day if of_today else self.rule.waiting
+        what = "runs a day (UTC)" if of_today else "waiting"
+        then = "the day has ended" if of_today else "runs are finished"
+        return (
+            f"Workflow {self.workflow} takes no more runs now: its {self.rule.kind} limit is {most} {what}. The job "
+            f"goes on from here when {then}, or when the limit is raised: by the DAG workorders_jobs, unless that is "
+            f"paused, or by `workorders jobs resume`."
+        )
+
+    def __str__(self) -> str:
+        """Return what it takes now in a sentence."""
+        most = {"waiting": self.rule.waiting, "a day (UTC)": self.rule.per_day}
+        limited = " and ".join(f"{number:,} {what}" for what, number in most.items() if number is not None)
+        return (
+            f"Workflow {self.workflow} takes {self.room.least or 0:,} more runs now, by its {self.rule.kind} limits of "
+            f"{limited}; a job that needs more goes so far, and then waits for room."
+        )
+
+
+def of(connection: Connection, wanted: Filter) -> list[WorkflowRoom]:
+    """Return the workflows with limits that a filter names, or all if it names none: a look, without a lock."""
+    arguments = {"ids": None, "id": wanted.id, "trigger": wanted.trigger, "workflow": wanted.workflow}
+    return [
+        WorkflowRoom(id_, name, rule, limits.look(connection, id_, rule))
+        for id_, name, rule in _limited(connection, arguments)
+    ]
+
+
+def lock(connection: Connection, ids: Sequence[UUID]) -> dict[int, WorkflowRoom]:
+    """Take the turn of every workflow with limits among these work orders, and count.
+
+    In the order of their ids, and before any of the work orders is locked, as everybody does who takes turns.
+    """
+    arguments = {"ids": list(ids), "id": None, "trigger": None, "workflow": None}
+    return {
+        id_: WorkflowRoom(id_, name, rule, limits.lock(connection, id_, rule, own=0))
+        for id_, name, rule in _limited(connection, arguments)
+    }
+
+
+def _limited(connection: Connection, arguments: Mapping[str, object]) -> list[tuple[int, str, LimitRule]]:
+    found = connection.execute(_QUERIES["limited"], arguments).fetchall()
+    return [(id_, name, rule) for id_, name, stored in found if (rule := LimitRule.read(stored)) is not None]

@@ -1,0 +1,171 @@
+"""Exports work orders to a file of JSON Lines or CSV, which appears under its name when it is whole."""
+
+import csv
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Final
+from uuid import UUID
+
+from workorders.core.bulk import jobs
+from workorders.core.bulk.jobs import IN_USE, Job, Outcome
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.bulk", "sql/export.sql")
+
+FORMATS: Final = ("jsonl", "csv")
+COLUMNS: Final = (
+    "id",
+    "created_at",
+    "trigger",
+    "trigger_type",
+    "workflow",
+    "state",
+    "stream",
+    "position",
+    "reason",
+    "detail",
+    "raw_base64",
+    "attempts",
+    "error_type",
+    "error",
+    "request",
+    "body",
+)
+"""What stands in a line, in this order; `request` and `body` are JSON."""
+
+_OBEYED: Final = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes a cell that begins so for a formula, and these were written by anybody."""
+
+
+class ExportFileError(WorkOrdersError):
+    """The file cannot be written."""
+
+
+def options(file: Path, format_: str | None = None) -> dict[str, str]:
+    """Return the options of an export job: where to, and in which form; the ending of the name says it by itself.
+
+    Raises:
+        ConfigurationError: the form is unknown, the folder is missing, or the file is there already.
+    """
+    chosen = format_ or file.suffix.removeprefix(".")
+    if chosen not in FORMATS:
+        raise ConfigurationError(f"The form of the export is {chosen!r}, but must be one of {', '.join(FORMATS)}.")
+    if not file.parent.is_dir():
+        raise ConfigurationError(f"The folder of {file} does not exist; nothing was exported; create it.")
+    if file.exists():
+        raise ConfigurationError(f"The file {file} is there already; nothing was exported; name another.")
+    return {"file": str(file.absolute()), "format": chosen}
+
+
+class Export:
+    """The work of an export job. It begins from the first work order each time, for half a file is of no use."""
+
+    sizes: str | None = "exported_bytes"
+
+    def __init__(self, file: Path | None) -> None:
+        """Take the file that the caller has in mind.
+
+        The job's row names it too, but whoever may write to that table must not choose where the caller writes.
+        """
+        self._wanted = file
+        self._file = Path()
+        self._part = Path()
+        self._stream: IO[str] | None = None
+
+    def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
+        """Open a new file beside the one that is wanted.
+
+        Raises:
+            ExportFileError: the caller named another file, the folder cannot be written to, or the file is there.
+        """
+        self._file = Path(job.options["file"])
+        if self._wanted is None or self._wanted.absolute() != self._file:
+            raise ExportFileError(
+                f"Job {job.id} is an export to {self._file}, which is not the file that you named; nothing was "
+                f"exported; `workorders jobs resume {job.id} --file {self._file}` exports to it."
+            )
+        # Named by its writer: one that was taken for dead may still write into its own.
+        self._part = self._file.with_name(f".{self._file.name}.{worker.hex[:12]}.part")
+        if self._file.exists():
+            raise ExportFileError(f"The file {self._file} is there already; nothing was exported; name another.")
+        try:
+            self._remove_left_parts()
+            self._stream = open(self._part, "x", encoding="utf-8", newline="", opener=_private)  # noqa: SIM115
+            if job.options["format"] == "csv":
+                csv.writer(self._stream).writerow(COLUMNS)
+        except OSError as error:
+            raise self._refused(error) from error
+        jobs.begin_again(connection, job.id, worker)
+
+    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> Outcome:
+        """Write the lines of some work orders.
+
+        Raises:
+            ExportFileError: the disk is full, for instance.
+        """
+        if self._stream is None:
+            raise AssertionError("The export was not begun.")
+        is_csv = job.options["format"] == "csv"
+        table, written = csv.writer(self._stream), 0
+        try:
+            # Row by row, for a body may be hundreds of times as long as it is stored.
+            for row in connection.cursor().stream(_QUERIES["cells" if is_csv else "lines"], {"ids": list(ids)}):
+                if is_csv:
+                    table.writerow([cell(value) for value in row])
+                else:
+                    self._stream.write(f"{row[0]}\n")
+                written += 1
+            self._stream.flush()
+        except OSError as error:
+            raise self._refused(error) from error
+        return Outcome(written, {IN_USE: len(ids) - written} if written < len(ids) else {})
+
+    def finish(self) -> None:
+        """Give the whole file its name.
+
+        Raises:
+            ExportFileError: it cannot be brought to the disk.
+        """
+        if self._stream is None:
+            raise AssertionError("The export was not begun.")
+        try:
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+            self._part.replace(self._file)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        if self._stream is not None:
+            self._stream.close()
+            self._part.unlink(missing_ok=True)
+
+    def _remove_left_parts(self) -> None:
+        """Remove what killed workers left of this file: who lives, writes more often than that."""
+        for path in self._file.parent.iterdir():
+            is_part = path.name.startswith(f".{self._file.name}.") and path.suffix == ".part"
+            if is_part and time.time() - path.lstat().st_mtime > jobs.SILENCE.total_seconds():
+                path.unlink(missing_ok=True)
+
+    def _refused(self, error: OSError) -> ExportFileError:
+        return ExportFileError(
+            f"The export could not be written to {self._file} ({error.strerror}); no file of that name was made."
+        )
+
+
+def _private(path: str, flags: int) -> int:
+    # Bodies are nobody else's to read on this machine.
+    return os.open(path, flags, 0o600)
+
+
+def cell(value: str | None) -> str:
+    """Return a CSV cell that no spreadsheet takes for a formula."""
+    if value is None:
+        return ""
+    return f"'{value}" if value.startswith(_OBEYED) and not value.removeprefix("-").isdigit() else value

@@ -1,0 +1,149 @@
+"""Judges rejected events again after a fix: a corrected setting, a raised limit, a better decoder."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import class_row
+
+from workorders.core import triggers
+from workorders.core.admission.pipeline import Admission
+from workorders.core.admission.rejections import DUPLICATE
+from workorders.core.creation.json_body import is_odd, judge
+from workorders.core.history import search_index
+from workorders.core.items import Item, Rejection
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.selectors import Selector
+from workorders.core.triggers import Trigger
+
+_QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
+
+REJUDGES_GROUP: Final = "workorders.rejudges"
+"""Entry point group in which a trigger type announces its `Rejudge`."""
+LARGEST_BODY: Final = 32 * 1024 * 1024
+"""Bytes; up to here Postgres holds every value as jsonb."""
+
+Rejudge = Callable[[Mapping[str, Any], bytes | None, bytes], Item]
+"""Takes the trigger's definition as it is now, the raw value of a rejected event (None for null), and its request as
+JSON; returns the event as an item once more. Neither stream nor position of the item counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rejected:
+    id: UUID
+    raw: bytes | None
+    request: str
+    code: str
+    detail: str
+    trigger: str
+    type: str
+    definition: Mapping[str, Any]
+    stream: str | None
+    stream_id: int | None
+    position: int | None
+
+
+def accept(connection: Connection, ids: Sequence[UUID], *, beyond_soft_limits: bool = False) -> list[UUID]:
+    """Judge these rejected work orders again, and return those that have an input now, in the caller's transaction.
+
+    They have their dataclip then, no rejection, and wait for a run. What has an input is let in by its trigger's rules
+    like a new event: a limit may turn it away once more, and a sequence may park it. The others keep their raw value
+    and get the reason that holds now. A duplicate stays one.
+
+    Args:
+        connection: in the caller's transaction.
+        ids: work orders that the caller has locked.
+        beyond_soft_limits: what is let in is counted, and a soft limit refuses none of it.
+
+    Raises:
+        HardLimitError: the workflow takes less now; the caller must roll back.
+    """
+    accepted: dict[str, _Accepted] = {}
+    with connection.cursor("rejected", row_factory=class_row(_Rejected)) as cursor:
+        cursor.itersize = 1  # one raw value in memory at a time, each of which may be as large as Postgres holds
+        for row in cursor.execute(_QUERIES["rejected"], {"ids": list(ids)}):
+            item = None if row.code == DUPLICATE else _accept(connection, row)
+            if item is None:
+                continue
+            if row.trigger not in accepted:
+                trigger = triggers.find(connection, row.trigger)
+                if beyond_soft_limits and trigger.rules is not None:
+                    trigger = replace(trigger, rules=trigger.rules.beyond_soft_limits())
+                accepted[row.trigger] = _Accepted(connection, trigger)
+            accepted[row.trigger].note(row, item)
+    for found in accepted.values():
+        found.let_in()
+    search_index.write(connection, ids)
+    return [row[0] for row in connection.execute(_QUERIES["pending"], {"ids": list(ids)})]
+
+
+class _Accepted:
+    """What of one trigger has an input now; of the inputs themselves nothing is kept."""
+
+    def __init__(self, connection: Connection, trigger: Trigger) -> None:
+        self._connection = connection
+        self._admission = None if trigger.rules is None else Admission(connection, trigger, trigger.rules)
+        self._lane = Selector.parse(trigger.lane) if trigger.lane else None
+        self._ids: list[UUID] = []
+        self._lanes: list[int | None] = []
+
+    def note(self, row: _Rejected, item: Item) -> None:
+        self._ids.append(row.id)
+        self._lanes.append(self._lane.lane(item) if self._lane else None)
+        if self._admission is not None:
+            self._admission.note([(row.id.bytes, item)], {row.stream: row.stream_id})
+
+    def let_in(self) -> None:
+        self._connection.execute(_QUERIES["let_in"], {"ids": self._ids, "lanes": self._lanes})
+        if self._admission is not None:
+            self._admission.settle()
+
+
+def _accept(connection: Connection, row: _Rejected) -> Item | None:
+    """Return the item if it has an input now, which is stored then; else bring the reason up to date."""
+    item = rejudge_of(row.type)(row.definition, row.raw, row.request.encode())
+    reason = item.rejection or Rejection(row.code, row.detail)
+    if item.body is not None:
+        refused = _store(connection, row.id, item.body, item.request)
+        if refused is None:
+            return item._replace(stream=row.stream, position=row.position)
+        reason = refused
+    connection.execute(_QUERIES["update_rejection"], {"id": row.id, "code": reason.code, "detail": reason.detail})
+    return None
+
+
+def _store(connection: Connection, id_: UUID, body: bytes, request: bytes) -> Rejection | None:
+    """Put an input in the place of the rejection; return why not, if Postgres refuses it."""
+    try:
+        with connection.transaction():
+            connection.execute(
+                _QUERIES["insert_dataclip"], {"id": id_, "body": body.decode(), "request": request.decode()}
+            )
+    except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex) as error:
+        return Rejection("refused-by-postgres", f"Postgres cannot store it: {error.diag.message_primary}")
+    connection.execute(_QUERIES["delete_rejection"], {"id": id_})
+    return None
+
+
+@cache
+def rejudge_of(type_: str) -> Rejudge:
+    """Return how a trigger type judges again; by the rule for every body, if it announces nothing of its own."""
+    for point in entry_points(group=REJUDGES_GROUP, name=type_):
+        found: Rejudge = point.load()
+        return found
+    return by_the_common_rule
+
+
+def by_the_common_rule(_definition: Mapping[str, Any], raw: bytes | None, request: bytes) -> Item:
+    """Accept a JSON object that Postgres holds."""
+    if raw is None:
+        return Item(None, None, request, None, Rejection("null-value", "the value is null"))
+    rejection = judge(raw, LARGEST_BODY, odd=is_odd(raw))
+    if rejection is None:
+        return Item(None, None, request, raw)
+    return Item(None, None, request, None, rejection, raw)

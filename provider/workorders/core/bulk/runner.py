@@ -1,0 +1,166 @@
+"""Works bulk jobs through, whatever their kind."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import accumulate
+from pathlib import Path
+from typing import Final, Protocol
+from uuid import UUID, uuid4
+
+import psycopg
+
+from workorders.core.bulk import jobs
+from workorders.core.bulk.cancel import Cancels
+from workorders.core.bulk.export import Export
+from workorders.core.bulk.jobs import Job, JobEndedError, Outcome
+from workorders.core.bulk.rerun import Reruns
+from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.history import work_orders
+from workorders.core.postgres.connection import Connection, is_outage
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.bulk", "sql/runner.sql")
+
+STEP: Final = 1_000
+"""Work orders of one transaction."""
+STEP_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of one transaction as they are stored; a work order that has more is a step of its own. A step of a thousand
+large values would take longer than a worker may be silent, and hold the counts of limited workflows all that time."""
+_DEADLOCKS: Final = 5
+
+
+class Work(Protocol):
+    """What one kind of job does."""
+
+    sizes: str | None
+    """Name of the query of how many bytes a step reads of each work order; None when it reads none of their inputs."""
+
+    def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
+        """Make ready, before the first step of this process."""
+
+    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> Outcome:
+        """Do what is to be done with some work orders, in the step's transaction."""
+
+    def finish(self) -> None:
+        """Complete what all steps made together."""
+
+    def abandon(self) -> None:
+        """Leave nothing half done behind."""
+
+
+_WORKS: Final[dict[str, Callable[[], Work]]] = {"rerun": Reruns, "cancel": Cancels}
+
+
+def work(
+    connection: Connection,
+    job_id: int,
+    *,
+    step: int = STEP,
+    progress: Callable[[Job], None] | None = None,
+    file: Path | None = None,
+) -> Job:
+    """Work a job through to its end, or on from where it was left.
+
+    Args:
+        connection: without an open transaction; each step has its own.
+        job_id: number of the job.
+        step: work orders of one step.
+        progress: called after each step.
+        file: where the caller wants an export; other jobs have none.
+
+    Returns:
+        The job as it ended: finished, cancelled by somebody meanwhile, or waiting for what its `error` says.
+
+    Raises:
+        JobBusyError: another process works at it.
+        JobEndedError: it was over before, or another process took it over.
+        WorkOrdersError: it failed, and its row says why; it can go on later.
+        psycopg.Error: the database failed. Where it can be written down, a rerun or cancel waits after an outage, to be
+            taken again; after any other error the job failed.
+    """
+    worker = uuid4()
+    with connection.transaction():
+        job = jobs.take(connection, job_id, worker)
+    doing = Export(file) if job.kind == "export" else _WORKS[job.kind]()
+    try:
+        with connection.transaction():
+            doing.begin(connection, job, worker)
+        while _step(connection, job_id, worker, doing, step):
+            if progress is not None:
+                progress(_loaded(connection, job_id))
+        if (stopped := _loaded(connection, job_id)).state == "waiting":
+            doing.abandon()
+            return stopped
+        doing.finish()
+        with connection.transaction():
+            jobs.end(connection, job_id, worker)
+    except BaseException as error:
+        doing.abandon()
+        if isinstance(error, _Cancelled):
+            return _loaded(connection, job_id)
+        _write_down(connection, job, worker, error)
+        raise
+    return _loaded(connection, job_id)
+
+
+class _Cancelled(Exception):  # noqa: N818 - no error: somebody wished it
+    """Somebody cancelled the job while it was worked at."""
+
+
+def _step(connection: Connection, job_id: int, worker: UUID, doing: Work, size: int) -> bool:
+    """Do one step; tell whether there may be more to do now."""
+    for remaining in reversed(range(_DEADLOCKS)):
+        try:
+            with connection.transaction():
+                job = _still_ours(connection, job_id, worker)
+                found = work_orders.matching(connection, job.wanted, after=job.last_id, limit=size)
+                if found.looked_until is None:
+                    return False
+                ids = _bounded(connection, doing, found.ids)
+                outcome = doing.step(connection, job, ids) if ids else Outcome()
+                if outcome.waits_for is not None:
+                    jobs.move(connection, job_id, outcome, outcome.reached or job.last_id)
+                    jobs.wait(connection, job_id, worker, outcome.waits_for)
+                    return False
+                jobs.move(connection, job_id, outcome, ids[-1] if len(ids) < len(found.ids) else found.looked_until)
+                return True
+        except psycopg.errors.DeadlockDetected:
+            # A claim that locked the same rows the other way round went on; the step was rolled back as a whole.
+            if not remaining:
+                raise
+    return False
+
+
+def _bounded(connection: Connection, doing: Work, ids: Sequence[UUID]) -> Sequence[UUID]:
+    """Return the first of the work orders, as many as one step may read."""
+    if doing.sizes is None or not ids:
+        return ids
+    sizes = connection.execute(_QUERIES[doing.sizes], {"ids": list(ids)})
+    return ids[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
+
+
+def _still_ours(connection: Connection, job_id: int, worker: UUID) -> Job:
+    job = jobs.owned(connection, job_id, worker)
+    if job is not None:
+        return job
+    now = jobs.load(connection, job_id)
+    if now.state == "cancelled":
+        raise _Cancelled
+    raise JobEndedError(f"Job {job_id} was taken over by another process; this one did nothing more.")
+
+
+def _write_down(connection: Connection, job: Job, worker: UUID, error: BaseException) -> None:
+    said = one_line(error) or type(error).__name__
+    sentence = said if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {said}"
+    # Without the database nothing can be written; the row then shows that nobody has reported for long.
+    with suppress(psycopg.Error), connection.transaction():
+        if is_outage(error) and job.kind != "export":
+            # A lock that was not had in time, or too many deadlocks: it passes, and whoever comes next goes on.
+            jobs.wait(connection, job.id, worker, sentence)
+        else:
+            jobs.end(connection, job.id, worker, error=sentence)
+
+
+def _loaded(connection: Connection, job_id: int) -> Job:
+    with connection.transaction():
+        return jobs.load(connection, job_id)

@@ -1,0 +1,76 @@
+"""What was deleted, by its source key: deleting a work order must never make its event come back as new.
+
+The unique key of a work order goes with it. So the positions of a stream whose work orders were deleted are written
+down, as ranges; creating what is missing leaves them out. The way of new events never asks here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.maintenance", "sql/retention.sql")
+
+_STREAM_LOCKS: Final = 4_564_004
+"""First key of the advisory locks of streams; any constant does."""
+
+Row = tuple[UUID, int | None, int | None]
+"""A work order's id, stream and position."""
+
+
+def delete(connection: Connection, rows: Sequence[Row]) -> list[Row]:
+    """Delete these work orders with all that belongs to them, in the caller's transaction.
+
+    Returns:
+        Those that were left, for missing ones of their stream are being created right now.
+    """
+    free = {stream for stream in {row[1] for row in rows} if stream is None or _locked(connection, stream)}
+    gone = [row for row in rows if row[1] in free]
+    if gone:
+        connection.execute(_QUERIES["delete"], {"ids": [id_ for id_, _, _ in gone]})
+        _remember(connection, gone)
+    return [row for row in rows if row[1] not in free]
+
+
+def lock_out(connection: Connection, stream_id: int) -> None:
+    """Let no work order of the stream be deleted until the transaction ends.
+
+    Whoever asks for this names the positions himself, so it is not keys that guard them, if it ever was.
+    """
+    connection.execute(_QUERIES["lock_stream_shared"], {"class": _STREAM_LOCKS, "stream_id": stream_id})
+    connection.execute(_QUERIES["not_keyed"], {"stream_id": stream_id})
+
+
+def note_whole(connection: Connection, stream_id: int, start: int, end: int, work_orders: int) -> None:
+    """Note that every event in `[start, end)` of a stream has or had a work order, and that there are so many.
+
+    To be called in the transaction that has read the whole range. When all of them are deleted, the gaps between them
+    are known to be empty, and one row stands for the range. A range without gaps needs no note, nor does an empty one.
+    """
+    if 0 < work_orders < end - start:
+        connection.execute(
+            _QUERIES["note_whole"], {"stream_id": stream_id, "start": start, "end": end, "work_orders": work_orders}
+        )
+
+
+def _locked(connection: Connection, stream_id: int) -> bool:
+    row = connection.execute(_QUERIES["lock_stream"], {"class": _STREAM_LOCKS, "stream_id": stream_id}).fetchone()
+    return bool(row and row[0])
+
+
+def _remember(connection: Connection, gone: Iterable[Row]) -> None:
+    positions: defaultdict[int, list[int]] = defaultdict(list)
+    for _, stream_id, position in gone:
+        if stream_id is not None and position is not None:
+            positions[stream_id].append(position)
+    keyed = {row[0] for row in connection.execute(_QUERIES["keyed_streams"], {"ids": list(positions)})}
+    for stream_id, given in positions.items():
+        if stream_id in keyed:
+            continue  # a key's row guards it, and a position that was drawn for a key is never drawn again
+        arguments = {"stream_id": stream_id, "first": min(given), "last": max(given)}
+        connection.execute(_QUERIES["remember"], {**arguments, "positions": given})
+        while connection.execute(_QUERIES["close_gaps"], arguments).rowcount:
+            pass

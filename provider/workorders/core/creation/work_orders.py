@@ -1,0 +1,252 @@
+"""`create_for`: the only way any work order is made, whatever its trigger."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import compress, islice, starmap
+
+import psycopg
+
+from workorders.core.admission import limits
+from workorders.core.admission.pipeline import Admission
+from workorders.core.creation import deleted_positions
+from workorders.core.creation.chunks import Chunks
+from workorders.core.exceptions import DuplicateItemsError
+from workorders.core.ids import increasing_ids
+from workorders.core.items import Item, Rejection
+from workorders.core.postgres import binary_rows
+from workorders.core.postgres.connection import VALUE_ERRORS, Connection
+from workorders.core.postgres.copy import copy
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.selectors import Selector
+from workorders.core.triggers import Trigger, stream_id
+
+_QUERIES = load_queries("workorders.core.creation", "sql/work_orders.sql")
+
+CHUNK_ITEMS = 10_000
+"""Items written under one savepoint. Postgres keeps 64 of a transaction at hand, so those of 640,000 messages of one
+partition, or of 512 MiB; beyond that, everybody's looks at the tables cost more until it ends."""
+CHUNK_BYTES = 8 * 1024 * 1024
+"""Bytes of bodies, requests and raw values of one chunk; two chunks are held in memory."""
+
+_ACCEPTED_STATE = "pending"
+_REJECTED_STATE = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """How many items became what."""
+
+    created: int = 0
+    """Work orders with an input."""
+    rejected: int = 0
+    """Work orders that say why their event cannot be an input."""
+    already_there: int = 0
+    """Items whose source key had a work order before; they changed nothing."""
+    turned_away: int = 0
+    """Of the rejected: those with an input, which a rule of the trigger or a limit of the workflow refused."""
+
+    def __add__(self, other: "Created") -> "Created":
+        """Add field by field."""
+        return Created(
+            self.created + other.created,
+            self.rejected + other.rejected,
+            self.already_there + other.already_there,
+            self.turned_away + other.turned_away,
+        )
+
+
+def create_for(
+    connection: Connection,
+    trigger: Trigger,
+    items: Iterable[Item],
+    *,
+    fresh: bool = False,
+    ids: Iterator[bytes] | None = None,
+    prove: Callable[[], None] | None = None,
+) -> Created:
+    """Create a work order for each item, inside the caller's transaction.
+
+    One item or a hundred thousand: they are taken in chunks, so memory stays flat. The caller commits; a work order
+    exists with its dataclip or its rejection, or not at all.
+
+    Args:
+        connection: where the caller's transaction is, or begins.
+        trigger: what the work orders belong to.
+        items: in the order of their source; consumed once, and ahead, while Postgres stores those before: nothing that
+            makes them may use `connection`.
+        fresh: the caller knows, under a lock of its own, that no item has a work order yet. The rows are then copied
+            straight into the tables. The unique source key still guards them.
+        ids: what the work orders are named by, each greater than the one before; new ones when omitted.
+        prove: called once, when the last item was read and written. It may ask a network: no lock that another
+            trigger, partition or caller needs is taken before it returns. What it raises ends the call.
+
+    Returns:
+        The counts, which add up to the number of items.
+
+    Raises:
+        DuplicateItemsError: `fresh` was promised and a source key was there already. The transaction is broken then
+            and the caller must roll it back.
+        HardLimitError: the workflow takes less now; the caller must roll back, and its source wait.
+        psycopg.Error: the database failed; no item is to blame, for an item that Postgres cannot store is rejected.
+    """
+    limits.require_room(connection, trigger)
+    admission = None if trigger.rules is None else Admission(connection, trigger, trigger.rules)
+    chunks = Chunks(items, CHUNK_ITEMS, CHUNK_BYTES)
+    writer = _Writer(connection, trigger, admission, chunks, fresh=fresh, ids=ids or increasing_ids())
+    total = Created()
+    for chunk in chunks:
+        total += writer.write(chunk)
+    # Before `settle`, which locks what all triggers of the workflow share: a slow network must hold none of it.
+    if prove is not None:
+        prove()
+    if admission is not None:
+        refused, sifted = admission.settle()
+        total += Created(created=-refused, rejected=refused, turned_away=refused + sifted)
+    return total
+
+
+# Ids and items in two lists: pairs that are kept would each be looked at by Python's cycle collector, again and again.
+_Written = tuple[Sequence[bytes], Sequence[Item]]
+
+
+class _Writer:
+    """Writes chunks of one call of `create_for`."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        trigger: Trigger,
+        admission: Admission | None,
+        chunks: Chunks,
+        *,
+        fresh: bool,
+        ids: Iterator[bytes],
+    ) -> None:
+        self._connection = connection
+        self._trigger = trigger
+        self._admission = admission
+        self._chunks = chunks
+        self._fresh = fresh
+        self._lane = Selector.parse(trigger.lane) if trigger.lane else None
+        self._ids = ids
+        self._stream_ids: dict[str | None, int | None] = {}
+        # What the rows of one stream end with: of the accepted ones, and of the rejected ones.
+        self._tails: tuple[dict[str | None, bytes], dict[str | None, bytes]] = ({}, {})
+
+    def write(self, chunk: Sequence[Item]) -> Created:
+        """Write the chunk; halve it as long as Postgres refuses a value in it, until the culprit stands alone."""
+        for stream in {item.stream for item in chunk}:
+            self._know_stream(stream)
+        try:
+            with self._connection.transaction():
+                return self._write_once(chunk)
+        except psycopg.errors.UniqueViolation as error:
+            raise DuplicateItemsError(
+                f"Trigger {self._trigger.name} announced new events, but a work order for one of them is there already "
+                f"({error.diag.message_detail}); nothing was created."
+            ) from error
+        except VALUE_ERRORS as error:
+            if len(chunk) == 1:
+                return self._write_refused(chunk[0], error)
+            middle = len(chunk) // 2
+            return self.write(chunk[:middle]) + self.write(chunk[middle:])
+
+    def _write_refused(self, item: Item, error: psycopg.Error) -> Created:
+        if item.rejection is not None:  # it was written without its body already, so the value is not at fault
+            raise error
+        rejection = Rejection("refused-by-postgres", f"Postgres cannot store it: {error.diag.message_primary}")
+        return self.write([item._replace(body=None, rejection=rejection, raw=item.body)])
+
+    def _write_once(self, chunk: Sequence[Item]) -> Created:
+        ids = list(islice(self._ids, len(chunk)))
+        written = self._copy_work_orders(ids, chunk) if self._fresh else self._insert_missing(ids, chunk)
+        passing = _pairs(written)
+        if self._admission is not None and not self._fresh:
+            passing = self._admission.watch(passing, self._stream_ids)
+        dataclip = binary_rows.dataclip
+        accepted = (dataclip(id_, body, request) for id_, (_, _, request, body, _, _) in passing if body is not None)
+        copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, self._chunks.ahead())
+        rejected = [(id_, item) for id_, item in _pairs(written) if item.body is None]
+        copy(self._connection, "rejections", binary_rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
+        if self._admission is not None:
+            self._admission.keep()
+        count = len(written[0])
+        return Created(count - len(rejected), len(rejected), len(chunk) - count)
+
+    def _copy_work_orders(self, ids: list[bytes], chunk: Sequence[Item]) -> _Written:
+        if self._admission is None:
+            self._copy_rows(_pairs((ids, chunk)))
+            return ids, chunk
+        passed: list[Item] = []
+        watched = self._admission.watch(_pairs((ids, chunk)), self._stream_ids, sift=True)
+        self._copy_rows(_gathered(watched, passed))
+        return ids, passed
+
+    def _copy_rows(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
+        copy_into = partial(copy, self._connection, "work_orders", meanwhile=self._chunks.ahead())
+        if self._lane is None:
+            work_order, tails = binary_rows.work_order, self._tails
+            copy_into(
+                binary_rows.WORK_ORDER_COLUMNS,
+                (
+                    work_order(id_, position, tails[body is None][stream])
+                    for id_, (stream, position, _, body, _, _) in keyed
+                ),
+            )
+        else:
+            laned, tails, lane_of = binary_rows.laned_work_order, self._tails, self._lane.lane
+            copy_into(
+                binary_rows.LANED_WORK_ORDER_COLUMNS,
+                (
+                    laned(id_, item.position, tails[item.body is None][item.stream], lane_of(item))
+                    for id_, item in keyed
+                ),
+            )
+
+    def _insert_missing(self, ids: list[bytes], chunk: Sequence[Item]) -> _Written:
+        cursor = self._connection.execute(
+            _QUERIES["insert_missing"],
+            {
+                "trigger_id": self._trigger.id,
+                "workflow_id": self._trigger.workflow_id,
+                "ids": [id_.hex() for id_ in ids],
+                "positions": [item.position for item in chunk],
+                "stream_ids": [self._stream_ids[item.stream] for item in chunk],
+                "states": [_state(item) for item in chunk],
+                "lanes": [self._lane.lane(item) if self._lane else None for item in chunk],
+            },
+        )
+        created = {row[0].bytes for row in cursor}
+        missing = [id_ in created for id_ in ids]
+        return list(compress(ids, missing)), list(compress(chunk, missing))
+
+    def _know_stream(self, stream: str | None) -> None:
+        if stream in self._stream_ids:
+            return
+        self._stream_ids[stream] = number = (
+            None if stream is None else stream_id(self._connection, self._trigger, stream)
+        )
+        for tails, state in zip(self._tails, (_ACCEPTED_STATE, _REJECTED_STATE), strict=True):
+            tails[stream] = binary_rows.work_order_tail(self._trigger.id, self._trigger.workflow_id, number, state)
+        if number is not None and not self._fresh:
+            deleted_positions.lock_out(self._connection, number)
+
+
+def _pairs(written: _Written) -> Iterator[tuple[bytes, Item]]:
+    return zip(*written, strict=True)
+
+
+def _gathered(passing: Iterable[tuple[bytes, Item]], into: list[Item]) -> Iterator[tuple[bytes, Item]]:
+    for pair in passing:
+        into.append(pair[1])
+        yield pair
+
+
+def _rejection(id_: bytes, item: Item) -> bytes:
+    reason = item.rejection or Rejection("no-input", "the source gave neither an input nor a reason")
+    return binary_rows.rejection(id_, reason.code, reason.detail, item.request, item.raw)
+
+
+def _state(item: Item) -> str:
+    return _ACCEPTED_STATE if item.body is not None else _REJECTED_STATE

@@ -1,0 +1,1 @@
+"""Triggers and workflows as code: models, YAML files, decorator, JSON Schema. Touches no database."""

@@ -1,0 +1,1 @@
+"""What people read: filters, pages, the index of words, counts."""

@@ -1,0 +1,118 @@
+"""Which work orders are meant: to list, count, rerun, cancel or export them, whatever their source."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from workorders.core import triggers
+from workorders.core.exceptions import UnknownWorkflowError
+from workorders.core.history import tokenizer
+from workorders.core.ids import first_id
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql")
+
+CLOCKS_APART = timedelta(hours=1)
+"""The time in an id is its maker's, `created_at` the database's. Ids are searched this much further on both sides, so
+that a work order of a machine with a wrong clock, or of a long transaction, is found at the time that people see."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which work orders are meant; a field that is None lets every work order pass."""
+
+    trigger: str | None = None
+    workflow: str | None = None
+    state: str | None = None
+    reason: str | None = None
+    """Code of the rejection, such as `not-json`."""
+    since: datetime | None = None
+    """Created at this time or later."""
+    until: datetime | None = None
+    """Created before this time."""
+    stream: str | None = None
+    """Name of the stream, or how its name begins."""
+    from_position: int | None = None
+    """First position in the stream; positions are half-open, `[from, to)`."""
+    to_position: int | None = None
+    id: UUID | None = None
+    """One work order alone."""
+    text: str | None = None
+    """Words that all stand in the body, the request or the rejection; `word*` for those that begin so."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields that are given, as JSON has them."""
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: _as_json(value) for name, value in given.items()}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "Filter":
+        """Return the filter that `to_json` wrote down."""
+        return cls(**{name: _READ.get(name, _as_it_is)(value) for name, value in given.items()})
+
+    def __str__(self) -> str:
+        """Return the filter in words, for a list."""
+        given = self.to_json()
+        return ", ".join(f"{field.name} {given[field.name]}" for field in fields(self) if field.name in given) or "all"
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "since": datetime.fromisoformat,
+    "until": datetime.fromisoformat,
+    "id": UUID,
+}
+
+
+def arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
+    """Return the filter as the queries take it: names become numbers, times ranges of ids, a text its words.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        UnknownWorkflowError: no workflow has that name.
+        ConfigurationError: the text holds no word.
+    """
+    trigger_id = None if wanted.trigger is None else triggers.find(connection, wanted.trigger).id
+    return {
+        "trigger_id": trigger_id,
+        "workflow_id": _workflow_id(connection, wanted.workflow),
+        "stream_ids": _stream_ids(connection, wanted.stream, trigger_id),
+        "state": wanted.state,
+        "reason": wanted.reason,
+        "since": wanted.since,
+        "until": wanted.until,
+        "first_id": None if wanted.since is None else first_id(wanted.since - CLOCKS_APART),
+        "end_id": None if wanted.until is None else first_id(wanted.until + CLOCKS_APART),
+        "from_position": wanted.from_position,
+        "to_position": wanted.to_position,
+        "id": wanted.id,
+        "words": None if wanted.text is None else tokenizer.query(wanted.text),
+    }
+
+
+def _workflow_id(connection: Connection, name: str | None) -> int | None:
+    if name is None:
+        return None
+    row = connection.execute(_QUERIES["find_workflow"], {"name": name}).fetchone()
+    if row is None:
+        raise UnknownWorkflowError(f"No work order was ever created for a workflow {name}; see `workorders triggers`.")
+    return int(row[0])
+
+
+def _stream_ids(connection: Connection, beginning: str | None, trigger_id: int | None) -> list[int] | None:
+    if beginning is None:
+        return None
+    found = connection.execute(_QUERIES["find_streams"], {"beginning": beginning, "trigger_id": trigger_id})
+    return [row[0] for row in found]

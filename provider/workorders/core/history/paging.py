@@ -1,0 +1,123 @@
+"""Which work orders fill a page, newest first: by which index they are found, for the planner cannot always know.
+
+It takes for granted that what is rare stands evenly among all. A word, a trigger or a waiting work order that is far
+from the newest would then be sought by reading everything before it. So what could be that is looked up otherwise.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+from uuid import UUID
+
+from workorders.core.history import search_index
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql")
+
+_NEWEST: Final = 20_000
+"""A word that stands in one of 400 work orders fills a page of 50 with these; a rarer one has so short a list, up to
+ten million work orders, that reading it takes no longer."""
+_MOST_IDS: Final = 20_000
+_COMMON_STATES: Final = (None, "success")
+
+
+def ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
+    """Return the ids of a page, newest first; None where one look by the filter's own ranges finds them.
+
+    Args:
+        connection: where to ask.
+        given: the filter's arguments, with `before_id` and the page's `limit`.
+    """
+    given = {**given, "until_id": None}
+    if given["words"] is not None:
+        with _reading_lists(connection):
+            return _with_words(connection, given)
+    if given["state"] == "pending" and given["id"] is None:
+        return _ids(connection, "newest_waiting", given)
+    if _finds_few(given):
+        return None
+    if given["stream_ids"] is not None:
+        return _in_streams(connection, given)
+    if given["trigger_id"] is not None or given["workflow_id"] is not None:
+        return _listed(connection, given)
+    return None
+
+
+def _finds_few(given: Mapping[str, Any]) -> bool:
+    """Tell whether an index finds what passes, in its order, or so few that order does not matter."""
+    return given["id"] is not None or given["reason"] is not None or given["state"] not in _COMMON_STATES
+
+
+def _in_streams(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
+    found = _ids(connection, "newest_among", {**given, "newest": _NEWEST})
+    if len(found) == given["limit"]:
+        return found
+    with _reading_lists(connection):
+        return _ids(connection, "gathered", given)
+
+
+def _listed(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
+    """Look through those that are not surely listed yet, and then in the list of the trigger or the workflow."""
+    listed_until = search_index.complete_until(connection)
+    found = _ids(connection, "newest_ids", {**given, "after_id": listed_until})
+    if len(found) == given["limit"]:
+        return found
+    rest = {**given, "until_id": listed_until, "limit": given["limit"] - len(found)}
+    return found + _ids(connection, "newest_listed", rest)
+
+
+def _with_words(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
+    """Look among the newest, where common words are found at once, and then in the lists of the words."""
+    if given["state"] == "pending":
+        found = _newest_passing(connection, "gathered_with_words", given)
+    elif _finds_few(given):
+        found = _newest_passing(connection, "newest_with_words", given)
+    else:
+        found = _newest(connection, given)
+        if found is None and given["stream_ids"] is not None:
+            found = _newest_passing(connection, "gathered_with_words", given)
+    return _by_words(connection, given) if found is None else found
+
+
+def _newest(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
+    """Look for words among the newest; None when the page is not full and there are more."""
+    asked = {**given, "newest": _NEWEST}
+    found = _ids(connection, "newest_listed_with_words", asked)
+    if len(found) == given["limit"]:
+        return found
+    row = connection.execute(_QUERIES["more_are_listed"], asked, prepare=False).fetchone()
+    return None if row and row[0] else found
+
+
+def _newest_passing(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID] | None:
+    """Look for words among the newest that pass all other filters; None as above."""
+    row = connection.execute(_QUERIES[query], {**given, "newest": _NEWEST}, prepare=False).fetchone()
+    all_of_them, found = row or (True, [])
+    return list(found) if all_of_them or len(found) == given["limit"] else None
+
+
+def _by_words(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
+    """Read the lists of the words, so many ids at a time, and keep those that pass the rest of the filter."""
+    before, found = given["before_id"], list[UUID]()
+    while len(found) < given["limit"]:
+        asked = {**given, "before_id": before, "newest": _MOST_IDS}
+        candidates = _ids(connection, "ids_by_words", asked)
+        rest = {**given, "before_id": before, "ids": candidates, "limit": given["limit"] - len(found)}
+        found += _ids(connection, "newest_of", rest)
+        if len(candidates) < _MOST_IDS:
+            break
+        before = candidates[-1]
+    return found
+
+
+@contextmanager
+def _reading_lists(connection: Connection) -> Iterator[None]:
+    """Let the planner read by indexes only; rolled back, which is what undoes it within the caller's transaction."""
+    with connection.transaction(force_rollback=True):
+        connection.execute(_QUERIES["read_lists"])
+        yield
+
+
+def _ids(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID]:
+    return [row[0] for row in connection.execute(_QUERIES[query], given, prepare=False)]

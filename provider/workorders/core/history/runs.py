@@ -1,0 +1,92 @@
+"""Runs as people look at them: a page of them, and one with its output and its log."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workorders.core import workflows
+from workorders.core.exceptions import UnknownRunError
+from workorders.core.history import work_orders
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.history", "sql/runs.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run in a list."""
+
+    id: UUID
+    work_order_id: UUID
+    workflow: str
+    attempt: int
+    state: str
+    created_at: datetime
+    not_before: datetime
+    """When it is due, while it is available."""
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    error_type: str | None
+    error: str | None
+    requested_by: str | None
+    """Who asked for this run, or cancelled it; None when nobody did: it is the first one, or an automatic retry."""
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDetails(RunRow):
+    """A run with all that is kept of it."""
+
+    heartbeat_at: datetime | None
+    group_id: UUID | None
+    retry: int
+    output: str | None
+    """JSON text."""
+    log: str | None
+    log_truncated: bool
+
+
+def runs(
+    connection: Connection,
+    *,
+    workflow: str | None = None,
+    state: str | None = None,
+    work_order: UUID | None = None,
+    before: UUID | None = None,
+    limit: int = 20,
+) -> list[RunRow]:
+    """Return runs that have a row, newest first; a work order that waits for its first run has none yet.
+
+    Raises:
+        UnknownWorkflowError: no workflow has that name.
+        UnknownWorkOrderError: no work order has that id.
+    """
+    arguments = {
+        "workflow_id": None if workflow is None else workflows.find(connection, workflow).id,
+        "state": state,
+        "work_order_id": work_order,
+        "before": before,
+        "limit": limit,
+    }
+    with connection.cursor(row_factory=class_row(RunRow)) as cursor:
+        found = cursor.execute(_QUERIES["runs"], arguments, prepare=False).fetchall()
+    if work_order is not None and not found:
+        work_orders.work_order(connection, work_order)
+    return found
+
+
+def run(connection: Connection, id_: UUID) -> RunDetails:
+    """Return one run.
+
+    Raises:
+        UnknownRunError: there is none of that id.
+    """
+    with connection.cursor(row_factory=class_row(RunDetails)) as cursor:
+        found = cursor.execute(_QUERIES["run"], {"id": id_}).fetchone()
+    if found is None:
+        raise UnknownRunError(f"There is no run {id_} in this database; see `workorders runs list`.")
+    return found

@@ -1,0 +1,64 @@
+"""Numbers of work orders by state that are at hand, however many there are: counted now and then, and kept.
+
+To keep them exact would put work on every change of a state. Counting takes about a second for each five million, so it
+is done again after some minutes, and never more than a twentieth of the time.
+"""
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from workorders.core.history.filters import Filter, arguments
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.history", "sql/state_counts.sql")
+
+_SHORTEST_AGE_SECONDS: Final = 60.0
+_SHARE: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Work orders by state, as they were."""
+
+    by_state: dict[str, int]
+    counted_at: datetime | None
+    """None when they were never counted."""
+
+
+def recount(connection: Connection, *, even_if_recent: bool = False) -> bool:
+    """Count again if it is time to, in a transaction of its own; tell whether it was."""
+    with connection.transaction():
+        connection.execute(_QUERIES["lock"])
+        age, took = connection.execute(_QUERIES["age"]).fetchone() or (None, None)
+        if age is not None and age < max(_SHORTEST_AGE_SECONDS, _SHARE * took) and not even_if_recent:
+            return False
+        begun = time.monotonic()
+        rows = connection.execute(_QUERIES["recount"]).fetchall()
+        connection.execute(_QUERIES["forget"])
+        connection.execute(
+            _QUERIES["write"],
+            {
+                "trigger_ids": [row[0] for row in rows],
+                "workflow_ids": [row[1] for row in rows],
+                "states": [row[2] for row in rows],
+                "counts": [row[3] for row in rows],
+                "seconds": time.monotonic() - begun,
+            },
+        )
+    return True
+
+
+def latest(connection: Connection, *, trigger: str | None = None, workflow: str | None = None) -> Counts:
+    """Return the numbers as they were last counted, of all work orders or of a trigger's or a workflow's.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        UnknownWorkflowError: no workflow has that name.
+    """
+    wanted = arguments(connection, Filter(trigger=trigger, workflow=workflow))
+    by_state: dict[str, int] = dict(connection.execute(_QUERIES["counts"], wanted).fetchall())
+    row = connection.execute(_QUERIES["counted_at"]).fetchone()
+    return Counts(by_state, row[0] if row else None)

@@ -1,0 +1,172 @@
+"""What became of what: work orders listed, counted and shown, whatever their source. Reads only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.history import paging
+from workorders.core.history.filters import Filter, arguments
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql")
+
+_WINDOW: Final = 10_000
+"""Work orders that are looked through at a time for words."""
+
+
+class UnknownWorkOrderError(WorkOrdersError, LookupError):
+    """There is no work order of that id."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTrigger:
+    """A trigger as the database knows it, with its definition as it was when it last planned."""
+
+    name: str
+    type: str
+    workflow: str
+    definition: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOrderSummary:
+    """A work order in one line."""
+
+    id: UUID
+    trigger: str | None
+    workflow: str | None
+    state: str
+    created_at: datetime
+    stream: str | None
+    """None when the event had no source key."""
+    position: int | None
+    reason: str | None
+    """Code of the rejection; None for a work order with an input."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One attempt at a work order."""
+
+    id: UUID
+    attempt: int
+    state: str
+    created_at: datetime
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    error_type: str | None
+    error: str | None
+    requested_by: str | None
+    """Who asked for this run, or cancelled it; None when nobody did: it is the first one, or an automatic retry."""
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOrder:
+    """Everything about one work order, apart from its runs."""
+
+    id: UUID
+    trigger: str | None
+    trigger_type: str | None
+    workflow: str | None
+    state: str
+    created_at: datetime
+    stream: str | None
+    position: int | None
+    request: str | None
+    """Metadata of the event as indented JSON text."""
+    body: str | None
+    """The input as indented JSON text, with every digit that Postgres holds; None when rejected."""
+    reason: str | None
+    """Code of the rejection; None for a work order with an input."""
+    detail: str | None
+    raw: bytes | None
+    """The raw value of a rejected event; None also when the event's value was null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Some of the work orders that a filter lets pass."""
+
+    ids: list[UUID]
+    """In the order of their creation."""
+    looked_until: UUID | None
+    """None when there are no more."""
+
+
+def registered_triggers(connection: Connection) -> list[RegisteredTrigger]:
+    """Return every trigger that has planned something here, by name."""
+    with connection.cursor(row_factory=class_row(RegisteredTrigger)) as cursor:
+        return cursor.execute(_QUERIES["triggers"]).fetchall()
+
+
+def work_orders(
+    connection: Connection, wanted: Filter, *, before: UUID | None = None, limit: int = 50
+) -> list[WorkOrderSummary]:
+    """Return a page of work orders, newest first.
+
+    Args:
+        connection: where to ask.
+        wanted: which of them.
+        before: the last id of the page before; None for the first page.
+        limit: length of the page.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        UnknownWorkflowError: no workflow has that name.
+    """
+    given = {**arguments(connection, wanted), "before_id": before, "after_id": None, "limit": limit}
+    ids = paging.ids(connection, given)
+    query = _QUERIES["work_orders" if ids is None else "work_orders_of"]
+    with connection.cursor(row_factory=class_row(WorkOrderSummary)) as cursor:
+        return cursor.execute(query, {**given, "ids": ids}, prepare=False).fetchall()
+
+
+def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
+    """Return how many of these work orders are in each state; a state without any is left out.
+
+    Counting reads every one of them; `history.state_counts` has the numbers of all at hand, a few minutes old.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        UnknownWorkflowError: no workflow has that name.
+    """
+    return dict(connection.execute(_QUERIES["count_by_state"], arguments(connection, wanted), prepare=False).fetchall())
+
+
+def matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> Matching:
+    """Return the next of these work orders in the order of their creation, perhaps fewer than there are."""
+    given = {**arguments(connection, wanted), "after_id": after, "limit": limit, "window": _WINDOW}
+    query = _QUERIES["matching" if wanted.text is None else "matching_with_words"]
+    row = connection.execute(query, given, prepare=False).fetchone()
+    return Matching(*row) if row else Matching([], None)
+
+
+def work_order(connection: Connection, id_: UUID) -> WorkOrder:
+    """Return the work order of that id.
+
+    Raises:
+        UnknownWorkOrderError: there is none.
+    """
+    with connection.cursor(row_factory=class_row(WorkOrder)) as cursor:
+        found = cursor.execute(_QUERIES["work_order"], {"id": id_}).fetchone()
+    if found is None:
+        raise UnknownWorkOrderError(
+            f"There is no work order {id_} in this database; see `workorders work-orders list`."
+        )
+    return found
+
+
+def runs(connection: Connection, work_order_id: UUID) -> list[RunSummary]:
+    """Return the runs of a work order, the first attempt first."""
+    with connection.cursor(row_factory=class_row(RunSummary)) as cursor:
+        return cursor.execute(_QUERIES["runs"], {"work_order_id": work_order_id}).fetchall()

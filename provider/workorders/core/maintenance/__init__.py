@@ -1,0 +1,1 @@
+"""What runs by the clock: retention, refreshing the index and the counts."""

@@ -1,0 +1,260 @@
+"""Retention: wipes old inputs, outputs and logs, and deletes old work orders, as each workflow's definition says.
+
+In small steps, each a transaction that locks its own work orders and nothing else, with a pause as long as the step
+between them. New work orders never wait for it, nor it for them. Against the creation of *missing* ones, which must see
+each work order or its deletion, it takes their stream alone for a step, and while it cannot it goes on with the others.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workorders.core.admission import duplicates
+from workorders.core.backoff import delay_seconds
+from workorders.core.creation import deleted_positions
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.history.filters import CLOCKS_APART
+from workorders.core.ids import first_id
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.maintenance", "sql/retention.sql")
+
+STEP: Final = 1_000
+_LOCK: Final = 4_564_005
+"""Key of the advisory lock that lets one step of retention run at a time; any constant does."""
+_LONGEST_PAUSE: Final = 1.0
+_TRIES: Final = 5
+"""How often one run comes to a stream in which others create what is missing, over some 15 s."""
+_ERASED: Final = "(erased)"
+"""Stands where the text of a job's filter was."""
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class RetentionBusyError(WorkOrdersError):
+    """Retention runs already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How long a workflow keeps what; None keeps for ever."""
+
+    workflow_id: int
+    workflow: str
+    days: float | None
+    """Work orders that ended well, or were cancelled, are deleted after so many days."""
+    keep_errors_days: float | None
+    """All others that have ended are deleted after so many days, but never before those that ended well."""
+    wipe_bodies_after_days: float | None
+    """Inputs, requests, raw values, outputs, logs and the texts of errors are wiped after so many days."""
+
+    def good_before(self, now: datetime) -> datetime:
+        """Return the time before which good work orders are deleted."""
+        return _before(now, self.days)
+
+    def errors_before(self, now: datetime) -> datetime:
+        """Return the time before which work orders with errors are deleted."""
+        if self.days is None and self.keep_errors_days is None:
+            return _NEVER
+        if self.days is None:
+            return _before(now, self.keep_errors_days)
+        return _before(now, max(self.days, self.keep_errors_days or 0))
+
+    def wipe_before(self, now: datetime) -> datetime:
+        """Return the time before which inputs are wiped."""
+        return _before(now, self.wipe_bodies_after_days)
+
+    def erase_before(self, now: datetime) -> datetime:
+        """Return the time before which data that is kept apart from the work orders is erased as well."""
+        return max(self.wipe_before(now), self.errors_before(now))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What retention did with a workflow, or would do."""
+
+    workflow: str
+    wiped: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one run of retention did."""
+
+    wiped: int = 0
+    deleted: int = 0
+    left: int = 0
+    """Work orders that were due and are not deleted: missing ones of their stream were being created at every try."""
+
+    @property
+    def remainder(self) -> str | None:
+        """What was left and why, in a sentence; None when nothing was."""
+        if not self.left:
+            return None
+        return (
+            f"{self.left:,} work orders are due and were not deleted, for missing ones of their streams are being "
+            f"created again, by a replay for instance; the next run comes to them."
+        )
+
+
+def policies(connection: Connection) -> list[Policy]:
+    """Return the policies of all workflows whose definition has one."""
+    with connection.cursor(row_factory=class_row(Policy)) as cursor:
+        return cursor.execute(_QUERIES["policies"]).fetchall()
+
+
+def due(connection: Connection, *, now: datetime | None = None) -> list[Kept]:
+    """Return what a run would do, for each workflow with a policy; changes nothing."""
+    moment = now or datetime.now(UTC)
+    known = policies(connection)
+    deleting, wiping = _deleting(known, moment), _wiping(known, moment)
+    deleted: dict[int, int] = dict(connection.execute(_QUERIES["count_expired"], deleting).fetchall())
+    wiped: dict[int, int] = dict(connection.execute(_QUERIES["count_unwiped"], wiping).fetchall())
+    return [
+        Kept(policy.workflow, wiped.get(policy.workflow_id, 0), deleted.get(policy.workflow_id, 0)) for policy in known
+    ]
+
+
+def run(
+    connection: Connection,
+    *,
+    now: datetime | None = None,
+    step: int = STEP,
+    pause: Callable[[float], None] = time.sleep,
+) -> Swept:
+    """Delete and wipe what is due, step by step, and return how much it was.
+
+    Args:
+        connection: without an open transaction; each step has its own.
+        now: the time that ages are counted to; the present when omitted.
+        step: work orders of one step.
+        pause: waits for so many seconds between two steps.
+
+    Raises:
+        RetentionBusyError: another process is at it.
+        psycopg.Error: the database failed; the steps before are kept.
+    """
+    moment = now or datetime.now(UTC)
+    with connection.transaction():
+        known = policies(connection)
+    # Deleting comes first: what is deleted needs no wiping.
+    deleted, left = _delete(connection, _deleting(known, moment), step, pause)
+    wiped = _wipe(connection, _wiping(known, moment), step, pause)
+    _erase(connection, known, moment, step, pause)
+    with connection.transaction():
+        duplicates.forget(connection)
+    return Swept(wiped, deleted, left)
+
+
+def _delete(
+    connection: Connection, wanted: Mapping[str, Any], step: int, pause: Callable[[float], None]
+) -> tuple[int, int]:
+    """Delete what is wanted; returns how many were deleted, and how many were left at the last try."""
+    deleted, left, first = _delete_once(connection, wanted, UUID(int=0), step, pause)
+    for tries in range(1, _TRIES):
+        if first is None:
+            break
+        pause(delay_seconds(tries))
+        more, left, first = _delete_once(connection, wanted, UUID(int=first.int - 1), step, pause)
+        deleted += more
+    return deleted, left
+
+
+def _delete_once(
+    connection: Connection, wanted: Mapping[str, Any], after: UUID, step: int, pause: Callable[[float], None]
+) -> tuple[int, int, UUID | None]:
+    """Return how many were deleted, how many were left, and the first of these."""
+    deleted, left, first = 0, 0, None
+    while True:
+        with _paced(pause), connection.transaction():
+            rows = _next(connection, "expired", {**wanted, "after": after, "limit": step})
+            kept = deleted_positions.delete(connection, rows)
+        if not rows:
+            return deleted, left, first
+        deleted, left, after = deleted + len(rows) - len(kept), left + len(kept), rows[-1][0]
+        if kept and first is None:
+            first = kept[0][0]
+
+
+def _wipe(connection: Connection, wanted: Mapping[str, Any], step: int, pause: Callable[[float], None]) -> int:
+    wiped = 0
+    after: UUID | None = UUID(int=0)
+    while after is not None:
+        with _paced(pause), connection.transaction():
+            rows = _next(connection, "unwiped", {**wanted, "after": after, "limit": step})
+            connection.execute(_QUERIES["wipe"], {"ids": [row[0] for row in rows]})
+            wiped += len(rows)
+            after = rows[-1][0] if rows else None
+    return wiped
+
+
+def _erase(
+    connection: Connection, known: Sequence[Policy], now: datetime, step: int, pause: Callable[[float], None]
+) -> None:
+    """Erase events' data that belongs to no single work order: the names of sequences, and what jobs looked for."""
+    wanted = {
+        "workflow_ids": [policy.workflow_id for policy in known],
+        "workflows": [policy.workflow for policy in known],
+        "erase_before": [policy.erase_before(now) for policy in known],
+        "erased": _ERASED,
+    }
+    with connection.transaction():
+        _require_alone(connection)
+        connection.execute(_QUERIES["erase_texts"], wanted)
+    after: tuple[int, UUID] | None = (0, UUID(int=0))
+    while after is not None:
+        place = {"after_trigger": after[0], "after_key": after[1], "limit": step}
+        with _paced(pause), connection.transaction():
+            rows = _next(connection, "erase_names", {**wanted, **place})
+        after = rows[-1] if rows else None
+
+
+@contextmanager
+def _paced(pause: Callable[[float], None]) -> Iterator[None]:
+    """Wait after a step as long as it took, so that others have half of the database at least."""
+    begun = time.monotonic()
+    yield
+    pause(min(time.monotonic() - begun, _LONGEST_PAUSE))
+
+
+def _next(connection: Connection, query: str, wanted: Mapping[str, Any]) -> list[Any]:
+    _require_alone(connection)
+    return connection.execute(_QUERIES[query], wanted, prepare=False).fetchall()
+
+
+def _require_alone(connection: Connection) -> None:
+    row = connection.execute(_QUERIES["lock"], {"key": _LOCK}).fetchone()
+    if not (row and row[0]):
+        raise RetentionBusyError(
+            "Another process runs retention at this moment; this one stopped, and what is due is left to the other."
+        )
+
+
+def _deleting(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
+    good, errors = [policy.good_before(now) for policy in known], [policy.errors_before(now) for policy in known]
+    return {
+        "workflow_ids": [policy.workflow_id for policy in known],
+        "good_before": good,
+        "errors_before": errors,
+        "end_id": first_id(max([*good, *errors, _NEVER]) + CLOCKS_APART),
+    }
+
+
+def _wiping(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
+    before = [policy.wipe_before(now) for policy in known]
+    return {
+        "workflow_ids": [policy.workflow_id for policy in known],
+        "wipe_before": before,
+        "end_id": first_id(max([*before, _NEVER]) + CLOCKS_APART),
+    }
+
+
+def _before(now: datetime, days: float | None) -> datetime:
+    return _NEVER if days is None else now - timedelta(days=days)

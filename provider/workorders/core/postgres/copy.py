@@ -1,0 +1,48 @@
+"""COPY of rows that are encoded while Postgres stores the ones before."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, LiteralString
+
+from psycopg import sql
+
+from workorders.core.postgres import binary_rows
+from workorders.core.postgres.connection import SCHEMA, Connection
+
+_BLOCK_ROWS: Final = 500
+
+
+def copy(
+    connection: Connection,
+    table: LiteralString,
+    columns: Sequence[LiteralString],
+    encoded: Iterator[bytes],
+    meanwhile: Iterable[None] = (),
+) -> None:
+    """Copy rows of `rows` into a table, block by block, in the caller's transaction; nothing is sent if there is none.
+
+    Args:
+        connection: in the caller's transaction.
+        table: of the package's schema.
+        columns: in the order of the rows' fields.
+        encoded: the rows.
+        meanwhile: work in small steps that is done when all rows are sent, while Postgres still stores them.
+
+    Raises:
+        psycopg.Error: Postgres refused a row; the caller must roll back.
+    """
+    block = b"".join(islice(encoded, _BLOCK_ROWS))
+    if not block:
+        return
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
+        sql.Identifier(SCHEMA, table), sql.SQL(", ").join(map(sql.Identifier, columns))
+    )
+    with connection.cursor() as cursor, cursor.copy(statement) as stream:
+        stream.write(binary_rows.HEADER)
+        while block:
+            stream.write(block)
+            block = b"".join(islice(encoded, _BLOCK_ROWS))
+        stream.write(binary_rows.TRAILER)
+        for _ in meanwhile:
+            # What did not fit into the socket waits in libpq, and Postgres would wait for it.
+            connection.pgconn.flush()

@@ -1,0 +1,148 @@
+"""Runs at work: started, kept alive, finished, retried, and found lost. All of it by sets, for a group has many."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+from uuid import UUID
+
+from workorders.core.ids import run_ids
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.workflows import Workflow
+
+_QUERIES = load_queries("workorders.core.runs", "sql/lifecycle.sql")
+
+HEARTBEAT_SECONDS: Final = 10.0
+"""Time between two heartbeats of a group."""
+GRACE_SECONDS: Final = 60.0
+"""Silence after which a group's runs are lost: five heartbeats may be late before that."""
+
+FinalState = Literal["success", "failed", "crashed", "cancelled", "killed", "lost", "exception"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """How a run ended."""
+
+    run_id: UUID
+    state: FinalState
+    output: bytes | None = None
+    """JSON that the run returned; None when it returned nothing."""
+    log: str = ""
+    log_truncated: bool = False
+    error_type: str | None = None
+    error: str | None = None
+    started_at: datetime | None = None
+    """When it began by the worker's clock; when it was marked as started if not given."""
+    finished_at: datetime | None = None
+    """When it ended by the worker's clock; now if not given."""
+    may_retry: bool = True
+    """False when the run itself says that another attempt would be in vain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What became of the results of a group."""
+
+    run_ids: frozenset[UUID]
+    """Runs that are finished now; the others of the results belong to the group no longer, and nothing was written."""
+    retried: frozenset[UUID]
+    """Those of them whose work order waits for another attempt."""
+    released: frozenset[UUID]
+    """Runs that the group must not work on any more: they stand behind a retry in its lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What became of the runs of groups that fell silent."""
+
+    available: int = 0
+    """Runs that had not started, and can be claimed again."""
+    retried: int = 0
+    """Runs that are lost, and whose work order waits for another attempt."""
+    lost: int = 0
+    """Runs that are lost for good."""
+
+
+def start(connection: Connection, group_id: UUID, run_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Mark runs of a group as started, and return those that the group still owns; the others must not be worked on."""
+    rows = connection.execute(_QUERIES["start"], {"group_id": group_id, "ids": list(run_ids)})
+    return frozenset(row[0] for row in rows)
+
+
+def heartbeat(connection: Connection, group_id: UUID) -> int:
+    """Say that a group is alive, and return how many unfinished runs it owns: 0 when it has nothing to do any more."""
+    return connection.execute(_QUERIES["heartbeat"], {"group_id": group_id}).rowcount
+
+
+def finish(connection: Connection, group_id: UUID, results: Sequence[RunResult]) -> Finished:
+    """Write down how runs of a group ended, with output, log and the work order's state, in the caller's transaction.
+
+    A run that did not succeed is retried by its workflow's policy: a new run that is available after a delay. In a
+    lane the runs behind it then wait, too, and are taken from the group. So a worker writes the end of a run that did
+    not succeed before it begins the next one of that lane.
+    """
+    retry_ids = run_ids(len(results))
+    rows = connection.execute(
+        _QUERIES["finish"],
+        {
+            "group_id": group_id,
+            "ids": [result.run_id for result in results],
+            "states": [result.state for result in results],
+            "error_types": [_text(result.error_type) for result in results],
+            "errors": [_text(result.error) for result in results],
+            "started": [result.started_at for result in results],
+            "finished": [result.finished_at for result in results],
+            "may_retry": [result.may_retry for result in results],
+            "retry_ids": retry_ids,
+            "outputs": [result.output.decode() if result.output is not None else None for result in results],
+            "logs": [_text(result.log) for result in results],
+            "truncated": [result.log_truncated for result in results],
+        },
+    ).fetchall()
+    became: dict[str, set[UUID]] = {"finished": set(), "retried": set(), "released": set()}
+    for what, run_id in rows:
+        became[what].add(run_id)
+    retried = frozenset(became["retried"])
+    return Finished(retried | became["finished"], retried, frozenset(became["released"]))
+
+
+def release(connection: Connection, group_id: UUID, run_ids: Collection[UUID] | None = None) -> int:
+    """Give runs of a group back, or all of its unfinished ones, as if they had never been claimed; return how many.
+
+    For a worker that stops before it began them: a run that began and is given back would be worked on twice.
+    """
+    arguments = {"group_id": group_id, "ids": None if run_ids is None else list(run_ids)}
+    return connection.execute(_QUERIES["release"], arguments).rowcount
+
+
+def recover_lost(
+    connection: Connection,
+    workflow: Workflow | None = None,
+    *,
+    grace_seconds: float = GRACE_SECONDS,
+    limit: int = 1000,
+) -> Recovered:
+    """Find runs, of one workflow or of all, whose group has been silent for longer than the grace.
+
+    What had not started is available again. What had is `lost`, and is retried by its workflow's policy. Whatever the
+    silent group still writes afterwards changes nothing. The caller commits.
+    """
+    row = connection.execute(
+        _QUERIES["recover_lost"],
+        {
+            "workflow_id": workflow.id if workflow else None,
+            "grace_seconds": grace_seconds,
+            "limit": limit,
+            "retry_ids": run_ids(limit),
+        },
+    ).fetchone()
+    return Recovered(*row) if row else Recovered()
+
+
+def _text(value: str | None) -> str | None:
+    """Return what Postgres can hold: its text knows no NUL, and no half of a surrogate pair."""
+    if value is None:
+        return None
+    return value.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,128 @@
+"""What a workflow's function is told about its run, beside the input."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+
+from workorders.core.worker import trace_context
+from workorders.core.worker.headers import first_values
+from workorders.core.worker.model import Job, Message
+
+LOGGER: Final = "workorders.run"
+
+HeaderPairs = Iterable[tuple[str, str | bytes | None]]
+
+
+class Context:
+    """One run, as its function sees it.
+
+    Whatever needs the request is worked out when it is first asked for: most functions never ask.
+    """
+
+    def __init__(self, job: Job, carry_headers: Iterable[str] = ()) -> None:
+        self._job = job
+        self._carry_headers = tuple(carry_headers)
+        self._messages: list[Message] = []
+
+    @property
+    def run_id(self) -> str:
+        """Id of this run."""
+        return self._job.run_id
+
+    @property
+    def work_order_id(self) -> str:
+        """Id of the work order; the same for every attempt, so it serves as an idempotency key."""
+        return self._job.work_order_id
+
+    @property
+    def attempt(self) -> int:
+        """Number of the run among those of its work order; the first one is 1."""
+        return self._job.attempt
+
+    @property
+    def trigger(self) -> str | None:
+        """Name of the trigger that made the work order; None when none did."""
+        return self._job.trigger
+
+    @cached_property
+    def request(self) -> Mapping[str, Any]:
+        """Where the input came from: for Kafka topic, partition, offset, key, headers, timestamp."""
+        request: Mapping[str, Any] = orjson.loads(self._job.request)
+        return request
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """The headers that the workflow carries on (`carry_headers`), by their names there."""
+        return first_values(self.request, self._carry_headers)
+
+    @cached_property
+    def traceparent(self) -> str:
+        """W3C trace context of this run: the trace of the message or request with a span of its own."""
+        return trace_context.continued(first_values(self.request, [trace_context.HEADER]).get(trace_context.HEADER))
+
+    @cached_property
+    def logger(self) -> logging.Logger:
+        """A logger of the run's log. So is every other logger, and `print`: this one only saves the import."""
+        return logging.getLogger(LOGGER)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What was published so far."""
+        return tuple(self._messages)
+
+    def publish(
+        self,
+        to: str,
+        value: Any,
+        *,
+        key: str | bytes | None = None,
+        headers: HeaderPairs | Mapping[str, str | bytes | None] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        event_id: UUID | None = None,
+    ) -> None:
+        """Send a message when, and only when, this run succeeds.
+
+        It is written into the outbox in the transaction that records the success, and goes out from there. The run's
+        traceparent and the carried headers go with it, unless `headers` names them.
+
+        Args:
+            to: name of where it goes; for Kafka a topic.
+            value: bytes or text as they are; None for a tombstone; anything else as JSON.
+            key: key of the message.
+            headers: pairs of name and value, or a mapping.
+            partition: the partition; chosen by the key when None.
+            timestamp_ms: milliseconds since 1970; when None, the time at which it is sent.
+            event_id: what a consumer can tell a repeated message by; given by the outbox when None.
+
+        Raises:
+            TypeError: the value is nothing that JSON can say.
+            ValueError: the event id is no UUID.
+        """
+        pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+        named = {name.lower() for name, _ in pairs}
+        own = {**self.headers, trace_context.HEADER: self.traceparent}
+        pairs += [(name, value) for name, value in own.items() if name.lower() not in named]
+        self._messages.append(
+            Message(
+                to=to,
+                key=_bytes(key),
+                value=_payload(value),
+                headers=tuple((name, _bytes(header)) for name, header in pairs),
+                partition=partition,
+                timestamp_ms=timestamp_ms,
+                event_id=None if event_id is None else str(UUID(str(event_id))),
+            )
+        )
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _payload(value: Any) -> bytes | None:
+    return _bytes(value) if value is None or isinstance(value, str | bytes) else orjson.dumps(value)

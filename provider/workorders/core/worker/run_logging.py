@@ -1,0 +1,62 @@
+"""Log lines that say which run and which trace they belong to."""
+
+import logging
+import sys
+import time
+import traceback
+from typing import Final
+
+from workorders.core.worker.context import Context
+
+MOST_TRACEBACK: Final = 8_000
+"""Most characters of a traceback: of a longer one, the beginning and, longer, the end are kept."""
+MOST_ERROR: Final = 2_000
+"""Most characters of an error's text."""
+_HEAD: Final = MOST_TRACEBACK // 4
+
+
+class RunHandler(logging.Handler):
+    """Writes every log record to standard error, with the run that is in hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.context: Context | None = None
+        formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s%(run)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+        formatter.converter = time.gmtime
+        self.setFormatter(formatter)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        context = self.context
+        record.run = "" if context is None else f" run={context.run_id} traceparent={context.traceparent}"
+        try:
+            print(self.format(record), file=sys.stderr, flush=True)  # noqa: T201 - it is the run's log
+        except Exception:  # noqa: BLE001 - as every handler of logging does, which must not fail the run
+            self.handleError(record)
+
+
+def install() -> RunHandler:
+    """Send all logging to standard error, at level INFO and above."""
+    handler = RunHandler()
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    return handler
+
+
+def error_text(error: BaseException) -> str:
+    """Return an error's own words, bounded, also when asking for them fails."""
+    try:
+        text = str(error)
+    except Exception as another:  # noqa: BLE001 - the text is made by other people's code
+        text = f"(its text cannot be made: {type(another).__name__})"
+    return text if len(text) <= MOST_ERROR else f"{text[:MOST_ERROR]} ..."
+
+
+def traceback_text(error: BaseException) -> str:
+    """Return the traceback of an error below the caller's own frame, bounded."""
+    own_frame = error.__traceback__
+    try:
+        lines = traceback.format_exception(type(error), error, own_frame.tb_next if own_frame else None)
+    except Exception:  # noqa: BLE001 - the error's text is made by other people's code
+        return f"{type(error).__name__}: {error_text(error)}\n"
+    text = "".join(lines)
+    return text if len(text) <= MOST_TRACEBACK else f"{text[:_HEAD]}\n  ...\n{text[_HEAD - MOST_TRACEBACK :]}"

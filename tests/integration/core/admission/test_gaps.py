@@ -1,0 +1,208 @@
+"""Gaps in sequences: seen, alerted of once, waited for, skipped, released; and finished sequences dropped."""
+
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.admission import BY_NUMBER, event, limit, outcome, register
+from workorders.core import triggers
+from workorders.core.admission import gap_alerts, gaps
+from workorders.core.admission.gaps import Decider, GapRefusedError, UnknownSequenceError
+from workorders.core.creation.work_orders import create_for
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.triggers import Trigger
+
+pytestmark = pytest.mark.integration
+
+ADA = Decider("ada", "a test")
+
+
+@pytest.fixture
+def trigger(connection: Connection, name: str) -> Trigger:
+    rule = {**BY_NUMBER, "alert_above_parked": 2, "alert_after": "1 h"}
+    return register(connection, name, sequence=rule)
+
+
+@pytest.fixture
+def free(stack: LocalStack) -> Iterator[Connection]:
+    """A connection without an open transaction."""
+    with connect(stack.database_url, application_name="test", autocommit=True) as connection:
+        yield connection
+
+
+def come(connection: Connection, trigger: Trigger, *numbers: int, key: str = "order-7") -> None:
+    with connection.transaction():
+        create_for(connection, trigger, [event(None, key=key, number=number) for number in numbers])
+
+
+def states(connection: Connection, trigger: Trigger) -> dict[int, str]:
+    return {number: code or state for number, state, code in outcome(connection, trigger, "number")}
+
+
+def key_of(connection: Connection, trigger: Trigger) -> UUID:
+    return gaps.find(connection, trigger, "order-7")
+
+
+def pass_time(connection: Connection, trigger: Trigger, interval: str) -> None:
+    connection.execute(
+        """
+        UPDATE workorders.sequences
+        SET parked_since = parked_since - %(by)s::interval, alerted_since = alerted_since - %(by)s::interval,
+            wait_until = wait_until - %(by)s::interval
+        WHERE trigger_id = %(id)s
+        """,
+        {"by": interval, "id": trigger.id},
+    )
+
+
+def test_a_gap_is_listed_with_what_is_parked_behind_it(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 4, 5)
+    come(free, trigger, 1, key="without a gap")
+    (gap,) = gaps.gaps(free, trigger.name)
+    assert (gap.trigger, gap.name, gap.mark, gap.next_parked, gap.parked) == (trigger.name, '"order-7"', 1, 4, 2)
+    assert gap.parked_since is not None
+    assert (gap.wait_until, gap.alerted) == (None, False)
+
+
+def test_a_sequence_is_found_by_its_id_its_value_and_its_json(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 2)
+    with free.transaction():
+        create_for(free, trigger, [event(None, key=7, number=2)])
+    key = key_of(free, trigger)
+    assert {gaps.find(free, trigger, text) for text in ("order-7", '"order-7"', str(key))} == {key}
+    assert gaps.find(free, trigger, "7") not in {key, None}
+    for text in ("order-8", str(uuid4()), "{"):
+        with pytest.raises(UnknownSequenceError, match=f"Trigger {trigger.name} has no sequence of that key"):
+            gaps.find(free, trigger, text)
+
+
+def test_skipping_lets_in_up_to_the_next_gap(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 4, 5, 8)
+    assert gaps.skip(free, trigger, key_of(free, trigger), ADA) == [4, 5]
+    assert states(free, trigger) == {1: "pending", 4: "pending", 5: "pending", 8: "parked"}
+    (gap,) = gaps.gaps(free, trigger.name)
+    assert (gap.mark, gap.next_parked, gap.parked) == (5, 8, 1)
+    come(free, trigger, 6, 7)
+    assert set(states(free, trigger).values()) == {"pending"}
+
+
+def test_releasing_lets_everything_in_in_order(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 8, 1, 5, 4)
+    assert gaps.release(free, trigger, key_of(free, trigger), ADA) == [4, 5, 8]
+    assert set(states(free, trigger).values()) == {"pending"}
+    assert gaps.gaps(free, trigger.name) == []
+    come(free, trigger, 9)
+    assert states(free, trigger)[9] == "pending"
+
+
+def test_a_number_that_was_given_up_and_comes_all_the_same_is_late_and_no_duplicate(
+    free: Connection, trigger: Trigger
+) -> None:
+    come(free, trigger, 1, 4, 6)
+    gaps.release(free, trigger, key_of(free, trigger), ADA)
+    come(free, trigger, 2, 3, 5)
+    assert {number for number, code in states(free, trigger).items() if code == "late-in-sequence"} == {2, 3, 5}
+    come(free, trigger, 4)
+    assert states(free, trigger)[4] == "duplicate"
+
+
+def test_a_decision_is_recorded_with_who_and_why(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 4, 6)
+    key = key_of(free, trigger)
+    gaps.wait(free, trigger, key, ADA, seconds=60)
+    gaps.release(free, trigger, key, Decider("grace", "done"))
+    gaps.drop(free, trigger, key, ADA)
+    rows = free.execute(
+        """
+        SELECT kind, who, why, from_mark, to_mark, released FROM workorders.sequence_decisions
+        WHERE trigger_id = %s ORDER BY id
+        """,
+        (trigger.id,),
+    ).fetchall()
+    assert rows == [
+        ("wait", "ada", "a test", 1, 1, 0),
+        ("release", "grace", "done", 1, 3, 1),
+        ("release", "grace", "done", 4, 5, 1),
+        ("drop", "ada", "a test", 6, None, 0),
+    ]
+
+
+def test_without_a_gap_there_is_nothing_to_decide(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1)
+    key = key_of(free, trigger)
+    for decide in (gaps.skip, gaps.release):
+        with pytest.raises(GapRefusedError, match="has no gap: nothing is parked; nothing was changed"):
+            decide(free, trigger, key, ADA)
+    with pytest.raises(GapRefusedError):
+        gaps.wait(free, trigger, key, ADA, seconds=60)
+
+
+def test_a_finished_sequence_can_be_dropped_and_begins_anew(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 2)
+    gaps.drop(free, trigger, key_of(free, trigger), ADA)
+    with pytest.raises(UnknownSequenceError):
+        key_of(free, trigger)
+    come(free, trigger, 1)
+    assert [state for _, state, _ in outcome(free, trigger, "number")] == ["pending"] * 3
+
+
+def test_what_is_parked_is_never_dropped(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 3)
+    with pytest.raises(GapRefusedError, match="has 1 parked work orders and cannot be dropped"):
+        gaps.drop(free, trigger, key_of(free, trigger), ADA)
+    come(free, trigger, 2)
+    assert set(states(free, trigger).values()) == {"pending"}
+
+
+def test_a_gap_is_alerted_of_once_when_it_is_too_old(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 3)
+    assert gap_alerts.claim(free, trigger) == []
+    pass_time(free, trigger, "1 hour")
+    (alert,) = gap_alerts.claim(free, trigger)
+    assert (alert.cleared, alert.mark, alert.parked) == (False, 1, 1)
+    assert f"Trigger {trigger.name}: sequence {alert.key} has had a gap behind number 1 since " in alert.sentence
+    assert "order-7" not in alert.sentence
+    assert gap_alerts.claim(free, trigger) == []
+
+
+def test_a_gap_is_alerted_of_when_too_much_is_parked(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 3, 4)
+    assert gap_alerts.claim(free, trigger) == []
+    come(free, trigger, 5)
+    assert [alert.parked for alert in gap_alerts.claim(free, trigger)] == [3]
+
+
+def test_a_closed_gap_is_said_once(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 3, 4, 5)
+    gap_alerts.claim(free, trigger)
+    come(free, trigger, 2)
+    (alert,) = gap_alerts.claim(free, trigger)
+    assert alert.cleared
+    assert alert.sentence.endswith("is closed; its mark stands at 5.")
+    assert gap_alerts.claim(free, trigger) == []
+    assert gaps.gaps(free, trigger.name) == []
+
+
+def test_while_an_operator_waits_there_is_no_alert_and_afterwards_there_is(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 3, 4, 5)
+    assert len(gap_alerts.claim(free, trigger)) == 1
+    gaps.wait(free, trigger, key_of(free, trigger), ADA, seconds=600)
+    assert gap_alerts.claim(free, trigger) == []
+    pass_time(free, trigger, "10 minutes")
+    assert len(gap_alerts.claim(free, trigger)) == 1
+    assert gap_alerts.claim(free, trigger) == []
+
+
+def test_a_trigger_without_sequences_has_no_alerts(free: Connection, name: str) -> None:
+    assert gap_alerts.claim(free, register(free, f"{name}-plain")) == []
+
+
+def test_released_work_orders_count_for_the_day(free: Connection, trigger: Trigger) -> None:
+    limit(free, trigger.workflow, per_day=3)
+    limited = triggers.find(free, trigger.name)
+    come(free, limited, 1, 3)
+    gaps.release(free, limited, key_of(free, limited), ADA)
+    come(free, limited, 4, 5)
+    assert states(free, limited) == {1: "pending", 3: "pending", 4: "pending", 5: "run-limit"}

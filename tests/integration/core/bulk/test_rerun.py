@@ -1,0 +1,371 @@
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.runs import claim, finish_all
+from support.work_orders import REQUEST, accepted, accepted_range, rejected
+from workorders.core import triggers, workflows
+from workorders.core.bulk import jobs, runner
+from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError, UnknownJobError
+from workorders.core.creation.work_orders import create_for
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.exceptions import ConfigurationError
+from workorders.core.history import work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.history.work_orders import UnknownWorkOrderError
+from workorders.core.items import Item, Rejection
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.triggers import Trigger
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def trigger(connection: Connection, name: str) -> Trigger:
+    """A trigger of a type that announces nothing, with a workflow of its own: claims of one test take no other's."""
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
+    connection.commit()
+    return trigger
+
+
+@pytest.fixture
+def other_connection(stack: LocalStack) -> Iterator[Connection]:
+    with connect(stack.database_url, application_name="test") as connection:
+        yield connection
+
+
+def create(connection: Connection, trigger: Trigger, items: list[Item]) -> list[UUID]:
+    """Create work orders, commit, and return their ids in the order of the items."""
+    create_for(connection, trigger, items)
+    connection.commit()
+    ids = [row.id for row in work_orders.work_orders(connection, Filter(trigger=trigger.name), limit=10_000)]
+    connection.rollback()
+    return ids[::-1]
+
+
+def do(connection: Connection, kind: str, wanted: Filter, *, step: int = 3) -> Job:
+    job = jobs.create(connection, kind, wanted, who="ada", why="a test")
+    connection.commit()
+    return runner.work(connection, job.id, step=step)
+
+
+def states(connection: Connection, trigger: Trigger) -> dict[str, int]:
+    return work_orders.count_by_state(connection, Filter(trigger=trigger.name))
+
+
+def test_a_rerun_is_a_new_run_of_the_same_work_order_with_who_and_why(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    (id_,) = create(connection, trigger, [accepted("s", 0)])
+    finish_all(connection, name, "failed")
+    job = do(connection, "rerun", Filter(id=id_))
+    assert (job.state, job.total, job.done, dict(job.skipped)) == ("finished", 1, 1, {})
+    assert [(run.attempt, run.state) for run in work_orders.runs(connection, id_)] == [(1, "failed"), (2, "available")]
+    row = connection.execute(
+        "SELECT requested_by, why, priority FROM workorders.runs WHERE work_order_id = %s AND attempt = 2", (id_,)
+    ).fetchone()
+    assert row == ("ada", "a test", 0)
+    assert states(connection, trigger) == {"pending": 1}
+
+
+def test_reruns_go_before_what_waits_in_the_order_of_their_creation(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    create(connection, trigger, accepted_range("s", 0, 5))
+    finish_all(connection, name, "failed")
+    create(connection, trigger, accepted_range("s", 5, 7))
+    job = do(connection, "rerun", Filter(trigger=name, state="failed"), step=2)
+    assert job.done == 5
+    claimed = claim(connection, name)
+    assert [(run.position, run.attempt) for run in claimed] == [*((place, 2) for place in range(5)), (5, 1), (6, 1)]
+
+
+def test_what_waits_or_runs_is_skipped_and_counted(connection: Connection, trigger: Trigger, name: str) -> None:
+    create(connection, trigger, accepted_range("s", 0, 3))
+    claim(connection, name, limit=1)
+    job = do(connection, "rerun", Filter(trigger=name))
+    assert (job.total, job.done, dict(job.skipped)) == (3, 0, {"not finished": 3})
+    assert states(connection, trigger) == {"pending": 2, "running": 1}
+
+
+def test_a_work_order_has_at_most_one_unfinished_run(connection: Connection, trigger: Trigger, name: str) -> None:
+    (id_,) = create(connection, trigger, [accepted("s", 0)])
+    finish_all(connection, name, "success")
+    do(connection, "rerun", Filter(id=id_))
+    assert dict(do(connection, "rerun", Filter(id=id_)).skipped) == {"not finished": 1}
+    assert len(work_orders.runs(connection, id_)) == 2
+
+
+def test_a_wiped_input_cannot_run_again(connection: Connection, trigger: Trigger, name: str) -> None:
+    ids = create(connection, trigger, accepted_range("s", 0, 2))
+    finish_all(connection, name)
+    connection.execute("UPDATE workorders.dataclips SET body = NULL WHERE id = %s", (ids[0],))
+    connection.commit()
+    job = do(connection, "rerun", Filter(trigger=name))
+    assert (job.done, dict(job.skipped)) == (1, {"wiped": 1})
+
+
+def test_a_job_goes_on_where_a_crash_left_it_and_does_nothing_twice(
+    connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = create(connection, trigger, accepted_range("s", 0, 7))
+    finish_all(connection, name, "failed")
+    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    connection.commit()
+    seen: list[int] = []
+
+    def crash_after_two_steps(now: Job) -> None:
+        seen.append(now.done)
+        if len(seen) == 2:
+            raise RuntimeError("the machine went dark")
+
+    with pytest.raises(RuntimeError, match="went dark"):
+        runner.work(connection, job.id, step=3, progress=crash_after_two_steps)
+    stopped = jobs.load(connection, job.id)
+    assert (stopped.state, stopped.done, stopped.error) == ("failed", 6, "RuntimeError: the machine went dark")
+    connection.rollback()
+    ended = runner.work(connection, job.id, step=3)
+    assert (ended.state, ended.done, ended.error) == ("finished", 7, None)
+    assert [len(work_orders.runs(connection, id_)) for id_ in ids] == [2] * 7
+
+
+def test_a_step_that_fails_leaves_nothing_of_itself(
+    connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(connection, trigger, accepted_range("s", 0, 4))
+    finish_all(connection, name, "failed")
+    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    connection.commit()
+
+    def break_down(*_: object) -> None:
+        raise RuntimeError("between the runs and the mark")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "move", break_down)
+        with pytest.raises(RuntimeError):
+            runner.work(connection, job.id)
+    assert states(connection, trigger) == {"failed": 4}
+    connection.rollback()
+    assert runner.work(connection, job.id).done == 4
+
+
+def test_nobody_works_at_a_job_that_somebody_works_at(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    create(connection, trigger, accepted_range("s", 0, 4))
+    finish_all(connection, name, "failed")
+    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    connection.commit()
+    refused: list[str] = []
+
+    def meanwhile(_: Job) -> None:
+        with pytest.raises(JobBusyError) as raised:
+            runner.work(other_connection, job.id)
+        refused.append(str(raised.value))
+
+    assert runner.work(connection, job.id, step=3, progress=meanwhile).done == 4
+    assert refused[0].startswith(f"Another process works at job {job.id}, and reported at ")
+    with pytest.raises(JobEndedError, match="is finished, so it does not go on"):
+        runner.work(connection, job.id)
+
+
+def test_whoever_was_silent_too_long_does_no_further_step(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    create(connection, trigger, accepted_range("s", 0, 6))
+    finish_all(connection, name, "failed")
+    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    connection.commit()
+
+    def taken_over(_: Job) -> None:
+        other_connection.execute(
+            "UPDATE workorders.bulk_jobs SET seen_at = now() - interval '1 hour' WHERE id = %s", (job.id,)
+        )
+        jobs.take(other_connection, job.id, uuid4())
+        other_connection.commit()
+
+    with pytest.raises(JobEndedError, match="taken over by another process"):
+        runner.work(connection, job.id, step=3, progress=taken_over)
+    assert (jobs.load(connection, job.id).state, jobs.load(connection, job.id).done) == ("running", 3)
+    assert states(connection, trigger) == {"failed": 3, "pending": 3}
+
+
+def test_a_job_that_is_cancelled_does_no_further_step(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    create(connection, trigger, accepted_range("s", 0, 6))
+    finish_all(connection, name, "failed")
+    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    connection.commit()
+
+    def stop(_: Job) -> None:
+        jobs.cancel(other_connection, job.id)
+        other_connection.commit()
+
+    ended = runner.work(connection, job.id, step=2, progress=stop)
+    assert (ended.state, ended.done) == ("cancelled", 2)
+    assert states(connection, trigger) == {"failed": 4, "pending": 2}
+    with pytest.raises(JobEndedError, match="is cancelled already"):
+        jobs.cancel(connection, job.id)
+
+
+def test_what_is_created_after_the_job_does_not_belong_to_it(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    create(connection, trigger, [accepted("s", 0)])
+    finish_all(connection, name, "failed")
+    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    connection.commit()
+    create(connection, trigger, [accepted("s", 1)])
+    finish_all(connection, name, "failed")
+    assert runner.work(connection, job.id).done == 1
+    assert states(connection, trigger) == {"pending": 1, "failed": 1}
+
+
+def test_a_request_that_is_made_twice_makes_one_job(connection: Connection, trigger: Trigger, name: str) -> None:
+    first, second = (
+        jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test", request_key=f"run-{name}")
+        for _ in range(2)
+    )
+    assert first == second
+
+
+def test_a_job_needs_a_reason_and_a_work_order_that_is_there(connection: Connection, name: str) -> None:
+    with pytest.raises(ConfigurationError, match="A rerun needs a reason"):
+        jobs.create(connection, "rerun", Filter(), who="ada", why=" ")
+    with pytest.raises(UnknownWorkOrderError, match="There is no work order"):
+        jobs.create(connection, "rerun", Filter(id=uuid4()), who="ada", why="a test")
+    with pytest.raises(UnknownJobError, match="There is no bulk job 0"):
+        jobs.load(connection, 0)
+
+
+def test_cancelling_ends_what_waits_and_says_who_and_why(connection: Connection, trigger: Trigger, name: str) -> None:
+    ids = create(connection, trigger, accepted_range("s", 0, 4))
+    finish_all(connection, name, "failed")
+    do(connection, "rerun", Filter(id=ids[0]))
+    create(connection, trigger, accepted_range("s", 4, 6))
+    job = do(connection, "cancel", Filter(trigger=name), step=2)
+    assert (job.total, job.done, dict(job.skipped)) == (6, 3, {"not waiting": 3})
+    assert states(connection, trigger) == {"failed": 3, "cancelled": 3}
+    rows = connection.execute(
+        "SELECT attempt, requested_by, why FROM workorders.runs WHERE workflow_id = %s AND state = 'cancelled' "
+        "ORDER BY attempt DESC",
+        (trigger.workflow_id,),
+    ).fetchall()
+    assert rows == [(2, "ada", "a test"), (1, "ada", "a test"), (1, "ada", "a test")]
+    assert claim(connection, name) == []
+
+
+def test_what_is_claimed_at_this_moment_is_not_cancelled(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    ids = create(connection, trigger, accepted_range("s", 0, 3))
+    finish_all(connection, name, "failed")
+    do(connection, "rerun", Filter(id=ids[0]))
+    create(connection, trigger, [accepted("s", 3)])
+    from workorders.core.runs.claiming import claim as claim_openly
+
+    workflow = workflows.find(other_connection, name)
+    assert len(claim_openly(other_connection, workflow, limit=10, group_id=uuid4())) == 2
+    job = do(connection, "cancel", Filter(trigger=name, state="pending"))
+    other_connection.commit()
+    assert (job.done, dict(job.skipped)) == (0, {jobs.IN_USE: 2})
+    assert states(connection, trigger) == {"failed": 2, "running": 2}
+
+
+def test_a_cancelled_work_order_can_be_rerun(connection: Connection, trigger: Trigger, name: str) -> None:
+    (id_,) = create(connection, trigger, [accepted("s", 0)])
+    do(connection, "cancel", Filter(id=id_))
+    do(connection, "rerun", Filter(id=id_))
+    assert [(run.work_order_id, run.attempt) for run in claim(connection, name)] == [(id_, 2)]
+
+
+def test_a_rejected_work_order_gets_its_input_and_its_run_once_it_is_one(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    limit = Item("s", 0, REQUEST, None, Rejection("limit", "too many today"), b'{"name":"Zo\xc3\xab"}')
+    nul = Item("s", 2, REQUEST, None, Rejection("limit", "too many today"), rb'{"a":"\u0000"}')
+    ids = create(connection, trigger, [limit, rejected("s", 1), nul])
+    job = do(connection, "rerun", Filter(trigger=name))
+    assert (job.done, dict(job.skipped)) == (1, {"still rejected or parked": 2})
+    good = work_orders.work_order(connection, ids[0])
+    assert (good.state, good.reason) == ("pending", None)
+    assert good.body is not None
+    assert "Zoë" in good.body
+    assert [run.attempt for run in work_orders.runs(connection, ids[0])] == [1]
+    bad = work_orders.work_order(connection, ids[2])
+    assert (bad.state, bad.reason, bad.raw) == ("rejected", "nul-character", rb'{"a":"\u0000"}')
+    assert [run.work_order_id for run in claim(connection, name)] == [ids[0]]
+
+
+def test_a_rejected_work_order_whose_raw_value_was_wiped_stays_rejected(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    create(connection, trigger, [rejected("s", 0)])
+    connection.execute("UPDATE workorders.rejections SET raw = NULL, request = '{}'")
+    connection.commit()
+    assert dict(do(connection, "rerun", Filter(trigger=name)).skipped) == {"wiped": 1}
+
+
+def test_a_kafka_message_is_judged_by_the_definition_of_now(connection: Connection, name: str) -> None:
+    def define(limit: str, tombstones: str) -> Trigger:
+        definition = {
+            "name": name, "workflow": name, "topics": [name], "max_message_bytes": limit, "tombstones": tombstones
+        }  # fmt: skip
+        return triggers.register(connection, name=name, type_="kafka", workflow=name, definition=definition)
+
+    large = Item("s", 0, REQUEST, None, Rejection("too-large", "..."), b'{"a":"%b"}' % (b"x" * 3000))
+    null = Item("s", 1, REQUEST, None, Rejection("null-value", "..."), None)
+    cut = Item("s", 2, b'{"omitted_bytes":5000}', None, Rejection("too-large", "..."), b"{}")
+    ids = create(connection, define("2 KiB", "reject"), [large, null, cut])
+    assert dict(do(connection, "rerun", Filter(trigger=name)).skipped) == {"still rejected or parked": 3}
+    define("8 KiB", "accept")
+    connection.commit()
+    job = do(connection, "rerun", Filter(trigger=name))
+    assert (job.done, dict(job.skipped)) == (2, {"still rejected or parked": 1})
+    tombstone = work_orders.work_order(connection, ids[1])
+    assert tombstone.body == "{\n}"
+    assert tombstone.request is not None
+    assert '"tombstone": true' in tombstone.request
+
+
+def test_what_a_limit_turned_away_is_let_in_only_as_far_as_the_limit_reaches_now(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    def limited(waiting: int) -> Trigger:
+        fields = {"name": name, "callable": "json:dumps", "limits": {"waiting": waiting}, "lane": "body:/a"}
+        workflows.register(connection, WorkflowDefinition.model_validate(fields))
+        return triggers.find(connection, name)
+
+    create(connection, limited(1), accepted_range("s", 0, 4))
+    assert states(connection, trigger) == {"pending": 1, "rejected": 3}
+    limited(3)
+    job = do(connection, "rerun", Filter(trigger=name, reason="run-limit"), step=10)
+    assert (job.state, job.done, dict(job.skipped)) == ("waiting", 2, {})
+    assert states(connection, trigger) == {"pending": 3, "rejected": 1}
+    lanes = connection.execute(
+        "SELECT DISTINCT lane FROM workorders.runs WHERE workflow_id = %s", (trigger.workflow_id,)
+    )
+    assert [lane for (lane,) in lanes if lane is not None]
+
+
+def test_a_duplicate_stays_one(connection: Connection, name: str) -> None:
+    definition = {"idempotency": {"key": "body:/a", "window": 3600}}
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition=definition)
+    create(connection, trigger, accepted_range("s", 0, 2))
+    assert states(connection, trigger) == {"pending": 1, "rejected": 1}
+    # Also when its window is over: who reruns what was rejected does not mean what was sent twice.
+    connection.execute("DELETE FROM workorders.idempotency_keys WHERE trigger_id = %s", (trigger.id,))
+    job = do(connection, "rerun", Filter(trigger=name, state="rejected"))
+    assert (job.done, dict(job.skipped)) == (0, {"still rejected or parked": 1})
+
+
+def test_what_is_parked_is_neither_rerun_nor_cancelled(connection: Connection, name: str) -> None:
+    definition = {"sequence": {"key": "request:/from", "number": "body:/n", "start": 0}}
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition=definition)
+    create(connection, trigger, [accepted("s", 0, b'{"n":5}')])
+    assert states(connection, trigger) == {"parked": 1}
+    assert dict(do(connection, "rerun", Filter(trigger=name)).skipped) == {"not finished": 1}
+    assert dict(do(connection, "cancel", Filter(trigger=name)).skipped) == {"not waiting": 1}

@@ -1,0 +1,202 @@
+"""Reruns of a workflow that takes only so many runs: as far as there is room, and then they wait."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.admission import events, ids, limit, register, wait_for_lock
+from support.runs import finish_all
+from support.work_orders import rejected
+from workorders.core import triggers
+from workorders.core.admission.limits import HardLimitError
+from workorders.core.bulk import capacity, jobs, runner
+from workorders.core.bulk.jobs import Job
+from workorders.core.creation.work_orders import create_for
+from workorders.core.history import work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.triggers import Trigger
+
+pytestmark = pytest.mark.integration
+
+LIMITS = [("waiting", "hard"), ("waiting", "soft"), ("per_day", "hard"), ("per_day", "soft")]
+
+
+@pytest.fixture
+def other(stack: LocalStack) -> Iterator[Connection]:
+    with connect(stack.database_url, application_name="test other") as connection:
+        yield connection
+        connection.rollback()
+
+
+def failed(connection: Connection, name: str, inputs: str) -> Trigger:
+    """Return a trigger whose work orders have failed."""
+    trigger = register(connection, name)
+    create_for(connection, trigger, events(inputs), fresh=True)
+    connection.commit()
+    finish_all(connection, name, "failed")
+    return trigger
+
+
+def limited(connection: Connection, name: str, **limits: Any) -> Trigger:
+    limit(connection, name, **limits)
+    connection.commit()
+    return triggers.find(connection, name)
+
+
+def made(connection: Connection, wanted: Filter) -> Job:
+    job = jobs.create(connection, "rerun", wanted, who="ada", why="a test")
+    connection.commit()
+    return job
+
+
+def rerun(connection: Connection, wanted: Filter) -> Job:
+    return runner.work(connection, made(connection, wanted).id, step=2)
+
+
+def states(connection: Connection, name: str) -> dict[str, int]:
+    connection.rollback()
+    return work_orders.count_by_state(connection, Filter(trigger=name))
+
+
+def tomorrow(connection: Connection, trigger: Trigger) -> None:
+    connection.execute(
+        "UPDATE workorders.workflow_counts SET day = day - 1 WHERE workflow_id = %s", (trigger.workflow_id,)
+    )
+    connection.commit()
+
+
+@pytest.mark.parametrize(("which", "kind"), LIMITS)
+def test_a_bulk_rerun_goes_as_far_as_there_is_room_and_waits_with_a_sentence(
+    connection: Connection, name: str, which: str, kind: str
+) -> None:
+    trigger = failed(connection, name, "abcde")
+    limited(connection, name, kind=kind, **{which: 3})
+    job = rerun(connection, Filter(trigger=name))
+    assert (job.state, job.done, dict(job.skipped)) == ("waiting", 3, {})
+    assert job.error is not None
+    assert job.error.startswith(f"Workflow {name} takes no more runs now: its {kind} limit is 3 ")
+    assert states(connection, name) == {"failed": 2, "pending": 3}
+    # Nothing is looked at twice, and nothing is passed over.
+    finish_all(connection, name, "success")
+    if which == "per_day":
+        again = runner.work(connection, job.id)
+        assert (again.state, again.done) == ("waiting", 3)
+        tomorrow(connection, trigger)
+    ended = runner.work(connection, job.id)
+    assert (ended.state, ended.done, ended.error) == ("finished", 5, None)
+    assert states(connection, name) == {"success": 3, "pending": 2}
+
+
+def test_a_rerun_leaves_no_more_room_than_there_is_to_new_events(connection: Connection, name: str) -> None:
+    trigger = failed(connection, name, "abc")
+    trigger = limited(connection, name, waiting=4, kind="hard")
+    rerun(connection, Filter(trigger=name))
+    with connection.transaction():
+        create_for(connection, trigger, events("d", 3), fresh=True)
+    with pytest.raises(HardLimitError), connection.transaction():
+        create_for(connection, trigger, events("e", 4), fresh=True)
+
+
+def test_who_creates_meanwhile_waits_for_the_step_and_finds_less_room(
+    stack: LocalStack, connection: Connection, other: Connection, name: str
+) -> None:
+    trigger = failed(connection, name, "ab")
+    trigger = limited(connection, name, waiting=2, kind="hard")
+    create_for(other, trigger, events("c", 2), fresh=True)
+    job = made(connection, Filter(trigger=name))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(runner.work, connection, job.id)
+        wait_for_lock(stack.database_url, connection)
+        other.commit()
+        ended = waiting.result(30)
+    assert (ended.state, ended.done) == ("waiting", 1)
+    assert states(connection, name) == {"failed": 1, "pending": 2}
+
+
+@pytest.mark.parametrize("kind", ["hard", "soft"])
+def test_of_rejected_ones_as_many_are_let_in_as_fit(connection: Connection, name: str, kind: str) -> None:
+    register(connection, name)
+    create_for(connection, limited(connection, name, waiting=1), events("abcd"), fresh=True)
+    connection.commit()
+    limited(connection, name, waiting=3, kind=kind)
+    job = rerun(connection, Filter(trigger=name, state="rejected"))
+    assert (job.state, job.done) == ("waiting", 2)
+    assert states(connection, name) == {"pending": 3, "rejected": 1}
+    finish_all(connection, name)
+    assert runner.work(connection, job.id).state == "finished"
+    assert states(connection, name) == {"success": 3, "pending": 1}
+
+
+def test_a_workflow_without_limits_is_not_held_up_by_itself_or_by_its_own_skipped_ones(
+    connection: Connection, name: str
+) -> None:
+    trigger = failed(connection, name, "ab")
+    create_for(connection, trigger, [*events("cd", 2), rejected("s", 4)], fresh=True)
+    connection.commit()
+    limited(connection, name, waiting=4, kind="hard")
+    job = rerun(connection, Filter(trigger=name))
+    # What waits already, takes no room of the job's; what is rejected may need some, and stands behind.
+    assert (job.done, dict(job.skipped)) == (2, {"not finished": 2})
+    assert job.state == "waiting"
+    limited(connection, name)
+    ended = runner.work(connection, job.id)
+    assert (ended.state, dict(ended.skipped)) == ("finished", {"not finished": 2, "still rejected or parked": 1})
+
+
+@pytest.mark.parametrize("which", ["waiting", "per_day"])
+def test_one_work_order_alone_goes_beyond_a_soft_limit_and_is_counted(
+    connection: Connection, name: str, which: str
+) -> None:
+    trigger = failed(connection, name, "ab")
+    trigger = limited(connection, name, **{which: 1})
+    create_for(connection, trigger, events("cd", 2), fresh=True)
+    connection.commit()
+    ended, _, _, refused = ids(connection, trigger)
+    for id_ in (ended, refused):
+        assert rerun(connection, Filter(id=id_)).state == "finished"
+    assert states(connection, name) == {"failed": 1, "pending": 3}
+    assert counted(connection, trigger) == 3
+
+
+def test_one_work_order_alone_waits_for_a_hard_limit(connection: Connection, name: str) -> None:
+    trigger = failed(connection, name, "ab")
+    trigger = limited(connection, name, waiting=1, kind="hard")
+    first, second = ids(connection, trigger)
+    assert rerun(connection, Filter(id=first)).state == "finished"
+    job = rerun(connection, Filter(id=second))
+    assert (job.state, job.done) == ("waiting", 0)
+    finish_all(connection, name)
+    assert runner.work(connection, job.id).done == 1
+
+
+def test_a_rerun_counts_among_the_runs_of_the_day(connection: Connection, name: str) -> None:
+    trigger = failed(connection, name, "ab")
+    trigger = limited(connection, name, per_day=5)
+    rerun(connection, Filter(trigger=name))
+    assert counted(connection, trigger) == 2
+    assert create_for(connection, trigger, events("cdef", 2), fresh=True).turned_away == 1
+
+
+def test_a_dry_run_says_how_much_room_there_is(connection: Connection, name: str) -> None:
+    trigger = failed(connection, name, "ab")
+    assert capacity.of(connection, Filter(trigger=name)) == []
+    limited(connection, name, waiting=3, per_day=2, kind="hard")
+    for wanted in (Filter(trigger=name), Filter(workflow=name), Filter(id=ids(connection, trigger)[0])):
+        (found,) = capacity.of(connection, wanted)
+        assert (found.workflow, found.room.waiting, found.room.today) == (name, 3, 2)
+        assert str(found) == (
+            f"Workflow {name} takes 2 more runs now, by its hard limits of 3 waiting and 2 a day (UTC); a job that "
+            f"needs more goes so far, and then waits for room."
+        )
+
+
+def counted(connection: Connection, trigger: Trigger) -> int:
+    row = connection.execute(
+        "SELECT admitted FROM workorders.workflow_counts WHERE workflow_id = %s", (trigger.workflow_id,)
+    ).fetchone()
+    assert row is not None
+    return int(row[0])

@@ -1,0 +1,398 @@
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.runs import finish_all, keeping
+from support.work_orders import accepted, accepted_range, positions, rejected
+from workorders.core import triggers
+from workorders.core.bulk import jobs
+from workorders.core.creation import deleted_positions
+from workorders.core.creation.create_one import Single, create_one
+from workorders.core.creation.work_orders import Created, create_for
+from workorders.core.history import search_index, work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.maintenance import retention
+from workorders.core.maintenance.retention import RetentionBusyError
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.triggers import Trigger
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def trigger(connection: Connection, name: str) -> Trigger:
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
+    connection.commit()
+    return trigger
+
+
+@pytest.fixture
+def other_connection(stack: LocalStack) -> Iterator[Connection]:
+    with connect(stack.database_url, application_name="test") as connection:
+        yield connection
+
+
+def in_days(days: float) -> datetime:
+    return datetime.now(UTC) + timedelta(days=days)
+
+
+def keep(connection: Connection, *, days: float, step: int = 2) -> None:
+    """Run retention as it will be so many days from now."""
+    connection.commit()
+    pauses: list[float] = []
+    retention.run(connection, now=in_days(days), step=step, pause=pauses.append)
+    assert pauses
+
+
+def deleted(connection: Connection, name: str) -> list[tuple[str, int, int]]:
+    return connection.execute(
+        """
+        SELECT source_streams.name, from_position, to_position
+        FROM workorders.deleted_positions JOIN workorders.source_streams ON source_streams.id = stream_id
+        JOIN workorders.triggers ON triggers.id = trigger_id
+        WHERE triggers.name = %s ORDER BY 1, 2
+        """,
+        (name,),
+    ).fetchall()
+
+
+def rows(connection: Connection, query: str, *arguments: Any) -> list[Any]:
+    return [row[0] for row in connection.execute(query, arguments).fetchall()]
+
+
+def test_what_ended_well_goes_first_and_errors_are_kept_longer(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10, keep_errors_days=20)
+    create_for(connection, trigger, accepted_range("s", 0, 3))
+    finish_all(connection, name, "success")
+    create_for(connection, trigger, [*accepted_range("s", 3, 5), rejected("s", 5)])
+    finish_all(connection, name, "failed")
+    create_for(connection, trigger, [accepted("s", 6)])
+    keep(connection, days=9)
+    assert positions(connection, trigger, "s") == list(range(7))
+    keep(connection, days=11)
+    assert positions(connection, trigger, "s") == [3, 4, 5, 6]
+    keep(connection, days=21)
+    # Who still waits is never deleted.
+    assert positions(connection, trigger, "s") == [6]
+    assert deleted(connection, name) == [("s", 0, 6)]
+
+
+def test_a_workflow_without_retention_keeps_everything(connection: Connection, trigger: Trigger, name: str) -> None:
+    create_for(connection, trigger, [accepted("s", 0), rejected("s", 1)])
+    finish_all(connection, name)
+    keep(connection, days=10_000)
+    assert positions(connection, trigger, "s") == [0, 1]
+
+
+def test_everything_of_a_work_order_goes_with_it(connection: Connection, trigger: Trigger, name: str) -> None:
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, [accepted("s", 0), rejected("s", 1)])
+    (run,) = finish_all(connection, name)
+    ids = [row.id for row in work_orders.work_orders(connection, Filter(trigger=name))]
+    search_index.write(connection, ids)
+    keep(connection, days=11)
+    for table, column in (
+        ("work_orders", "id"),
+        ("dataclips", "id"),
+        ("rejections", "work_order_id"),
+        ("search_words", "id"),
+        ("runs", "work_order_id"),
+    ):
+        left = rows(connection, f"SELECT count(*) FROM workorders.{table} WHERE {column} = ANY (%s)", ids)
+        assert left == [0], table
+    for table in ("run_outputs", "run_logs"):
+        assert rows(connection, f"SELECT count(*) FROM workorders.{table} WHERE run_id = %s", run.run_id) == [0]
+
+
+def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, wipe_bodies_after_days=5)
+    create_for(connection, trigger, [accepted("s", 0), rejected("s", 1), accepted("s", 2)])
+    (run, _) = finish_all(connection, name)
+    create_for(connection, trigger, [accepted("s", 3)])
+    ids = [row.id for row in work_orders.work_orders(connection, Filter(trigger=name))]
+    search_index.write(connection, ids)
+    keep(connection, days=6, step=1)
+    waiting, *ended = (work_orders.work_order(connection, id_) for id_ in ids)
+    assert waiting.body is not None
+    assert [(found.position, found.body, found.raw, found.request) for found in ended] == [
+        (2, None, None, "{\n}"),
+        (1, None, None, "{\n}"),
+        (0, None, None, "{\n}"),
+    ]
+    assert ended[1].reason == "not-json"
+    assert rows(connection, "SELECT count(*) FROM workorders.run_outputs WHERE run_id = %s", run.run_id) == [0]
+    assert rows(connection, "SELECT count(*) FROM workorders.run_logs WHERE run_id = %s", run.run_id) == [0]
+    assert rows(connection, "SELECT id FROM workorders.search_words WHERE id = ANY (%s) AND words <> ''", ids) == [
+        waiting.id
+    ]
+    connection.commit()
+    (due,) = (kept for kept in retention.due(connection, now=in_days(6)) if kept.workflow == name)
+    assert (due.wiped, due.deleted) == (0, 0)
+
+
+def test_wiping_takes_the_text_of_an_error_and_leaves_its_type(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, wipe_bodies_after_days=1)
+    create_for(connection, trigger, [accepted("s", 0)])
+    (run,) = finish_all(connection, name, "failed")
+    connection.execute(
+        "UPDATE workorders.runs SET error_type = 'KeyError', error = 'no ward for Jane Doe' WHERE id = %s",
+        (run.run_id,),
+    )
+    errors = "SELECT error_type || ': ' || coalesce(error, 'erased') FROM workorders.runs WHERE id = %s"
+    keep(connection, days=0.5)
+    assert rows(connection, errors, run.run_id) == ["KeyError: no ward for Jane Doe"]
+    keep(connection, days=1.5)
+    assert rows(connection, errors, run.run_id) == ["KeyError: erased"]
+
+
+@pytest.mark.parametrize("policy", [{"wipe_bodies_after_days": 1}, {"days": 1}], ids=str)
+def test_the_name_of_an_idle_sequence_is_erased_and_its_mark_stays(
+    connection: Connection, name: str, policy: dict[str, int]
+) -> None:
+    fields = {"sequence": {"key": "body:/patient", "number": "body:/number", "start": 0}}
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition=fields)
+    keeping(connection, name, **policy)
+
+    def send(patient: str, number: int, position: int) -> None:
+        body = f'{{"patient":"{patient}","number":{number}}}'.encode()
+        create_for(connection, trigger, [accepted("s", position, body=body)])
+
+    for position, patient in enumerate(("Jane Doe", "John Doe", "Jim Doe")):
+        send(patient, 0, position)
+    send("John Doe", 2, 3)  # parked: an operator may have to find it
+    finish_all(connection, name)
+    kept = "SELECT name FROM workorders.sequences WHERE trigger_id = %s ORDER BY name"
+    keep(connection, days=0.5, step=1)
+    assert rows(connection, kept, trigger.id) == ['"Jane Doe"', '"Jim Doe"', '"John Doe"']
+    keep(connection, days=1.5, step=1)
+    assert rows(connection, kept, trigger.id) == ["", "", '"John Doe"']
+    # Known by its digest, so that a number that comes again is still a repeat.
+    send("Jane Doe", 0, 4)
+    (again,) = work_orders.work_orders(connection, Filter(trigger=name, stream="s", from_position=4))
+    assert again.state == "rejected"
+
+
+def test_a_sequence_that_is_in_use_keeps_its_name(connection: Connection, name: str) -> None:
+    fields = {"sequence": {"key": "body:/patient", "number": "body:/number", "start": 0}}
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition=fields)
+    keeping(connection, name, wipe_bodies_after_days=1)
+    for number in range(2):
+        body = f'{{"patient":"Jane Doe","number":{number}}}'.encode()
+        create_for(connection, trigger, [accepted("s", number, body=body)])
+        connection.execute(
+            "UPDATE workorders.sequences SET used_at = used_at - interval '2 days' WHERE trigger_id = %s AND %s = 0",
+            (trigger.id, number),
+        )
+    keep(connection, days=0)
+    assert rows(connection, "SELECT name FROM workorders.sequences WHERE trigger_id = %s", trigger.id) == ['"Jane Doe"']
+
+
+@pytest.mark.parametrize(
+    ("state", "afterwards"), [("finished", "finished"), ("cancelled", "cancelled"), ("failed", "cancelled")]
+)
+def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_goes_on(
+    connection: Connection, trigger: Trigger, name: str, *, state: str, afterwards: str
+) -> None:
+    keeping(connection, name, wipe_bodies_after_days=1)
+    wanted = Filter(workflow=name, text="Jane Doe")
+    ended, waiting = (jobs.create(connection, "rerun", wanted, who="ada", why="a test") for _ in range(2))
+    connection.execute(
+        "UPDATE workorders.bulk_jobs SET state = %s, error = %s WHERE id = %s",
+        (state, "x" if state == "failed" else None, ended.id),
+    )
+    keep(connection, days=0.5)
+    assert jobs.load(connection, ended.id).wanted.text == "Jane Doe"
+    keep(connection, days=1.5)
+    found = jobs.load(connection, ended.id)
+    assert (found.wanted.text, found.wanted.workflow, found.state) == ("(erased)", name, afterwards)
+    assert jobs.load(connection, waiting.id).wanted.text == "Jane Doe"
+    jobs.cancel(connection, waiting.id)
+    connection.commit()
+
+
+def test_a_dry_run_counts_what_is_due(connection: Connection, trigger: Trigger, name: str) -> None:
+    keeping(connection, name, days=10, wipe_bodies_after_days=5)
+    create_for(connection, trigger, [*accepted_range("s", 0, 3), rejected("s", 3)])
+    finish_all(connection, name)
+    for days, counts in ((4, (0, 0)), (6, (4, 0)), (11, (4, 4))):
+        (due,) = (kept for kept in retention.due(connection, now=in_days(days)) if kept.workflow == name)
+        assert (due.wiped, due.deleted) == counts
+
+
+def test_a_deleted_work_order_never_comes_back_as_new(connection: Connection, trigger: Trigger, name: str) -> None:
+    keeping(connection, name, days=10, keep_errors_days=20)
+    create_for(connection, trigger, accepted_range("s", 0, 3))
+    finish_all(connection, name)
+    create_for(connection, trigger, [accepted("s", 3)])
+    finish_all(connection, name, "failed")
+    create_for(connection, trigger, accepted_range("s", 4, 6))
+    finish_all(connection, name)
+    keep(connection, days=11)
+    assert deleted(connection, name) == [("s", 0, 3), ("s", 4, 6)]
+    again = [*accepted_range("s", 0, 7), accepted("t", 0)]
+    assert create_for(connection, trigger, again) == Created(2, 0, 6)
+    assert positions(connection, trigger, "s") == [3, 6]
+
+
+def test_what_was_never_created_below_something_deleted_is_still_created(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, accepted_range("s", 100, 110))
+    finish_all(connection, name)
+    keep(connection, days=11)
+    assert create_for(connection, trigger, accepted_range("s", 98, 112)) == Created(4, 0, 10)
+
+
+def test_deleted_positions_grow_together_whatever_the_order(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    stream = triggers.stream_id(connection, trigger, "s")
+    for given in ([5], [1, 2], [4], [8, 9], [3], [7, 6], [2**62]):
+        deleted_positions._remember(connection, [(UUID(int=0), stream, place) for place in given])
+    assert deleted(connection, name) == [("s", 1, 10), ("s", 2**62, 2**62 + 1)]
+
+
+def test_what_is_created_again_meanwhile_is_deleted_the_next_time(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    """Without the stream's lock the replay would find neither the work order nor, in its snapshot, the deletion."""
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, accepted_range("s", 0, 2))
+    finish_all(connection, name)
+    create_for(other_connection, trigger, [accepted("s", 0)])
+    keep(connection, days=11)
+    assert positions(connection, trigger, "s") == [0, 1]
+    other_connection.commit()
+    keep(connection, days=11)
+    assert positions(connection, trigger, "s") == []
+    assert create_for(other_connection, trigger, accepted_range("s", 0, 2)) == Created(0, 0, 2)
+
+
+def test_retention_does_not_wait_for_what_others_hold(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, accepted_range("s", 0, 3))
+    finish_all(connection, name)
+    other_connection.execute(
+        "SELECT FROM workorders.work_orders WHERE trigger_id = %s AND position = 1 FOR UPDATE", (trigger.id,)
+    )
+    keep(connection, days=11)
+    assert positions(connection, trigger, "s") == [1]
+
+
+def test_a_request_with_a_key_waits_for_no_step_of_retention(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    """All keys of a webhook share one stream, and a position that was numbered just now was never deleted."""
+    old = create_one(connection, trigger, accepted("keys", None), key="old")
+    finish_all(connection, name)
+    connection.commit()
+    with connection.transaction():
+        assert deleted_positions.delete(connection, numbered(connection, trigger)) == []
+        other_connection.execute("SET LOCAL lock_timeout = '100ms'")
+        made = create_one(other_connection, trigger, accepted("keys", None), key="new")
+        assert made.created
+        # Who asks for the key of what is being deleted learns how it stood before.
+        again = create_one(other_connection, trigger, accepted("keys", None), key="old")
+        assert again == Single(old.id, "success", created=False)
+    other_connection.commit()
+    assert create_one(connection, trigger, accepted("keys", None), key="old").state == "deleted"
+    assert create_one(connection, trigger, accepted("keys", None), key="new").id == made.id
+
+
+def test_nothing_is_written_of_a_stream_whose_keys_guard_it(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    """Its positions are drawn for all streams together, so nearly each would be a range of its own."""
+    keeping(connection, name, days=10)
+    for key in "abc":
+        for stream in ("keys", "others"):
+            create_one(connection, trigger, accepted(stream, None), key=key)
+    finish_all(connection, name)
+    keep(connection, days=11)
+    assert numbered(connection, trigger) == []
+    assert deleted(connection, name) == []
+    assert create_one(connection, trigger, accepted("keys", None), key="b").state == "deleted"
+    # Somebody names positions in it as well: those are guarded by nothing else.
+    create_one(connection, trigger, accepted("keys", 2**40))
+    finish_all(connection, name)
+    keep(connection, days=11)
+    assert deleted(connection, name) == [("keys", 2**40, 2**40 + 1)]
+    assert create_one(connection, trigger, accepted("keys", 2**40)).state == "deleted"
+
+
+def test_open_requests_with_keys_hold_no_retention_up(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10)
+    create_one(connection, trigger, accepted("keys", None), key="old")
+    finish_all(connection, name)
+    create_one(other_connection, trigger, accepted("keys", None), key="new")
+    create_one(other_connection, trigger, accepted("keys", None), key="old")
+    keep(connection, days=11)
+    assert numbered(connection, trigger) == []
+    other_connection.commit()
+    assert len(numbered(connection, trigger)) == 1
+
+
+def test_a_stream_that_is_busy_is_tried_again_in_the_same_run(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, [*accepted_range("s", 0, 3), *accepted_range("t", 0, 3)])
+    finish_all(connection, name)
+    connection.commit()
+    create_for(other_connection, trigger, [accepted("s", 0)])
+    waited: list[float] = []
+
+    def pause(seconds: float) -> None:
+        if seconds >= 1:
+            waited.append(seconds)
+            assert positions(connection, trigger, "t") == []
+            assert positions(connection, trigger, "s") == [0, 1, 2]
+            connection.commit()
+            if len(waited) == 2:
+                other_connection.commit()
+
+    swept = retention.run(connection, now=in_days(11), step=2, pause=pause)
+    assert (swept.deleted, swept.left) == (6, 0)
+    assert waited == [1, 2]
+    assert positions(connection, trigger, "s") == []
+
+
+def test_a_stream_that_stays_busy_is_left_after_some_tries_and_counted(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, [*accepted_range("s", 0, 3), *accepted_range("t", 0, 3)])
+    finish_all(connection, name)
+    connection.commit()
+    create_for(other_connection, trigger, [accepted("s", 0)])
+    waited: list[float] = []
+    swept = retention.run(connection, now=in_days(11), step=2, pause=waited.append)
+    assert (swept.deleted, swept.left) == (3, 3)
+    assert [seconds for seconds in waited if seconds >= 1] == [1, 2, 4, 8]
+
+
+def numbered(connection: Connection, trigger: Trigger) -> list[deleted_positions.Row]:
+    return connection.execute(
+        "SELECT id, stream_id, position FROM workorders.work_orders WHERE trigger_id = %s ORDER BY id", (trigger.id,)
+    ).fetchall()
+
+
+def test_two_runs_of_retention_do_not_work_at_once(connection: Connection, other_connection: Connection) -> None:
+    other_connection.execute("SELECT pg_advisory_xact_lock(%s)", (retention._LOCK,))
+    with pytest.raises(RetentionBusyError, match="Another process runs retention"):
+        retention.run(connection)

@@ -1,0 +1,81 @@
+"""Which workflows have something to do."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.executing import Executing
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.lifecycle import RunResult
+
+pytestmark = pytest.mark.integration
+
+CLAIMABLE = load_queries("workorders.core.runs", "sql/claimable.sql")["claimable"]
+Make = Callable[..., Executing]
+
+
+@pytest.fixture
+def make(stack: LocalStack, name: str) -> Make:
+    """Makes a workflow of this test."""
+    return lambda **fields: Executing(stack.database_url, name, **fields)
+
+
+def claimable(connection: Connection, *names: str, grace_seconds: float = 60.0) -> list[Any]:
+    rows = connection.execute(CLAIMABLE, {"names": list(names), "grace_seconds": grace_seconds}).fetchall()
+    connection.commit()
+    return [row[0] for row in rows]
+
+
+def test_a_workflow_is_named_while_a_work_order_waits_and_not_while_it_is_at_work(
+    connection: Connection, make: Make
+) -> None:
+    executing = make()
+    assert claimable(connection, executing.name) == []
+    executing.create([{}])
+    assert claimable(connection, executing.name, "unheard-of") == [executing.name]
+    group_id = uuid4()
+    (run,) = claiming.claim(connection, executing.workflow, limit=5, group_id=group_id)
+    connection.commit()
+    assert claimable(connection, executing.name) == []
+    lifecycle.finish(connection, group_id, [RunResult(run_id=run.run_id, state="success")])
+    connection.commit()
+    assert claimable(connection, executing.name) == []
+
+
+def test_a_workflow_whose_group_fell_silent_is_named(connection: Connection, make: Make) -> None:
+    executing = make()
+    executing.create([{}])
+    claiming.claim(connection, executing.workflow, limit=5, group_id=uuid4())
+    connection.commit()
+    assert claimable(connection, executing.name) == []
+    assert claimable(connection, executing.name, grace_seconds=-1) == [executing.name]
+
+
+def test_a_workflow_is_not_named_while_as_many_runs_are_at_work_as_it_allows(
+    connection: Connection, make: Make
+) -> None:
+    executing = make(concurrency=1)
+    executing.create([{}, {}])
+    claiming.claim(connection, executing.workflow, limit=1, group_id=uuid4())
+    connection.commit()
+    assert claimable(connection, executing.name) == []
+
+
+def test_a_retry_that_is_not_due_is_waited_for(connection: Connection, make: Make) -> None:
+    executing = make(retries={"attempts": 1, "first_delay_seconds": 3600})
+    executing.create([{}])
+    group_id = uuid4()
+    (run,) = claiming.claim(connection, executing.workflow, limit=1, group_id=group_id)
+    lifecycle.finish(connection, group_id, [RunResult(run_id=run.run_id, state="failed")])
+    connection.commit()
+    assert claimable(connection, executing.name) == []
+    connection.execute(
+        "UPDATE workorders.runs SET not_before = now() WHERE workflow_id = %s AND state = 'available'",
+        [executing.workflow.id],
+    )
+    assert claimable(connection, executing.name) == [executing.name]

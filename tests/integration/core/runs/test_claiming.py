@@ -1,0 +1,237 @@
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.working import Working, positions
+from workorders.core import triggers
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.runs import claiming
+
+pytestmark = pytest.mark.integration
+
+Make = Callable[..., Working]
+
+
+@pytest.fixture
+def working(connection: Connection, name: str) -> Make:
+    """Registers a workflow with some fields."""
+
+    def make(**fields: Any) -> Working:
+        return Working.on(connection, name, **fields)
+
+    return make
+
+
+def in_parallel(stack: LocalStack, work: Callable[[Connection], Any], threads: int = 4) -> list[Any]:
+    """Let so many threads begin at once, each with a connection of its own."""
+    barrier = Barrier(threads)
+
+    def run(_number: int) -> Any:
+        with connect(stack.database_url) as own:
+            barrier.wait()
+            return work(own)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(run, range(threads)))
+
+
+def test_waiting_work_orders_are_claimed_oldest_first_with_their_input(working: Make) -> None:
+    at = working()
+    at.create_some(5)
+    first, second = at.claim(2)
+    assert (first.position, first.attempt, first.retry, first.stream) == (0, 1, 0, "s")
+    assert (first.body, first.request, first.trigger) == (b'{"a": 1}', b'{"from": "a test"}', at.trigger.name)
+    assert second.position == 1
+    assert positions(at.claim(10)) == [2, 3, 4]
+    assert at.claim() == []
+    assert at.states() == ["running"] * 5
+
+
+def test_a_claim_for_nothing_claims_nothing(working: Make) -> None:
+    at = working()
+    at.create_some(1)
+    assert at.claim(0) == []
+    assert at.states() == ["pending"]
+
+
+def test_what_was_claimed_is_pending_again_when_the_transaction_rolls_back(working: Make) -> None:
+    at = working()
+    at.create_some(3)
+    assert len(claiming.claim(at.connection, at.workflow, limit=2, group_id=uuid4())) == 2
+    at.connection.rollback()
+    assert (at.states(), at.runs()) == (["pending"] * 3, [])
+
+
+def test_work_orders_of_another_workflow_are_left_alone(connection: Connection, name: str) -> None:
+    busy, other = Working.on(connection, f"{name}-busy"), Working.on(connection, f"{name}-other")
+    busy.create_some(50)
+    other.create_some(1)
+    assert len(other.claim()) == 1
+    assert set(busy.states()) == {"pending"}
+
+
+def test_work_orders_wait_for_a_workflow_that_only_a_trigger_has_named(connection: Connection, name: str) -> None:
+    trigger = triggers.register(connection, name=name, type_="test", workflow=name, definition={})
+    assert trigger.workflow == name
+    later = Working.on(connection, name)
+    assert (later.trigger.workflow_id, later.workflow.id) == (trigger.workflow_id, trigger.workflow_id)
+
+
+def test_a_rerun_by_a_person_goes_before_everything_that_waits(working: Make) -> None:
+    at = working()
+    at.create_some(4)
+    at.claim_group(1).succeed()
+    at.rerun(0)
+    claimed = at.claim(2)
+    assert [(run.position, run.attempt) for run in claimed] == [(0, 2), (1, 1)]
+
+
+def test_a_claim_holds_no_more_than_it_takes(working: Make, stack: LocalStack) -> None:
+    at = working()
+    at.create_some(6)
+    at.claim_group(1).succeed()
+    at.rerun(0)
+    claimed = claiming.claim(at.connection, at.workflow, limit=2, group_id=uuid4())
+    assert positions(claimed) == [0, 1]
+    with connect(stack.database_url) as other:
+        assert positions(at.through(other).claim(10)) == [2, 3, 4, 5]
+    at.connection.commit()
+
+
+def test_an_old_work_order_that_appears_late_is_claimed_when_nothing_newer_waits(working: Make) -> None:
+    at = working()
+    at.create_some(3)
+    assert positions(at.claim(2)) == [0, 1]
+    late = put_back(at, 0)
+    assert positions(at.claim(10)) == [2, late]
+
+
+def test_an_old_work_order_that_appears_late_waits_until_a_claim_looks_back(
+    working: Make, stack: LocalStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = working()
+    at.create_some(9)
+    assert positions(at.claim(2)) == [0, 1]
+    late = put_back(at, 0)
+    assert positions(at.claim(2)) == [2, 3]
+    monkeypatch.setattr(claiming, "_LOOK_BACK_SECONDS", 0.0)
+    with connect(stack.database_url) as other:
+        fresh = at.through(other)
+        assert positions(fresh.claim(2)) == [late, 4]
+        late = put_back(fresh, 1)
+        assert positions(fresh.claim(2)) == [late, 5]
+
+
+def test_with_a_concurrency_the_oldest_is_first_whenever_it_appears(working: Make) -> None:
+    at = working(concurrency=100)
+    at.create_some(9)
+    assert positions(at.claim(2)) == [0, 1]
+    late = put_back(at, 0)
+    assert positions(at.claim(2)) == [late, 2]
+
+
+def put_back(at: Working, position: int) -> int:
+    """Let a claimed work order look as if its transaction had only now ended."""
+    at.connection.execute(
+        """
+        WITH back AS (
+            UPDATE workorders.work_orders SET state = 'pending' WHERE workflow_id = %s AND position = %s RETURNING id
+        )
+        DELETE FROM workorders.runs WHERE work_order_id IN (SELECT id FROM back)
+        """,
+        (at.workflow.id, position),
+    )
+    at.connection.commit()
+    return position
+
+
+def test_of_runs_that_are_due_the_urgent_come_first_and_then_the_older(working: Make) -> None:
+    at = working()
+    at.create_some(4)
+    at.claim_group(4).succeed()
+    for position, priority in ((3, 1), (2, 0), (1, 1), (0, 0)):
+        at.rerun(position, priority=priority)
+    assert positions(at.claim()) == [2, 0, 3, 1]
+
+
+def test_a_run_is_not_claimed_before_it_is_due(working: Make) -> None:
+    at = working(retries={"attempts": 1, "first_delay_seconds": 3600})
+    at.create_some(1)
+    at.claim_group().finish("failed")
+    assert (at.states(), at.claim()) == (["pending"], [])
+    at.make_due()
+    assert [(run.attempt, run.retry) for run in at.claim()] == [(2, 1)]
+
+
+@pytest.mark.parametrize("fields", [{}, {"concurrency": 1000}, {"lane": "body:/a"}], ids=str)
+def test_no_run_is_claimed_twice_by_claims_at_the_same_time(
+    working: Make, stack: LocalStack, fields: dict[str, Any]
+) -> None:
+    at = working(**fields)
+    at.create_some(200)
+
+    def claim_all(own: Connection) -> list[int | None]:
+        mine, found = at.through(own), []
+        while claimed := mine.claim(7):
+            found += positions(claimed)
+        return found
+
+    found = Counter(position for each in in_parallel(stack, claim_all) for position in each)
+    assert set(found.values()) == {1}
+    # One lane belongs to one group until that group has finished it.
+    assert len(found) == (7 if "lane" in fields else 200)
+
+
+@pytest.mark.parametrize("fields", [{}, {"lane": "stream"}], ids=str)
+def test_claims_at_the_same_time_never_exceed_the_concurrency(
+    working: Make, stack: LocalStack, fields: dict[str, Any]
+) -> None:
+    at = working(concurrency=5, **fields)
+    for number in range(10):
+        at.create_some(5, stream=f"s{number}")
+    claimed = in_parallel(stack, lambda own: len(at.through(own).claim(3)))
+    assert sum(claimed) == 5
+    assert at.claim() == []
+
+
+def test_a_concurrency_of_one_is_one_at_a_time_oldest_first(working: Make) -> None:
+    at = working(concurrency=1)
+    at.create_some(3)
+    seen = []
+    for _ in range(3):
+        group = at.claim_group()
+        seen.append(group.positions)
+        assert at.claim() == []
+        group.start()
+        assert at.claim() == []
+        group.succeed()
+    assert seen == [[0], [1], [2]]
+
+
+def test_room_is_counted_anew_when_the_concurrency_is_changed_meanwhile(working: Make) -> None:
+    at = working(concurrency=4)
+    at.create_some(10)
+    at.claim(3)
+    definition = at.workflow.definition
+    assert definition is not None
+    changed = Working.on(at.connection, at.workflow.name, concurrency=2)
+    assert changed.claim() == []
+    assert at.claim() == [], "a claim believed what it had read of the workflow before"
+
+
+def test_the_runs_that_a_group_owns_are_found_again_in_their_order(working: Make) -> None:
+    at = working()
+    at.create_some(5)
+    at.claim_group(1).succeed()
+    at.rerun(0)
+    group = at.claim_group(4)
+    assert claiming.claimed(at.connection, at.workflow, group.id) == group.claimed
+    group.finish("success")
+    assert claiming.claimed(at.connection, at.workflow, group.id) == group.claimed[1:]
+    assert claiming.claimed(at.connection, at.workflow, uuid4()) == []

@@ -1,0 +1,150 @@
+"""The database as a group uses it, while it fails."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from local_stack.ports import free_port
+from local_stack.stack import LocalStack
+from support.eventually import eventually
+from workorders.core.postgres.connection import Connection
+from workorders.core.runs import lifecycle
+from workorders.core.worker import result_store
+from workorders.core.worker.result_store import Store
+
+pytestmark = pytest.mark.integration
+
+ONLY_READING = "SET default_transaction_read_only = on"
+Make = Callable[..., Store]
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What the store said."""
+    return []
+
+
+@pytest.fixture
+def make(stack: LocalStack, said: list[str]) -> Make:
+    """Makes stores, of which each asks again as long as it is not told to stop."""
+
+    def made(url: str = stack.database_url, **given: Any) -> Store:
+        named = {"enqueue": lambda *_: None, "may_go_on": lambda: True, "stop": threading.Event(), **given}
+        return Store(url, uuid4(), say=said.append, **named)
+
+    return made
+
+
+@pytest.fixture
+def asked(make: Make, said: list[str], monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A store that tries twice more, and at once."""
+    monkeypatch.setattr(result_store, "_MAX_DELAY_SECONDS", 0)
+    return make(may_go_on=lambda: len(said) < 2)
+
+
+@pytest.fixture
+def away() -> str:
+    """A database that nobody answers for."""
+    return f"postgresql://a:b@127.0.0.1:{free_port()}/a"
+
+
+def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(asked: Store, said: list[str]) -> None:
+    asked.ask(lambda connection: connection.execute(ONLY_READING))
+    assert asked.ask(lambda connection: lifecycle.heartbeat(connection, uuid4())) == 0
+    assert [
+        line.startswith("The database failed and is asked again in 0 s: cannot execute UPDATE") for line in said
+    ] == [True]
+    assert asked.in_doubt
+
+
+def test_a_server_that_takes_no_writes_for_too_long_ends_it(asked: Store, said: list[str], stack: LocalStack) -> None:
+    asked._url = psycopg.conninfo.make_conninfo(stack.database_url, options="-c default_transaction_read_only=on")
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        asked.ask(lambda connection: lifecycle.heartbeat(connection, uuid4()))
+    assert len(said) == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "error"),
+    [
+        ("SELECT repeat('x', 2000000000)", psycopg.errors.ProgramLimitExceeded),
+        ("SET LOCAL statement_timeout = 50; SELECT pg_sleep(60)", psycopg.errors.QueryCanceled),
+        ("SELECT FROM workorders.nowhere", psycopg.errors.UndefinedTable),
+    ],
+)
+def test_a_question_that_each_try_would_fail_is_not_asked_again(
+    make: Make, said: list[str], question: Any, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        make().ask(lambda connection: connection.execute(question))
+    assert said == []
+
+
+def test_a_wrong_password_is_not_tried_again(make: Make, said: list[str], stack: LocalStack) -> None:
+    wrong = make(psycopg.conninfo.make_conninfo(stack.database_url, password="wrong"))
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        wrong.ask(lambda connection: connection.execute("SELECT 1"))
+    assert said == []
+
+
+def test_an_outage_is_asked_again_later_and_later_until_it_lasts_too_long(
+    make: Make, said: list[str], away: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            now[0] += timeout or 0
+            assert now[0] < 2 * result_store.MAX_OUTAGE_SECONDS
+            return False
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with pytest.raises(psycopg.OperationalError):
+        make(away, stop=Stop()).ask(lambda connection: connection.execute("SELECT 1"))
+    assert [line.split(" in ")[1].split(":")[0] for line in said[:5]] == ["1 s", "2 s", "4 s", "8 s", "8 s"]
+    assert result_store.MAX_OUTAGE_SECONDS - 8 < now[0] <= result_store.MAX_OUTAGE_SECONDS
+
+
+def test_a_stop_ends_the_wait_for_the_next_try_at_once(
+    make: Make, said: list[str], away: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result_store, "delay_seconds", lambda _: 200)
+    monkeypatch.setattr(result_store, "_MAX_DELAY_SECONDS", 200)
+    stop, failures = threading.Event(), []
+
+    def ask() -> None:
+        try:
+            make(away, stop=stop).ask(lambda connection: connection.execute("SELECT 1"))
+        except psycopg.OperationalError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    eventually(lambda: said, seconds=30, what="the first failure")
+    stop.set()
+    thread.join(30)
+    assert (thread.is_alive(), len(failures), len(said)) == (False, 1, 1)
+
+
+def test_after_a_stop_the_question_is_asked_once_more_so_that_no_end_is_lost(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class StoppedMeanwhile(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            self.set()
+            return True
+
+    tries = []
+
+    def question(connection: Connection) -> str:
+        tries.append(connection)
+        if len(tries) == 1:
+            raise psycopg.errors.AdminShutdown("terminating connection due to administrator command")
+        return "answered"
+
+    assert make(stop=StoppedMeanwhile()).ask(question) == "answered"

@@ -1,0 +1,323 @@
+"""A group on a real database: what it claims, what it writes, and when it stops."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from local_stack.stack import LocalStack
+from support.eventually import eventually
+from support.executing import Executing
+from workorders.core.exceptions import ConfigurationError
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.worker.exceptions import CallableUnavailableError, GroupTakenError
+
+pytestmark = pytest.mark.integration
+
+Make = Callable[..., Executing]
+
+OUTPUTS = """
+    SELECT output FROM workorders.run_outputs JOIN workorders.runs ON runs.id = run_id
+    WHERE workflow_id = %(workflow_id)s ORDER BY work_order_id
+"""
+LOGS = """
+    SELECT log FROM workorders.run_logs JOIN workorders.runs ON runs.id = run_id
+    WHERE workflow_id = %(workflow_id)s ORDER BY work_order_id
+"""
+RUNS = """
+    SELECT state::text, error_type, error FROM workorders.runs
+    WHERE workflow_id = %(workflow_id)s ORDER BY work_order_id, attempt
+"""
+TIMES = """
+    SELECT started_at - claimed_at, finished_at - started_at FROM workorders.runs WHERE workflow_id = %(workflow_id)s
+"""
+
+
+@pytest.fixture
+def make(stack: LocalStack, name: str) -> Make:
+    """Makes a workflow of this test."""
+    return lambda function="behave", **fields: Executing(stack.database_url, name, function, **fields)
+
+
+def test_whatever_a_run_does_every_other_one_succeeds_and_each_end_is_written_down(make: Make) -> None:
+    executing = make(timeout_seconds=5, processes=2)
+    executing.create([{"do": way} for way in ("echo", "fail", "echo", "exit process", "sleep", "tell")] * 2)
+    tally = executing.group(processes=2).work()
+    assert tally.states == {"success": 6, "failed": 2, "crashed": 2, "killed": 2}
+    ends = ["success", "failed", "success", "crashed", "killed", "success"] * 2
+    assert executing.states() == [(end, end) for end in ends]
+    assert len(executing.rows(OUTPUTS)) == 4
+    assert "ValueError: no good" in executing.rows(LOGS)[0][0]
+
+
+def test_outputs_are_kept_and_times_are_those_of_the_process(make: Make) -> None:
+    executing = make("echo")
+    executing.create([{"n": 1}, {"n": 2}])
+    executing.group().work()
+    assert [row[0] for row in executing.rows(OUTPUTS)] == [{"n": 1}, {"n": 2}]
+    assert all(row[1].total_seconds() >= 0 for row in executing.rows(TIMES))
+
+
+def test_many_runs_are_worked_through_and_each_once(make: Make, tmp_path: Path) -> None:
+    executing = make("note")
+    file = tmp_path / "noted"
+    executing.create({"file": str(file), "word": str(number)} for number in range(1500))
+    groups = [executing.group(processes=2) for _ in range(2)]
+    threads = [threading.Thread(target=group.work) for group in groups]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(group.tally.total for group in groups) == 1500
+    assert sorted(map(int, file.read_text().split())) == list(range(1500))
+    assert set(executing.states()) == {("success", "success")}
+
+
+def test_messages_are_enqueued_with_the_success_of_their_run_alone(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "publish"}, {"do": "publish", "fail": True}])
+    executing.group().work()
+    assert [message.to for message in executing.sent] == ["results", "results"]
+
+
+def test_a_message_that_can_never_be_sent_fails_its_run_alone(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}, {"do": "publish"}, {"do": "echo"}])
+
+    def refuse(_connection: Any, _messages: Any) -> None:
+        raise ConfigurationError("the topic has a wrong name")
+
+    executing.group(enqueue=refuse).work()
+    assert [state for state, _ in executing.states()] == ["success", "failed", "success"]
+    assert "the topic has a wrong name" in executing.rows(RUNS)[1][2]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"),
+    [
+        ("SELECT repeat('x', 2000000000)", ("exception", "ProgramLimitExceeded", "requested length too large")),
+        ("SELECT FROM workorders.nowhere", ("exception", "UndefinedTable", 'relation "workorders.nowhere"')),
+    ],
+)
+def test_messages_that_postgres_refuses_end_their_own_run_alone(
+    make: Make, refusal: Any, said: tuple[str, str, str]
+) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}, {"do": "publish"}, {"do": "echo"}])
+    executing.group(enqueue=lambda connection, _: connection.execute(refusal)).work()
+    assert [state for state, _ in executing.states()] == ["success", "exception", "success"]
+    state, type_, error = executing.rows(RUNS)[1]
+    assert (state, type_) == said[:2]
+    assert said[2] in error
+
+
+def test_a_result_that_postgres_refuses_however_bare_it_is_ends_the_group(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise psycopg.errors.ProgramLimitExceeded("not for a single result")
+
+    executing = make()
+    executing.create([{"do": "tell"}])
+    monkeypatch.setattr(lifecycle, "finish", refuse)
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+        executing.group().work()
+
+
+def test_a_claim_that_no_try_can_answer_ends_the_group_at_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(connection: Connection, *_: Any, **__: Any) -> None:
+        connection.execute("SELECT repeat('x', 2000000000)")
+
+    executing = make()
+    executing.create([{"do": "echo"}])
+    monkeypatch.setattr(claiming, "claim", too_much)
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+        executing.group().work()
+    assert executing.said == []
+
+
+def test_a_group_that_is_stopped_while_the_database_is_away_ends(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: Any, **__: Any) -> None:
+        raise psycopg.errors.AdminShutdown("terminating connection due to administrator command")
+
+    monkeypatch.setattr(claiming, "claim", away)
+    executing = make()
+    group = executing.group()
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            group.work()
+        except psycopg.errors.AdminShutdown as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    eventually(lambda: executing.said, seconds=30, what="the first failure")
+    group.stop()
+    thread.join(30)
+    assert (thread.is_alive(), len(failures)) == (False, 1)
+
+
+def test_an_output_that_json_cannot_say_fails_its_run_alone(make: Make) -> None:
+    executing = make("nested")
+    executing.create([{"levels": 1}, {"levels": 20_000}, {"levels": 1}])
+    executing.group().work()
+    assert [state for state, _ in executing.states()] == ["success", "failed", "success"]
+
+
+def test_a_run_whose_input_was_wiped_is_an_exception(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}])
+    with connect(executing.url) as connection:
+        connection.execute(
+            "UPDATE workorders.dataclips SET body = NULL FROM workorders.work_orders "
+            "WHERE work_orders.id = dataclips.id AND workflow_id = %s",
+            [executing.workflow.id],
+        )
+    executing.group().work()
+    assert executing.rows(RUNS)[0][:2] == ("exception", "InputWiped")
+
+
+def test_a_function_that_says_that_another_attempt_is_in_vain_is_not_retried(make: Make) -> None:
+    executing = make(retries={"attempts": 3, "first_delay_seconds": 3600})
+    executing.create([{"do": "fail"}, {"do": "give up"}])
+    executing.group().work()
+    assert executing.states() == [("pending", "available"), ("failed", "failed")]
+
+
+@pytest.mark.parametrize("function", ["missing", "without_context"])
+def test_a_callable_that_cannot_be_called_leaves_every_work_order_waiting_for_a_better_one(
+    make: Make, function: str
+) -> None:
+    executing = make(function)
+    executing.create([{"do": "echo"}] * 3)
+    with pytest.raises(CallableUnavailableError, match=function):
+        executing.group().work()
+    assert [state for state, _ in executing.states()] == ["pending"] * 3
+    assert {row[0] for row in executing.rows(RUNS)} <= {"available"}
+    make().group().work()
+    assert executing.states() == [("success", "success")] * 3
+
+
+def test_an_input_that_python_cannot_read_is_an_exception_of_its_run_alone(make: Make) -> None:
+    executing = make("echo", retries={"attempts": 3})
+    executing.create([{}])
+    executing.create_text([b'{"deep":' + b"[" * 1_010 + b"%d" % 2**64 + b"]" * 1_010 + b"}"])
+    executing.create([{}])
+    executing.group().work()
+    assert [state for state, _ in executing.states()] == ["success", "exception", "success"]
+    assert executing.rows(RUNS)[1][:2] == ("exception", "InputUnreadableError")
+
+
+def test_what_had_not_begun_waits_again_when_a_group_is_stopped(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}, {"do": "sleep"}, {"do": "echo"}, {"do": "echo"}])
+    group = executing.group()
+    thread = threading.Thread(target=group.work)
+    thread.start()
+    eventually(
+        lambda: [state for state, _ in executing.states()][:2] == ["success", "running"] and executing.at_sleep(),
+        seconds=30,
+        what="the second run",
+    )
+    group.stop()
+    thread.join(30)
+    assert [state for state, _ in executing.states()] == ["success", "running", "pending", "pending"]
+
+
+def test_a_group_whose_runs_were_given_to_others_stops_and_changes_nothing(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "sleep"}, {"do": "echo"}])
+    group = executing.group(heartbeat_seconds=0.2)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            group.work()
+        except GroupTakenError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    eventually(executing.at_sleep, seconds=30, what="the first run")
+    with connect(executing.url) as connection:
+        executing.take_over(connection)
+    thread.join(30)
+    assert [type(failure) for failure in failures] == [GroupTakenError]
+    assert {state for _, state in executing.states()} <= {"started", "claimed"}
+
+
+def test_a_database_that_drops_connections_costs_no_run_and_doubles_none(make: Make, tmp_path: Path) -> None:
+    executing = make("note")
+    file = tmp_path / "noted"
+    executing.create({"file": str(file), "word": str(number), "seconds": 0.01} for number in range(300))
+    group = executing.group()
+    thread = threading.Thread(target=group.work)
+    thread.start()
+    dropped = 0
+    while thread.is_alive():
+        with connect(executing.url, autocommit=True) as connection:
+            query = (
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'workorders execute'"
+            )
+            dropped += len(connection.execute(query).fetchall())
+        thread.join(0.7)
+    assert dropped > 1
+    assert sorted(map(int, file.read_text().split())) == list(range(300))
+    assert set(executing.states()) == {("success", "success")}
+    assert group.tally.states == {"success": 300}
+
+
+def test_runs_that_were_claimed_by_a_question_whose_answer_was_lost_are_worked_through(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}] * 3)
+    claim, asked = claiming.claim, []
+
+    def lose_the_first_answer(connection: Connection, *arguments: Any, **named: Any) -> Any:
+        asked.append(named)
+        if len(asked) > 1:
+            return claim(connection, *arguments, **named)
+        with connect(executing.url) as another:
+            claim(another, *arguments, **named)
+        raise psycopg.OperationalError("the connection broke after the commit")
+
+    monkeypatch.setattr(claiming, "claim", lose_the_first_answer)
+    assert executing.group().work().states == {"success": 3}
+
+
+def test_one_at_a_time_means_oldest_first_and_never_two(make: Make, tmp_path: Path) -> None:
+    executing = make("note", concurrency=1)
+    file = tmp_path / "noted"
+    executing.create({"file": str(file), "word": str(number)} for number in range(30))
+    executing.group(processes=4).work()
+    assert file.read_text().split() == [str(number) for number in range(30)]
+
+
+# Several times, for it takes a certain moment: what was released of the lane is claimed before the pool forgets it.
+@pytest.mark.parametrize("_round", range(6))
+def test_a_lane_keeps_its_order_and_waits_behind_a_retry(make: Make, tmp_path: Path, _round: int) -> None:
+    executing = make("note_or_fail", lane="body:/lane", retries={"attempts": 1, "first_delay_seconds": 0}, processes=2)
+    file = tmp_path / "noted"
+    executing.create(
+        (
+            {"file": str(file), "lane": lane, "word": f"{lane}:{number}", "fail_once": number == 2}
+            for number in range(6)
+            for lane in ("a", "b", "c")
+        ),
+        stream="ward",
+    )
+    eventually(
+        lambda: executing.group(processes=2).work() and {state for state, _ in executing.states()} == {"success"},
+        seconds=60,
+        what="the success of all",
+    )
+    words = file.read_text().split()
+    for lane in ("a", "b", "c"):
+        assert [word for word in words if word.startswith(lane)] == [f"{lane}:{n}" for n in range(6)]

@@ -1,0 +1,59 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workorders.core.definitions.json_schema import json_schema, main, published
+from workorders.core.definitions.trigger import trigger_types
+from workorders.core.exceptions import ConfigurationError
+
+DOCS = Path(__file__).resolve().parents[4] / "docs"
+REFERENCES = {
+    "cron": "cron-and-manual.md",
+    "kafka": "triggers.md",
+    "manual": "cron-and-manual.md",
+    "webhook": "webhook.md",
+}
+"""Where the fields of each type are explained."""
+
+every_type = pytest.mark.parametrize("type_", sorted(trigger_types()))
+
+
+def test_every_type_has_a_reference() -> None:
+    assert set(REFERENCES) == set(trigger_types())
+
+
+@every_type
+def test_the_published_schema_is_what_the_model_yields(type_: str) -> None:
+    file = DOCS / "schema" / f"{type_}-trigger.schema.json"
+    assert file.exists(), (
+        f"write it with: python -m workorders.core.definitions.json_schema {type_} docs/schema/{file.name}"
+    )
+    assert file.read_text(encoding="utf-8") == published(type_), (
+        f"write it with: python -m workorders.core.definitions.json_schema {type_} docs/schema/{file.name}"
+    )
+
+
+def test_the_schema_is_written_to_a_file(tmp_path: Path) -> None:
+    main(["kafka", str(tmp_path / "schema.json")])
+    assert (tmp_path / "schema.json").read_text(encoding="utf-8") == published("kafka")
+
+
+@every_type
+def test_the_schema_describes_every_field_and_asks_for_the_type(type_: str) -> None:
+    schema = json_schema(type_)
+    fields: dict[str, Any] = schema["properties"]
+    assert set(fields) == set(trigger_types()[type_].model_fields)
+    assert [name for name, field in fields.items() if not field.get("description")] == []
+    assert {"name", "type", "workflow"} <= set(schema["required"])
+
+
+@every_type
+def test_the_reference_names_every_field(type_: str) -> None:
+    reference = (DOCS / REFERENCES[type_]).read_text(encoding="utf-8")
+    assert [name for name in trigger_types()[type_].model_fields if f"| `{name}` |" not in reference] == []
+
+
+def test_an_unknown_type_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(ConfigurationError, match="There is no trigger type ftp; there are cron, kafka"):
+        json_schema("ftp")

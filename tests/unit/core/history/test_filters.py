@@ -1,0 +1,21 @@
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from workorders.core.history.filters import Filter
+
+
+def test_a_filter_comes_back_from_json_as_it_was() -> None:
+    wanted = Filter(
+        trigger="orders",
+        state="failed",
+        since=datetime(2026, 3, 1, 14, 30, tzinfo=UTC),
+        from_position=0,
+        id=uuid4(),
+        text="anaph*",
+    )
+    assert Filter.from_json(wanted.to_json()) == wanted
+
+
+def test_a_filter_says_what_it_wants_in_the_order_of_its_fields() -> None:
+    assert str(Filter(text="ada", trigger="orders")) == "trigger orders, text ada"
+    assert str(Filter()) == "all"

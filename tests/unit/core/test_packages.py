@@ -1,0 +1,115 @@
+"""Who knows whom: each trigger type is a room, and what is common to all of them knows none."""
+
+import re
+from configparser import ConfigParser
+
+import pytest
+
+from local_stack.stack import CHECKOUT
+from support.sources import imports, modules, names, queries, texts
+from workorders.core.definitions.trigger import trigger_types
+
+TYPES = sorted(trigger_types())
+
+TOUCHED = {
+    # Operators, which Airflow lists.
+    "cron": {"setup.cfg", "airflow/provider_info.py"},
+    "manual": {"setup.cfg", "airflow/provider_info.py"},
+    "webhook": {"setup.cfg"},
+    "kafka": {
+        "setup.cfg",
+        # Tables of its own.
+        "schema.py",
+        # Sensors, operators and triggers, which Airflow lists.
+        "airflow/provider_info.py",
+        # Commands of its own, and where they find the cluster.
+        "cli/batches.py",
+        "cli/connections.py",
+        "cli/resolve.py",
+        "cli/status.py",
+    },
+}
+"""Every file outside of its own package that a trigger type had to touch."""
+
+KAFKA_WORDS = re.compile(
+    r"kafka|confluent|librdkafka|consumer|broker|topic|\boffsets?\b|_offset|offset_", re.IGNORECASE
+)
+OUTSIDE_OF_KAFKA = {
+    # Says of itself where messages go, and takes them no further than into a table; a relay in kafka/ sends them.
+    "outbox/": re.compile("kafka|topic|marker_offset", re.IGNORECASE),
+    # What Kafka's room touched, as above; and how its table and its statuses are printed.
+    "schema.py": KAFKA_WORDS,
+    "airflow/provider_info.py": KAFKA_WORDS,
+    "cli/": KAFKA_WORDS,
+    # SQL's own word, which keeps the planner from joining a subquery with what is around it.
+    "core/runs/sql/claiming.sql": re.compile("OFFSET"),
+    "core/history/sql/work_orders.sql": re.compile("OFFSET"),
+    "core/admission/sql/idempotency.sql": re.compile("OFFSET"),
+    "core/admission/sql/rate_limit.sql": re.compile("OFFSET"),
+    "core/runs/sql/claimable.sql": re.compile("OFFSET"),
+    # The revision before: one line of them runs through all rooms.
+    "core/migrations/versions/core_0006_key_expiry.py": re.compile("kafka_0004"),
+    # A time zone.
+    "cron/definition.py": re.compile("a time with its offset"),
+}
+"""Where a word of Kafka's may stand, and which."""
+
+
+def room(path: str) -> str:
+    return path.split("/", maxsplit=1)[0]
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_a_type_touched_these_files_and_no_other(type_: str) -> None:
+    package = f"workorders.{type_}"
+    touched = {
+        path
+        for path, module in modules()
+        if room(path) != type_
+        and any(f"{found}.".startswith(f"{package}.") for found in [*imports(module), *texts(module)])
+    }
+    setup = ConfigParser()
+    setup.read(CHECKOUT / "setup.cfg", encoding="utf-8")
+    announced = [line for line in setup["options.entry_points"].values() if f"{package}." in line]
+    assert announced
+    assert touched | {"setup.cfg"} == TOUCHED[type_]
+
+
+def test_nothing_outside_of_a_types_room_names_a_type() -> None:
+    """Who cannot name a type cannot branch on it."""
+    by_text = {
+        (path, text) for path, module in modules() if room(path) not in TYPES for text in texts(module) if text in TYPES
+    }
+    by_query = {
+        (path, type_) for path, sql in queries() for type_ in TYPES if room(path) != type_ and f"'{type_}'" in sql
+    }
+    assert by_text | by_query == set()
+
+
+def test_a_types_room_names_no_other_type() -> None:
+    named = {
+        (path, text)
+        for path, module in modules()
+        if room(path) in TYPES
+        for text in texts(module)
+        if text in TYPES and text != room(path)
+    }
+    assert named == set()
+
+
+def test_nothing_outside_of_kafkas_room_knows_a_word_of_kafka() -> None:
+    said = {
+        (path, word) for path, module in modules() for word in [*names(module), *texts(module), *imports(module)]
+    } | {(path, word) for path, sql in queries() for word in re.findall(r"\w+", sql)}
+    assert {
+        (path, word)
+        for path, word in said
+        if room(path) != "kafka" and KAFKA_WORDS.search(word) and not _may_stand(path, word)
+    } == set()
+
+
+def _may_stand(path: str, word: str) -> bool:
+    # A word of SQL's own.
+    return word == "OFFSET" or any(
+        path.startswith(place) and words.search(word) for place, words in OUTSIDE_OF_KAFKA.items()
+    )

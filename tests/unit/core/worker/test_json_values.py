@@ -1,0 +1,28 @@
+"""Inputs and outputs."""
+
+import math
+
+import pytest
+
+from workorders.core.worker.json_values import dumps, loads
+
+
+@pytest.mark.parametrize("value", [{"a": [1, 2.5, None, "ä"]}, 2**80, -(2**63), 12345678901234567890123, "1" * 30])
+def test_a_value_comes_back_with_every_digit(value: object) -> None:
+    assert loads(dumps(value)) == value
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, {"a": b"bytes"}])
+def test_what_json_cannot_say_is_refused(value: object) -> None:
+    with pytest.raises(TypeError):
+        dumps(value)
+
+
+@pytest.mark.parametrize("value", ["a\0b", {"\0": 1}, "\ud800", {"big": 2**80, "nan": math.nan}])
+def test_what_jsonb_cannot_hold_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        dumps(value)
+
+
+def test_an_escaped_escape_is_no_nul() -> None:
+    assert dumps("\\u0000") == b'"\\\\u0000"'

@@ -1,0 +1,56 @@
+"""Which claimed runs may begin."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.worker.lane_queue import LaneQueue
+
+
+def run(number: int, lane: int | None = None) -> ClaimedRun:
+    """Return a claimed run."""
+    id_ = UUID(int=number)
+    return ClaimedRun(id_, id_, 1, 0, lane, "trigger", None, None, datetime.now(UTC), b"{}", b"{}")
+
+
+def numbers(runs: list[ClaimedRun]) -> list[int]:
+    """Return the numbers of runs."""
+    return [run.run_id.int for run in runs]
+
+
+def queue(*runs: ClaimedRun) -> LaneQueue:
+    """Return a queue of some runs."""
+    made = LaneQueue()
+    made.put(runs)
+    return made
+
+
+def test_the_first_of_each_lane_may_begin_and_all_without_a_lane() -> None:
+    waiting = queue(run(1, 7), run(2, 7), run(3), run(4, 8), run(5))
+    assert waiting.ready == 4
+    assert numbers(waiting.take(10)) == [1, 3, 4, 5]
+    assert (len(waiting), waiting.ready) == (1, 0)
+
+
+def test_the_next_of_a_lane_begins_once_the_lane_is_free() -> None:
+    waiting = queue(run(1, 7), run(2, 7), run(3, 7))
+    (first,) = waiting.take(10)
+    assert waiting.take(10) == []
+    waiting.free(first)
+    assert numbers(waiting.take(10)) == [2]
+    waiting.put([run(4, 7)])
+    assert waiting.take(10) == []
+
+
+def test_no_more_than_asked_for_are_taken_in_their_order() -> None:
+    waiting = queue(run(1), run(2, 7), run(3))
+    assert numbers(waiting.take(2)) == [1, 2]
+    assert numbers(waiting.take(2)) == [3]
+
+
+def test_what_is_dropped_or_given_back_never_begins() -> None:
+    waiting = queue(run(1, 7), run(2, 7), run(3, 8))
+    waiting.drop({UUID(int=1)})
+    assert numbers(waiting.take(1)) == [2]
+    assert numbers(waiting.take_all()) == [3]
+    assert waiting.take(1) == []

@@ -2,12 +2,12 @@
 
 import sys
 
-from workorders.kafka.session import begin_session
+from workorders.kafka.spark.session import begin_session
 
 if __name__ == "__main__":
     session = begin_session()
 
     # Imported while the JVM works: of a small batch's time, this is a second.
-    from workorders.kafka.application import main
+    from workorders.kafka.spark.driver import main
 
     sys.exit(main(session=session.result))

@@ -13,8 +13,8 @@ from workorders.kafka.airflow.operators import (
     HandOverOperator,
     PlanBatchOperator,
 )
-from workorders.kafka.airflow.sensor import WaitForMessagesSensor
-from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.airflow.sensors import WaitForMessagesSensor
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 TRIGGER = KafkaTriggerDefinition(name="shop", workflow="ship", topics=("shop.orders",), max_messages=50_000)
 START = datetime(2024, 1, 1, tzinfo=UTC)

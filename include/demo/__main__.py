@@ -23,7 +23,7 @@ from local_stack import running
 from local_stack.errors import StackError
 from local_stack.stack import CHECKOUT, LocalStack, say
 from workorders.core.definitions.trigger import load_definition
-from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 _FILE: Final = running.environment_file(CHECKOUT)
 _TRIGGER: Final = CHECKOUT / "include" / "triggers" / "events.yaml"

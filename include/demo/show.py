@@ -18,7 +18,7 @@ from demo.replay import TASK, Replay, replay
 from demo.summary import Found, Offsets, figures, pace, table
 from demo.topic import Topic
 from local_stack.stack import LocalStack, say
-from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 PARTITIONS: Final = 4
 _PATIENCE_SECONDS: Final = 300.0

@@ -9,10 +9,10 @@ import psycopg
 
 from local_stack.stack import LocalStack
 from workorders.core.postgres.connection import connect
-from workorders.kafka.cluster import Cluster, run
-from workorders.kafka.definition import KafkaTriggerDefinition
-from workorders.kafka.planner import plan_batch
-from workorders.kafka.settings import client_settings
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.planning.planner import plan_batch
 
 LARGEST_BYTES = 4 * 2**30
 _PAUSE_SECONDS = 0.05

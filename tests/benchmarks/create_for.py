@@ -11,7 +11,7 @@ from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.record import RecordMapping
+from workorders.kafka.ingest.record_mapping import RecordMapping
 
 _TOPIC: Final = "observations"
 _STREAM: Final = f"{_TOPIC}/0@benchmark"

@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from workorders.kafka.airflow.trigger import NewMessagesTrigger
+from workorders.kafka.airflow.triggers import NewMessagesTrigger
 
 _WARM_UP_SECONDS = 3.0
 

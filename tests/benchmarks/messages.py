@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ign
 
 from local_stack.waiting import wait_until
 from workorders.core.items import Item
-from workorders.kafka.record import RecordMapping
+from workorders.kafka.ingest.record_mapping import RecordMapping
 
 TIMESTAMP_MS = 1_750_000_000_000
 HEADERS: list[tuple[str, str | bytes | None]] = [("content-type", b"application/fhir+json")]

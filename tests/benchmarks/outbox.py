@@ -18,7 +18,7 @@ import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from support.outbox import Outbox
-from workorders.kafka.relay.drain import drain, prepare
+from workorders.kafka.outbox_relay.relay import drain, prepare
 from workorders.outbox import OutboxMessage, enqueue
 
 MESSAGE_BYTES: Final = 230

@@ -15,13 +15,14 @@ import psycopg
 from support.spark_submit import submit_command
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import connect
-from workorders.kafka import batches, ledger, stalls
-from workorders.kafka.cluster import Cluster, run
-from workorders.kafka.connections import Connections
-from workorders.kafka.definition import KafkaTriggerDefinition
-from workorders.kafka.planner import plan_batch
-from workorders.kafka.preparation import prepare
-from workorders.kafka.settings import client_settings
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.ingest.preflight import prepare
+from workorders.kafka.ledger import batches, stalls
+from workorders.kafka.ledger import positions as ledger
+from workorders.kafka.planning.planner import plan_batch
 
 ANSWER = "answer: "
 

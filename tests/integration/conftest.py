@@ -15,8 +15,8 @@ from support.work_orders import ORPHANS
 from workorders.core import triggers
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.kafka.cluster import Cluster
-from workorders.kafka.settings import client_settings
+from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.settings import client_settings
 
 Submit = Callable[..., "subprocess.CompletedProcess[str]"]
 

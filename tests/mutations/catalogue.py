@@ -12,23 +12,24 @@ from mutations.silence import SILENCE
 from mutations.starting import STARTING
 from mutations.webhooks import WEBHOOKS
 
-INGEST, LEDGER, BATCHES = (f"integration/kafka/test_{name}.py" for name in ("ingest", "ledger", "batches"))
-RANGE_END, SPARK = "integration/kafka/test_range_end.py", "integration/kafka/test_application.py"
-ODD, AMBIGUOUS = "integration/kafka/test_odd_messages.py", "integration/kafka/test_ambiguous_commit.py"
+INGEST = "integration/kafka/ingest/test_transaction.py"
+LEDGER, BATCHES = "integration/kafka/ledger/test_positions.py", "integration/kafka/ledger/test_batches.py"
+RANGE_END, SPARK = "integration/kafka/ingest/test_verification.py", "integration/kafka/spark/test_driver.py"
+ODD, AMBIGUOUS = "integration/kafka/ingest/test_odd_messages.py", "integration/kafka/spark/test_ambiguous_commit.py"
 SINGLE = "integration/core/creation/test_create_one.py"
-CREATE_FOR, PLANNER = "integration/core/creation/test_create_for.py", "integration/kafka/test_planner.py"
-STALLS, FIRST_OFFSETS = "integration/kafka/test_stalls.py", "integration/kafka/test_first_offsets.py"
-CHECKS, PLANNING = "unit/kafka/test_checks.py", "unit/kafka/test_planning.py"
+CREATE_FOR, PLANNER = "integration/core/creation/test_create_for.py", "integration/kafka/planning/test_planner.py"
+STALLS, FIRST_OFFSETS = "integration/kafka/ledger/test_stalls.py", "integration/kafka/planning/test_starting_offsets.py"
+CHECKS, PLANNING = "unit/kafka/ingest/test_log_checks.py", "unit/kafka/planning/test_range_planning.py"
 
-LEDGER_SQL, BATCHES_SQL = "kafka/sql/ledger.sql", "kafka/sql/batches.sql"
-EPOCH_UNDER_THE_LOCK = Change("kafka/ingest.py", "if locked.epoch != attempt.epoch:", "if False:")
-PLACE_UNDER_THE_LOCK = Change("kafka/ingest.py", "if locked.next_offset != range_.start:", "if False:")
+LEDGER_SQL, BATCHES_SQL = "kafka/ledger/sql/positions.sql", "kafka/ledger/sql/batches.sql"
+EPOCH_UNDER_THE_LOCK = Change("kafka/ingest/transaction.py", "if locked.epoch != attempt.epoch:", "if False:")
+PLACE_UNDER_THE_LOCK = Change("kafka/ingest/transaction.py", "if locked.next_offset != range_.start:", "if False:")
 
 NO_LOSS = (
     Mutation(
         "end-of-range-not-proved",
         1,
-        (Change("kafka/ingest.py", "if watch.next_offset < attempt.range.end:", "if False:"),),
+        (Change("kafka/ingest/transaction.py", "if watch.next_offset < attempt.range.end:", "if False:"),),
         (
             f"{INGEST}::test_nothing_is_committed_when_the_end_cannot_be_proved",
             f"{INGEST}::test_a_range_that_ends_early_is_proved_from_behind_its_last_message",
@@ -38,7 +39,7 @@ NO_LOSS = (
     Mutation(
         "end-of-a-cut-log-taken-for-the-end",
         1,
-        (Change("kafka/range_reader.py", "if offset is None or offset < range_.end:", "if False:"),),
+        (Change("kafka/client/range_consumer.py", "if offset is None or offset < range_.end:", "if False:"),),
         (
             f"{RANGE_END}::test_the_end_of_a_log_that_was_cut_inside_the_range_proves_nothing",
             f"{RANGE_END}::test_an_open_transaction_inside_the_range_proves_nothing",
@@ -49,7 +50,7 @@ NO_LOSS = (
         1,
         (
             Change(
-                "kafka/ingest.py",
+                "kafka/ingest/transaction.py",
                 "if position is None or not next_offset <= position < end:",
                 "if position is None:",
             ),
@@ -65,7 +66,7 @@ NO_LOSS = (
     Mutation(
         "timestamp-stops-a-partition",
         1,
-        (Change("kafka/application.py", "and _UNREADABLE_TIMESTAMP in str(error)", "and False"),),
+        (Change("kafka/spark/driver.py", "and _UNREADABLE_TIMESTAMP in str(error)", "and False"),),
         (f"{ODD}::test_a_timestamp_that_spark_cannot_hold_stops_nothing",),
     ),
     Mutation(
@@ -85,7 +86,7 @@ NO_LOSS = (
         1,
         (
             Change(
-                "kafka/first_offsets.py",
+                "kafka/planning/starting_offsets.py",
                 "known_topics = {partition.topic for partition in known}",
                 "known_topics: set[str] = set()",
             ),
@@ -125,13 +126,13 @@ NO_DUPLICATES = (
     Mutation(
         "topic-id-left-out-of-the-source-key",
         2,
-        (Change("kafka/ledger.py", "{partition.partition}@{partition.topic_id}", "{partition.partition}"),),
-        ("unit/kafka/test_ledger.py::test_the_stream_of_a_partition_names_the_topic_id_too",),
+        (Change("kafka/ledger/positions.py", "{partition.partition}@{partition.topic_id}", "{partition.partition}"),),
+        ("unit/kafka/ledger/test_positions.py::test_the_stream_of_a_partition_names_the_topic_id_too",),
     ),
     Mutation(
         "replay-taken-for-fresh",
         2,
-        (Change("kafka/ingest.py", "if attempt.is_replay:", "if False:"),),
+        (Change("kafka/ingest/transaction.py", "if attempt.is_replay:", "if False:"),),
         (
             f"{INGEST}::test_a_replay_adds_nothing_and_moves_nothing",
             f"{INGEST}::test_two_replays_at_once_restore_each_message_once",
@@ -140,7 +141,13 @@ NO_DUPLICATES = (
     Mutation(
         "batch-planned-again-while-unfinished",
         2,
-        (Change("kafka/planning.py", "if position is not None and not position.busy:", "if position is not None:"),),
+        (
+            Change(
+                "kafka/planning/range_planning.py",
+                "if position is not None and not position.busy:",
+                "if position is not None:",
+            ),
+        ),
         (
             f"{PLANNING}::test_only_free_partitions_with_a_backlog_are_planned_each_once_and_sorted",
             f"{PLANNER}::test_a_partition_whose_batch_is_unfinished_is_left_alone_and_the_others_go_on",
@@ -198,13 +205,13 @@ ORDER_OF_COMMITS = (
     Mutation(
         "compare-and-set-not-looked-at",
         3,
-        (Change("kafka/ledger.py", "if moved != 1:", "if False:"),),
+        (Change("kafka/ledger/positions.py", "if moved != 1:", "if False:"),),
         (f"{LEDGER}::test_moving_is_compare_and_set",),
     ),
     Mutation(
         "range-finished-twice",
         3,
-        (Change("kafka/batches.py", "if finished != 1:", "if False:"),),
+        (Change("kafka/ledger/batches.py", "if finished != 1:", "if False:"),),
         (f"{INGEST}::test_a_range_of_another_batch_that_is_finished_already_is_fenced",),
     ),
     Mutation(
@@ -212,7 +219,7 @@ ORDER_OF_COMMITS = (
         3,
         (
             Change(
-                "kafka/ingest.py",
+                "kafka/ingest/transaction.py",
                 "fresh=_is_new(connection, attempt))\n        if",
                 "fresh=_is_new(connection, attempt))\n    with connection.transaction():\n        if",
             ),
@@ -240,7 +247,7 @@ ORDER_OF_COMMITS = (
     Mutation(
         "lost-answer-of-a-commit-taken-for-a-failure",
         3,
-        (Change("kafka/application.py", "if result.error is None or result.fenced or finished is None:", "if True:"),),
+        (Change("kafka/spark/driver.py", "if result.error is None or result.fenced or finished is None:", "if True:"),),
         (f"{AMBIGUOUS}::test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing",),
     ),
 )
@@ -249,8 +256,10 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "failure-of-a-partition-cancels-the-others",
         4,
-        (Change("kafka/executor.py", "except Exception as failure:", "except ZeroDivisionError as failure:"),),
-        ("unit/kafka/test_executor.py::test_a_failure_is_answered_and_not_raised_so_that_other_partitions_go_on",),
+        (Change("kafka/spark/executor.py", "except Exception as failure:", "except ZeroDivisionError as failure:"),),
+        (
+            "unit/kafka/spark/test_executor.py::test_a_failure_is_answered_and_not_raised_so_that_other_partitions_go_on",
+        ),
     ),
     Mutation(
         "replay-takes-the-partition-from-the-next-batch",
@@ -270,7 +279,7 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "death-of-an-attempt-not-said",
         5,
-        (Change("kafka/stalls.py", "(part.last_error or not part.finished)", "part.last_error"),),
+        (Change("kafka/ledger/stalls.py", "(part.last_error or not part.finished)", "part.last_error"),),
         (f"{STALLS}::test_an_attempt_that_died_is_named_for_every_range_that_it_left",),
     ),
     Mutation(
@@ -302,7 +311,7 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "replay-that-lost-messages-succeeds",
         7,
-        (Change("kafka/ingest.py", "if missing > 0:", "if False:"),),
+        (Change("kafka/ingest/transaction.py", "if missing > 0:", "if False:"),),
         (f"{INGEST}::test_a_replay_that_cannot_restore_everything_restores_the_rest_and_says_how_much_is_lost",),
     ),
     Mutation(
@@ -325,7 +334,9 @@ TRANSACTIONS_AND_LOSS = (
         9,
         (
             Change(
-                "kafka/planning.py", "if contradiction else log.last_stable", "if contradiction else log.high_watermark"
+                "kafka/planning/range_planning.py",
+                "if contradiction else log.last_stable",
+                "if contradiction else log.high_watermark",
             ),
         ),
         (
@@ -336,15 +347,15 @@ TRANSACTIONS_AND_LOSS = (
     Mutation(
         "end-proved-with-uncommitted-messages",
         9,
-        (Change("kafka/range_reader.py", '"read_committed",', '"read_uncommitted",'),),
+        (Change("kafka/client/range_consumer.py", '"read_committed",', '"read_uncommitted",'),),
         (f"{RANGE_END}::test_an_aborted_tail_is_invisible",),
     ),
     Mutation(
         "spark-reads-aborted-messages",
         9,
         (
-            Change("kafka/settings.py", '= "read_committed"', '= "read_uncommitted"'),
-            Change("kafka/reader.py", 'level": "read_committed",', 'level": "read_uncommitted",'),
+            Change("kafka/client/settings.py", '= "read_committed"', '= "read_uncommitted"'),
+            Change("kafka/spark/source.py", 'level": "read_committed",', 'level": "read_uncommitted",'),
         ),
         (f"{SPARK}::test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing",),
     ),
@@ -353,41 +364,47 @@ TRANSACTIONS_AND_LOSS = (
         8,
         (
             Change(
-                "kafka/settings.py",
+                "kafka/client/settings.py",
                 "    given = _normal(extra)\n    _refuse_trust_in_everybody(given)\n",
                 "    given = _normal(extra)\n",
             ),
         ),
-        ("unit/kafka/test_settings.py::test_no_client_may_trust_every_server",),
+        ("unit/kafka/client/test_settings.py::test_no_client_may_trust_every_server",),
     ),
     Mutation(
         "topic-made-again-read-with-the-old-offsets",
         10,
-        (Change("kafka/checks.py", "if log.partition.topic_id != range_.partition.topic_id:", "if False:"),),
+        (Change("kafka/ingest/log_checks.py", "if log.partition.topic_id != range_.partition.topic_id:", "if False:"),),
         (f"{CHECKS}::test_a_topic_that_was_made_again_is_never_read_with_the_old_offsets",),
     ),
     Mutation(
         "topic-id-not-checked-under-the-lock",
         10,
-        (Change("kafka/ingest.py", "if locked.topic_id != range_.partition.topic_id:", "if False:"),),
+        (Change("kafka/ingest/transaction.py", "if locked.topic_id != range_.partition.topic_id:", "if False:"),),
         (f"{INGEST}::test_a_ledger_that_follows_another_topic_of_that_name_is_not_moved",),
     ),
     Mutation(
         "messages-deleted-unread-passed-over",
         10,
-        (Change("kafka/checks.py", "if log_start > range_.start:", "if False:"),),
+        (Change("kafka/ingest/log_checks.py", "if log_start > range_.start:", "if False:"),),
         (f"{CHECKS}::test_what_retention_deleted_unread_is_named",),
     ),
     Mutation(
         "shortened-log-waited-for-in-silence",
         10,
-        (Change("kafka/checks.py", "if log.high_watermark < range_.end:", "if False:"),),
+        (Change("kafka/ingest/log_checks.py", "if log.high_watermark < range_.end:", "if False:"),),
         (f"{CHECKS}::test_a_log_that_was_cut_short_is_named_with_its_end",),
     ),
     Mutation(
         "contradiction-never-planned",
         10,
-        (Change("kafka/planning.py", "max(log.last_stable, position.next_offset + 1) if contradiction else", "0 or"),),
+        (
+            Change(
+                "kafka/planning/range_planning.py",
+                "max(log.last_stable, position.next_offset + 1) if contradiction else",
+                "0 or",
+            ),
+        ),
         (f"{PLANNING}::test_a_contradiction_of_log_and_ledger_gets_a_range_that_will_fail_where_people_look",),
     ),
 )

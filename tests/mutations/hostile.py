@@ -28,7 +28,7 @@ HOSTILE_VALUES = (
             Change("core/creation/json_body.py", "(odd and _may_grow(value))", "False"),
             Change(FUNCTIONS, "WHEN program_limit_exceeded OR", "WHEN"),
         ),
-        ("integration/kafka/test_hostile_messages.py::test_whatever_is_sent_its_neighbors_come_through",),
+        ("integration/kafka/ingest/test_hostile_messages.py::test_whatever_is_sent_its_neighbors_come_through",),
     ),
     Mutation(
         "unreadable-input-fails-the-statement",

@@ -2,7 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
-RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/test_retention.py"
+RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/ingest/test_retention.py"
 
 DELETED_IS_NOT_NEW = (
     Mutation(
@@ -25,7 +25,9 @@ DELETED_IS_NOT_NEW = (
         2,
         (
             Change(
-                "kafka/sql/batches.sql", ") OR EXISTS (\n    SELECT FROM", ") OR false AND EXISTS (\n    SELECT FROM"
+                "kafka/ledger/sql/batches.sql",
+                ") OR EXISTS (\n    SELECT FROM",
+                ") OR false AND EXISTS (\n    SELECT FROM",
             ),
         ),
         (f"{REPLAYED}::test_a_partition_that_starts_over_creates_nothing_that_was_deleted",),
@@ -39,7 +41,7 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "deleted-reported-as-lost",
         7,
-        (Change("kafka/sql/batches.sql", "least(deleted_positions.to_position, %(end_offset)s)", "0"),),
+        (Change("kafka/ledger/sql/batches.sql", "least(deleted_positions.to_position, %(end_offset)s)", "0"),),
         (f"{REPLAYED}::test_a_replay_misses_nothing_that_was_deleted_when_kafka_has_it_no_longer",),
     ),
     Mutation(

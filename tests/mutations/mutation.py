@@ -43,4 +43,4 @@ class Mutation:
     """Number of the promise that it breaks, as `docs/concepts.md` counts them; 0 for what `docs/security.md` says."""
     changes: tuple[Change, ...]
     tests: tuple[str, ...]
-    """Each must fail: path of a test's file within `tests`, and its name, as `unit/kafka/test_ledger.py::test_it`."""
+    """Each must fail: path of a test's file within `tests`, and its name, as `unit/core/test_ids.py::test_it`."""

@@ -4,7 +4,7 @@ from mutations.mutation import Change, Mutation
 
 CREATE, COMMIT = "integration/kafka/airflow/test_create_work_orders.py", "integration/kafka/airflow/test_commit.py"
 BULK, EXPORTS = "integration/core/bulk/test_runner.py", "integration/core/bulk/test_export.py"
-SLOW, PLAN_BATCH = "integration/kafka/test_slow_kafka.py", "integration/kafka/airflow/test_plan_batch.py"
+SLOW, PLAN_BATCH = "integration/kafka/planning/test_slow_kafka.py", "integration/kafka/airflow/test_plan_batch.py"
 
 ISOLATION = (
     Mutation(
@@ -27,7 +27,7 @@ ISOLATION = (
     Mutation(
         "kafka-asked-under-the-locks-of-a-decision",
         4,
-        (Change("kafka/resolving.py", "force_rollback=True", "force_rollback=False"),),
+        (Change("kafka/recovery/resolution.py", "force_rollback=True", "force_rollback=False"),),
         (f"{SLOW}::test_other_partitions_are_planned_and_ingested_while_a_decision_sets_the_group_back",),
     ),
     Mutation(
@@ -39,7 +39,7 @@ ISOLATION = (
     Mutation(
         "batch-of-another-trigger-taken",
         4,
-        (Change("kafka/batches.py", "if batch.trigger.name != trigger:", "if False:"),),
+        (Change("kafka/ledger/batches.py", "if batch.trigger.name != trigger:", "if False:"),),
         (
             f"{CREATE}::test_a_batch_of_another_trigger_is_refused_before_anything_is_done",
             f"{COMMIT}::test_offsets_of_another_triggers_batch_are_not_committed",

@@ -3,10 +3,10 @@
 from mutations.mutation import Change, Mutation
 
 CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
-    f"integration/kafka/relay/test_{name}.py"
-    for name in ("crashes", "holds", "drain", "retries", "changes", "rights", "contradictions")
+    f"integration/kafka/outbox_relay/test_{name}.py"
+    for name in ("crashes", "holds", "relay", "retries", "changes", "rights", "contradictions")
 )
-OWN_TOPIC = "integration/kafka/relay/test_own_topic.py"
+OWN_TOPIC = "integration/kafka/outbox_relay/test_own_topic.py"
 BATCHES, ENQUEUE, WINDOW = (f"integration/outbox/test_{name}.py" for name in ("batches", "enqueue", "window"))
 MIGRATION = "outbox/migrations/versions/outbox_0001_messages.py"
 
@@ -37,35 +37,41 @@ OUTBOX = (
         1,
         (
             Change(
-                "kafka/relay/markers.py",
+                "kafka/outbox_relay/checkpoints.py",
                 'return batch if hmac.compare_digest(written, value or b"") else None',
                 "return batch if written else None",
             ),
         ),
         (
             f"{OWN_TOPIC}::test_a_forged_marker_deletes_nothing_that_was_not_sent",
-            "unit/kafka/relay/test_markers.py::test_a_marker_of_which_a_word_was_changed_is_none",
+            "unit/kafka/outbox_relay/test_checkpoints.py::test_a_marker_of_which_a_word_was_changed_is_none",
         ),
     ),
     Mutation(
         "outbox-record-that-is-no-marker-stops-the-shard",
         4,
-        (Change("kafka/relay/markers.py", "except (ValueError, TypeError, KeyError):", "except ZeroDivisionError:"),),
+        (
+            Change(
+                "kafka/outbox_relay/checkpoints.py",
+                "except (ValueError, TypeError, KeyError):",
+                "except ZeroDivisionError:",
+            ),
+        ),
         (
             f"{OWN_TOPIC}::test_records_that_are_no_markers_are_ignored_with_one_warning",
-            "unit/kafka/relay/test_markers.py::test_what_is_no_marker_is_none",
+            "unit/kafka/outbox_relay/test_checkpoints.py::test_what_is_no_marker_is_none",
         ),
     ),
     Mutation(
         "outbox-old-marker-is-taken-for-the-last-one",
         2,
-        (Change("kafka/relay/markers.py", "max(found or 0, batch)", "batch"),),
+        (Change("kafka/outbox_relay/checkpoints.py", "max(found or 0, batch)", "batch"),),
         (f"{OWN_TOPIC}::test_an_old_marker_that_somebody_writes_once_more_is_not_the_last_one",),
     ),
     Mutation(
         "outbox-own-topic-is-sent-to",
         4,
-        (Change("kafka/relay/topics.py", "if topic in self.markers:", "if False:"),),
+        (Change("kafka/outbox_relay/topic_metadata.py", "if topic in self.markers:", "if False:"),),
         (f"{OWN_TOPIC}::test_a_message_for_the_markers_topic_waits_alone_and_all_others_are_sent",),
     ),
     Mutation(
@@ -92,7 +98,13 @@ OUTBOX = (
     Mutation(
         "outbox-unlisted-topic-is-sent-to",
         4,
-        (Change("kafka/relay/topics.py", "elif self.listed is not None and topic not in self.listed:", "elif False:"),),
+        (
+            Change(
+                "kafka/outbox_relay/topic_metadata.py",
+                "elif self.listed is not None and topic not in self.listed:",
+                "elif False:",
+            ),
+        ),
         (f"{OWN_TOPIC}::test_only_listed_topics_are_sent_to_where_the_outbox_says_so",),
     ),
     Mutation(
@@ -142,7 +154,7 @@ OUTBOX = (
         3,
         (
             Change(
-                "kafka/relay/shard.py",
+                "kafka/outbox_relay/shard.py",
                 "rows: Sequence[Row]) -> None:\n        self._forget_ahead()\n",
                 "rows: Sequence[Row]) -> None:\n",
             ),
@@ -158,15 +170,15 @@ OUTBOX = (
     Mutation(
         "outbox-paused-amid-a-heartbeat-holds-its-shard",
         4,
-        (Change("kafka/relay/heartbeat.py", ", session=leases.SESSION", ""),),
+        (Change("kafka/outbox_relay/lease_heartbeat.py", ", session=leases.SESSION", ""),),
         (
-            "integration/kafka/relay/test_heartbeat.py::test_a_relay_that_stops_amid_a_renewal_holds_its_shard_no_longer",
+            "integration/kafka/outbox_relay/test_lease_heartbeat.py::test_a_relay_that_stops_amid_a_renewal_holds_its_shard_no_longer",
         ),
     ),
     Mutation(
         "outbox-fence-by-the-new-prefix-alone",
         2,
-        (Change("kafka/relay/fencing.py", "if former is not None and former != prefix:", "if False:"),),
+        (Change("kafka/outbox_relay/producer_startup.py", "if former is not None and former != prefix:", "if False:"),),
         (f"{CHANGES}::test_a_relay_that_was_stopped_under_another_prefix_is_fenced_all_the_same",),
     ),
     Mutation(
@@ -181,19 +193,25 @@ OUTBOX = (
     Mutation(
         "outbox-shard-that-vanishes-is-not-settled",
         2,
-        (Change("kafka/relay/held.py", "ShardRelay(self._connection, lease, self.tools).recover()", "pass"),),
+        (
+            Change(
+                "kafka/outbox_relay/shard_leases.py",
+                "ShardRelay(self._connection, lease, self.tools).recover()",
+                "pass",
+            ),
+        ),
         (f"{CHANGES}::test_a_shard_that_vanishes_with_an_open_batch_is_fenced_and_settled_first",),
     ),
     Mutation(
         "outbox-topic-without-a-leader-is-nobodys-fault",
         4,
-        (Change("kafka/relay/sender.py", "elif is_late(error) and self._is_other_taken():", "elif False:"),),
+        (Change("kafka/outbox_relay/producer.py", "elif is_late(error) and self._is_other_taken():", "elif False:"),),
         (f"{RIGHTS}::test_a_topic_without_a_leader_is_held_alone",),
     ),
     Mutation(
         "outbox-rights-are-not-asked-again",
         4,
-        (Change("kafka/relay/shard.py", "self._tools.topics.forget()", "pass"),),
+        (Change("kafka/outbox_relay/shard.py", "self._tools.topics.forget()", "pass"),),
         (f"{RIGHTS}::test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone",),
     ),
     Mutation(
@@ -300,7 +318,13 @@ OUTBOX = (
     Mutation(
         "outbox-shard-stands-still-unseen",
         5,
-        (Change("kafka/relay/held.py", "            leases.note_error(connection, lease, one_line(error))\n", ""),),
+        (
+            Change(
+                "kafka/outbox_relay/shard_leases.py",
+                "            leases.note_error(connection, lease, one_line(error))\n",
+                "",
+            ),
+        ),
         (f"{CONTRADICTIONS}::test_status_shows_a_contradiction_until_somebody_has_decided",),
     ),
     Mutation(

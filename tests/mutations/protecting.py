@@ -2,9 +2,9 @@
 
 from mutations.mutation import Change, Mutation
 
-NETWORK, SOCKETS = "unit/kafka/test_spark_network.py", "integration/kafka/test_spark_network.py"
+NETWORK, SOCKETS = "unit/kafka/spark/test_network.py", "integration/kafka/spark/test_network.py"
 RETENTION, SEQUENCES = "integration/core/maintenance/test_retention.py", "core/admission/sql/sequence_store.sql"
-RESOLVE, RESOLVING = "integration/kafka/airflow/test_resolve.py", "integration/kafka/test_resolving.py"
+RESOLVE, RESOLVING = "integration/kafka/airflow/test_resolve.py", "integration/kafka/recovery/test_resolution.py"
 
 SECRETS_AND_AUDIT = (
     Mutation(
@@ -12,7 +12,7 @@ SECRETS_AND_AUDIT = (
         0,
         (
             Change(
-                "kafka/spark_network.py",
+                "kafka/spark/network.py",
                 '    "spark.driver.bindAddress": LOOPBACK,\n    "spark.driver.host": LOOPBACK,\n',
                 "",
             ),
@@ -27,7 +27,7 @@ SECRETS_AND_AUDIT = (
         0,
         (
             Change(
-                "kafka/spark_network.py", "if is_authenticated and not makes_its_own", "if False and not makes_its_own"
+                "kafka/spark/network.py", "if is_authenticated and not makes_its_own", "if False and not makes_its_own"
             ),
         ),
         (f"{NETWORK}::test_a_cluster_without_the_secret_that_it_needs_is_refused",),
@@ -35,7 +35,7 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "cluster-not-encrypted",
         0,
-        (Change("kafka/spark_network.py", '    "spark.network.crypto.enabled": "true",\n', ""),),
+        (Change("kafka/spark/network.py", '    "spark.network.crypto.enabled": "true",\n', ""),),
         (f"{NETWORK}::test_a_cluster_that_makes_the_secret_itself_is_authenticated_and_encrypted",),
     ),
     Mutation(
@@ -77,15 +77,15 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "headers-with-secrets-kept",
         0,
-        (Change("kafka/record.py", "return not carries_a_secret(text)", "return True"),),
-        ("unit/kafka/test_record.py::test_a_header_that_carries_a_secret_is_kept_only_if_it_is_named",),
+        (Change("kafka/ingest/record_mapping.py", "return not carries_a_secret(text)", "return True"),),
+        ("unit/kafka/ingest/test_record_mapping.py::test_a_header_that_carries_a_secret_is_kept_only_if_it_is_named",),
     ),
     Mutation(
         "cleared-run-decides-again",
         10,
         (
             Change("kafka/airflow/resolve.py", "if earlier:", "if False:"),
-            Change("kafka/resolving.py", "if earlier:", "if False:"),
+            Change("kafka/recovery/resolution.py", "if earlier:", "if False:"),
             Change("kafka/airflow/resolve.py", "if run.clear_number and", "if False and"),
             Change("kafka/airflow/resolve.py", "request_key=request_key,", "request_key=None,"),
         ),
@@ -100,7 +100,7 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "request-decided-twice-at-once",
         10,
-        (Change("kafka/resolving.py", "        _require_undecided(connection, request)\n", ""),),
+        (Change("kafka/recovery/resolution.py", "        _require_undecided(connection, request)\n", ""),),
         (f"{RESOLVING}::test_a_request_that_two_processes_work_at_is_decided_once",),
     ),
     Mutation(

@@ -2,7 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
-SILENT, NEW_CLIENT = "integration/kafka/test_silent_writers.py", "unit/kafka/test_new_client.py"
+SILENT, NEW_CLIENT = "integration/kafka/ingest/test_silent_writers.py", "unit/kafka/client/test_new_client.py"
 WRONG = "integration/kafka/airflow/test_wrong_settings.py"
 
 SILENCE = (
@@ -26,25 +26,29 @@ SILENCE = (
     Mutation(
         "stopped-writer-never-ended",
         4,
-        (Change("kafka/ledger.py", "    end_silent_writers(connection)\n    with", "    with"),),
+        (Change("kafka/ledger/positions.py", "    end_silent_writers(connection)\n    with", "    with"),),
         (f"{SILENT}::test_the_next_attempt_ends_one_that_has_stopped_amid_a_copy_once_a_statements_time_is_over",),
     ),
     Mutation(
         "every-copy-taken-for-a-silent-writers",
         4,
-        (Change("kafka/sql/ledger.sql", "    AND EXISTS (", "    AND NOT EXISTS ("),),
+        (Change("kafka/ledger/sql/positions.sql", "    AND EXISTS (", "    AND NOT EXISTS ("),),
         (f"{SILENT}::test_a_copy_that_holds_no_ledger_row_is_left_alone",),
     ),
     Mutation(
         "copy-of-a-task-fails-while-the-other-works",
         4,
-        (Change("kafka/ledger.py", "            end_silent_writers(connection)\n", "            raise\n"),),
+        (Change("kafka/ledger/positions.py", "            end_silent_writers(connection)\n", "            raise\n"),),
         (f"{SILENT}::test_a_copy_of_an_attempt_waits_for_the_other_however_long_and_fails_neither",),
     ),
     Mutation(
         "wrong-settings-end-in-a-traceback",
         5,
-        (Change("kafka/new_client.py", "except KafkaException as error:", "except ZeroDivisionError as error:"),),
+        (
+            Change(
+                "kafka/client/new_client.py", "except KafkaException as error:", "except ZeroDivisionError as error:"
+            ),
+        ),
         (
             f"{NEW_CLIENT}::test_whichever_client_cannot_start_says_why_and_what_to_do",
             f"{WRONG}::test_the_task_fails_with_the_whole_sentence_and_commits_nothing",
@@ -54,7 +58,7 @@ SILENCE = (
     Mutation(
         "secret-of-a-wrong-setting-shown",
         5,
-        (Change("kafka/new_client.py", "if value and _SECRET.search(name):", "if False:"),),
+        (Change("kafka/client/new_client.py", "if value and _SECRET.search(name):", "if False:"),),
         (f"{NEW_CLIENT}::test_no_secret_is_repeated_even_where_librdkafka_quotes_it",),
     ),
     Mutation(
@@ -66,7 +70,11 @@ SILENCE = (
     Mutation(
         "executors-need-the-workers-files",
         4,
-        (Change("kafka/settings.py", 'settings[f"{name}.pem"] = text', 'settings[f"{name}.location"] = "/gone"'),),
-        ("unit/kafka/test_executor_settings.py::test_a_client_starts_where_none_of_the_files_is",),
+        (
+            Change(
+                "kafka/client/settings.py", 'settings[f"{name}.pem"] = text', 'settings[f"{name}.location"] = "/gone"'
+            ),
+        ),
+        ("unit/kafka/spark/test_executor_settings.py::test_a_client_starts_where_none_of_the_files_is",),
     ),
 )

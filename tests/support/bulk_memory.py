@@ -6,7 +6,7 @@ from pathlib import Path
 
 from workorders.core.bulk import runner
 from workorders.core.postgres.connection import connect
-from workorders.kafka.connections import Connections
+from workorders.kafka.client.secrets import Connections
 
 
 def main(job_id: int, file: Path | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 
 def define(name: str, **fields: Any) -> KafkaTriggerDefinition:

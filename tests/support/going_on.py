@@ -13,19 +13,19 @@ from support.topics import Topics
 from support.work_orders import accepted
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka import batches, ledger, stalls
-from workorders.kafka.attempt import Attempt
-from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
-from workorders.kafka.ingest import ingest
-from workorders.kafka.ledger import stream_name
+from workorders.kafka.ingest.attempt import Attempt
+from workorders.kafka.ingest.preflight import Preparation, prepare
+from workorders.kafka.ingest.same_log import prove_same_log
+from workorders.kafka.ingest.transaction import ingest
+from workorders.kafka.ingest.verification import prove_end
+from workorders.kafka.ledger import batches, positions, stalls
+from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Partition
-from workorders.kafka.planner import Plan, plan_batch
-from workorders.kafka.preparation import Preparation, prepare
-from workorders.kafka.range_end import prove_end
-from workorders.kafka.resolving import Made, Wish, consider, make
-from workorders.kafka.same_log import prove_same_log
-from workorders.kafka.settings import client_settings
+from workorders.kafka.planning.planner import Plan, plan_batch
+from workorders.kafka.recovery.resolution import Made, Wish, consider, make
 
 SECONDS = 30.0
 TEN = [b"{}"] * 10
@@ -47,7 +47,7 @@ class GoingOn:
     def prepare(self, batch_id: int) -> Preparation:
         """Begin an attempt: take an epoch, hold the batch against Kafka, and write down what cannot be read."""
         with connect(self.stack.database_url, autocommit=True) as own:
-            epoch = ledger.take_epoch(own, batch_id)
+            epoch = positions.take_epoch(own, batch_id)
             batch = batches.load(own, batch_id)
             prepared = prepare(self.stack.kafka_settings, batch, epoch)
             stalls.write_down(own, batch, epoch, {range_: str(error) for range_, error in prepared.refusals.items()})

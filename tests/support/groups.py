@@ -8,7 +8,7 @@ from confluent_kafka import Consumer
 
 from local_stack.waiting import wait_until
 from workorders.core.exceptions import WorkOrdersError
-from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.partitions import Partition
 
 SECONDS = 30.0

@@ -11,12 +11,13 @@ from unittest.mock import patch
 import pyarrow
 
 from workorders.core.postgres.connection import connect
-from workorders.kafka import batches, executor
-from workorders.kafka.attempt import Attempt
-from workorders.kafka.connections import Connections
-from workorders.kafka.executor import PartitionIngest
+from workorders.kafka.client.secrets import Connections
+from workorders.kafka.ingest.attempt import Attempt
+from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.ledger import batches
 from workorders.kafka.partitions import OffsetRange
-from workorders.kafka.record import RecordMapping
+from workorders.kafka.spark import executor
+from workorders.kafka.spark.executor import PartitionIngest
 
 RECORDS_A_BATCH = 10_000
 

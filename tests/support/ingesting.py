@@ -6,9 +6,9 @@ from typing import Any, NoReturn
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka import batches, ledger
-from workorders.kafka.attempt import Attempt
-from workorders.kafka.ledger import PartitionStatus
+from workorders.kafka.ingest.attempt import Attempt
+from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import OffsetRange, Partition
 
 
@@ -19,10 +19,10 @@ def partition_of(topic: str, number: int = 0) -> Partition:
 
 def plan(connection: Connection, trigger: Trigger, *ranges: OffsetRange) -> int:
     """Record a batch, with a ledger that stands at the start of each range, and commit."""
-    known = ledger.positions(connection, trigger.name)
+    known = positions.positions(connection, trigger.name)
     for range_ in ranges:
         if range_.partition not in known:
-            ledger.insert(connection, trigger, range_.partition, range_.start)
+            positions.insert(connection, trigger, range_.partition, range_.start)
     batch_id = batches.create(connection, trigger, ranges)
     connection.commit()
     return batch_id
@@ -30,7 +30,7 @@ def plan(connection: Connection, trigger: Trigger, *ranges: OffsetRange) -> int:
 
 def attempt(connection: Connection, batch_id: int, number: int = 0, **changes: Any) -> Attempt:
     """Begin a new attempt at one range of a batch, as the driver does, and commit."""
-    epoch = ledger.take_epoch(connection, batch_id)
+    epoch = positions.take_epoch(connection, batch_id)
     batch = batches.load(connection, batch_id)
     connection.commit()
     part = batch.ranges[number]
@@ -74,7 +74,7 @@ def same_log() -> None:
 
 def row(connection: Connection, trigger: Trigger, number: int = 0) -> PartitionStatus:
     """Return the ledger row of a partition."""
-    (found,) = (row for row in ledger.status(connection, trigger.name) if row.partition == number)
+    (found,) = (row for row in positions.status(connection, trigger.name) if row.partition == number)
     return found
 
 

@@ -11,9 +11,9 @@ from local_stack.stack import LocalStack
 from support.consumed import consumed
 from workorders import schema
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.connections import Connections
-from workorders.kafka.relay.definition import RelayDefinition
-from workorders.kafka.relay.drain import Drained, drain
+from workorders.kafka.client.secrets import Connections
+from workorders.kafka.outbox_relay.definition import RelayDefinition
+from workorders.kafka.outbox_relay.relay import Drained, drain
 from workorders.outbox import OutboxMessage, enqueue
 
 

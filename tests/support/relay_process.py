@@ -13,13 +13,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from workorders.kafka.connections import Connections
-from workorders.kafka.relay import fencing, sender, shard
-from workorders.kafka.relay.ahead import Ahead
-from workorders.kafka.relay.definition import RelayDefinition
-from workorders.kafka.relay.drain import drain
-from workorders.kafka.relay.markers import Markers
-from workorders.kafka.relay.sender import Sender
+from workorders.kafka.client.secrets import Connections
+from workorders.kafka.outbox_relay import producer as sender
+from workorders.kafka.outbox_relay import producer_startup, shard
+from workorders.kafka.outbox_relay.checkpoints import Markers
+from workorders.kafka.outbox_relay.definition import RelayDefinition
+from workorders.kafka.outbox_relay.prefetch import Ahead
+from workorders.kafka.outbox_relay.producer import Sender
+from workorders.kafka.outbox_relay.relay import drain
 from workorders.outbox import batches
 from workorders.outbox.rows import Reading
 
@@ -125,7 +126,7 @@ def _read_ahead() -> None:
 STEPS: dict[str, Callable[[], None]] = {
     "fenced": lambda: _before(Markers, "last", _always),
     "marker read": lambda: _after(Markers, "last", _always),
-    "settled": lambda: _after(fencing, "settle_claims", _always),
+    "settled": lambda: _after(producer_startup, "settle_claims", _always),
     "read ahead": _read_ahead,
     "filled": _filled,
     "claiming": lambda: _before(batches, "_is_current", _second),

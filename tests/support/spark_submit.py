@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from workorders.kafka.spark_settings import DEFAULT_CONF
+from workorders.kafka.definition.spark import DEFAULT_CONF
 
 CORES = 2
 

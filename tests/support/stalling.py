@@ -2,12 +2,12 @@
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka import batches, ledger, stalls
+from workorders.kafka.ledger import batches, positions, stalls
 
 
 def stall(connection: Connection, batch_id: int, error: str = "orders 0: no.") -> int:
     """Let an attempt at a batch fail on every range, and return its epoch."""
-    epoch = ledger.take_epoch(connection, batch_id)
+    epoch = positions.take_epoch(connection, batch_id)
     stalls.write_down_all(connection, batches.load(connection, batch_id), epoch, error)
     connection.commit()
     return epoch

@@ -20,9 +20,9 @@ from workorders.core.creation.manual import NotAnInputError
 from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition
-from workorders.kafka.executor import PartitionIngest
-from workorders.kafka.record import RecordMapping
-from workorders.kafka.settings import client_settings
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.spark.executor import PartitionIngest
 from workorders.manual import airflow as manual_airflow
 from workorders.manual.airflow import CreateByHandOperator
 from workorders.manual.definition import ManualTriggerDefinition

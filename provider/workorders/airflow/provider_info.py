@@ -32,8 +32,8 @@ def get_provider_info() -> dict[str, Any]:
                 "integration-name": "Work orders",
                 "python-modules": [
                     "workorders.airflow.run_sensor",
-                    "workorders.kafka.airflow.outbox",
-                    "workorders.kafka.airflow.sensor",
+                    "workorders.kafka.airflow.outbox_relay",
+                    "workorders.kafka.airflow.sensors",
                 ],
             }
         ],
@@ -50,7 +50,7 @@ def get_provider_info() -> dict[str, Any]:
                     "workorders.airflow.upkeep",
                     "workorders.cron.airflow",
                     "workorders.kafka.airflow.operators",
-                    "workorders.kafka.airflow.outbox",
+                    "workorders.kafka.airflow.outbox_relay",
                     "workorders.kafka.airflow.resolve",
                     "workorders.manual.airflow",
                 ],
@@ -62,7 +62,7 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": [
                     "workorders.airflow.run_trigger",
                     "workorders.kafka.airflow.outbox_trigger",
-                    "workorders.kafka.airflow.trigger",
+                    "workorders.kafka.airflow.triggers",
                 ],
             }
         ],

@@ -10,10 +10,10 @@ from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, count, print_fields, print_json, print_table, safe
 from workorders.core import triggers
 from workorders.core.exceptions import one_line
-from workorders.kafka import batches as store
-from workorders.kafka import ledger
-from workorders.kafka.batches import Batch, BatchRange, BatchSummary
-from workorders.kafka.ledger import PartitionStatus
+from workorders.kafka.ledger import batches as store
+from workorders.kafka.ledger import positions
+from workorders.kafka.ledger.batches import Batch, BatchRange, BatchSummary
+from workorders.kafka.ledger.positions import PartitionStatus
 
 app = typer.Typer(no_args_is_help=True, help="List batches, and show one with its ranges.")
 
@@ -91,7 +91,7 @@ def show(
         found = store.load(connection, batch)
         held = {
             (row.topic, row.partition): row
-            for row in ledger.status(connection, found.trigger.name)
+            for row in positions.status(connection, found.trigger.name)
             if row.batch_id == found.id
         }
     if as_json:

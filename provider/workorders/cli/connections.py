@@ -11,7 +11,7 @@ import typer
 
 from workorders.core.environment import DATABASE_URL_VARIABLE
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.connections import KAFKA_VARIABLE
+from workorders.kafka.client.secrets import KAFKA_VARIABLE
 
 if TYPE_CHECKING:
     from workorders.core.postgres.connection import Connection
@@ -93,7 +93,7 @@ def kafka_settings(connection_id: str) -> Mapping[str, Any]:
             f'settings such as {{"bootstrap.servers": "host:9092"}}, or run this where Airflow has a connection '
             f"{connection_id}."
         )
-    from workorders.kafka.airflow.connection import kafka_settings as of_airflow  # noqa: PLC0415 - as above
+    from workorders.kafka.airflow.connections import kafka_settings as of_airflow  # noqa: PLC0415 - as above
 
     return _from_airflow(of_airflow, connection_id, f"set {KAFKA_VARIABLE}")
 

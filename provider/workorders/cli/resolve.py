@@ -11,13 +11,13 @@ from workorders.cli.connections import Database, connect, connect_to_write, kafk
 from workorders.cli.output import AsJson, Column, note, print_json, print_table, safe
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client import open_cluster
-from workorders.kafka.decisions import Decision, Kind
-from workorders.kafka.resolving import Made, RecordedDecision, Wish, consider, make, recorded
-from workorders.kafka.status import source_of
+from workorders.kafka.client.open import open_cluster
+from workorders.kafka.recovery.decisions import Decision, Kind
+from workorders.kafka.recovery.resolution import Made, RecordedDecision, Wish, consider, make, recorded
+from workorders.kafka.status.partition_status import source_of
 
 if TYPE_CHECKING:
-    from workorders.kafka.cluster import Cluster
+    from workorders.kafka.client.admin import Cluster
 
 app = typer.Typer(no_args_is_help=True, help="Decide how a partition goes on whose data Kafka lost.")
 

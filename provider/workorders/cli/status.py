@@ -9,7 +9,7 @@ from workorders.cli import times
 from workorders.cli.connections import Database, connect, kafka_settings
 from workorders.cli.output import AsJson, Column, count, note, print_json, print_table, safe
 from workorders.core.exceptions import one_line
-from workorders.kafka.status import PartitionRow, TriggerStatus, collect
+from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
 
 _COLUMNS = (
     Column("partition"),

@@ -10,8 +10,8 @@ from workorders.kafka.airflow.operators import (
     HandOverOperator,
     PlanBatchOperator,
 )
-from workorders.kafka.airflow.sensor import WaitForMessagesSensor
-from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.airflow.sensors import WaitForMessagesSensor
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 own = KafkaTriggerDefinition(name="own", workflow="register_event", topics=("e2e.own",))
 

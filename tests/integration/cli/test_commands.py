@@ -21,8 +21,8 @@ from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.kafka import batches, ledger
-from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -33,7 +33,7 @@ def batch(connection: Connection, trigger: Trigger) -> int:
     """An unfinished batch of two partitions."""
     ranges = [OffsetRange(Partition("orders", number, "id-1"), 0, 10) for number in range(2)]
     for range_ in ranges:
-        ledger.insert(connection, trigger, range_.partition, 0)
+        positions.insert(connection, trigger, range_.partition, 0)
     batch_id = batches.create(connection, trigger, ranges)
     connection.commit()
     return batch_id
@@ -133,8 +133,8 @@ def test_a_batch_is_shown_from_planned_to_finished(
     batches.finish(connection, batch, first, Created(9, 1, 0))
     connection.commit()
     assert (listed()["status"], listed()["created"], listed()["rejected"]) == ("handed over", 9, 1)
-    epoch = ledger.take_epoch(connection, batch)
-    ledger.stall(connection, trigger, second.partition, epoch=epoch, error="The disk is full.", delay_seconds=9)
+    epoch = positions.take_epoch(connection, batch)
+    positions.stall(connection, trigger, second.partition, epoch=epoch, error="The disk is full.", delay_seconds=9)
     connection.commit()
     text = workorders("batches", "show", str(batch)).out
     assert "orders 1 is stalled since" in text
@@ -156,9 +156,9 @@ def test_batches_go_on_behind_a_page(workorders: Command, connection: Connection
 def test_the_status_shows_the_reason_of_a_stall_below_the_table(
     workorders: Command, connection: Connection, trigger: Trigger, batch: int, topics: Topics
 ) -> None:
-    epoch = ledger.take_epoch(connection, batch)
+    epoch = positions.take_epoch(connection, batch)
     partition = Partition("orders", 1, "id-1")
-    ledger.stall(connection, trigger, partition, epoch=epoch, error="The disk\nis full.", delay_seconds=60)
+    positions.stall(connection, trigger, partition, epoch=epoch, error="The disk\nis full.", delay_seconds=60)
     connection.commit()
     ended = workorders("status", trigger.name)
     assert ended.code == 0
@@ -176,7 +176,7 @@ def test_the_status_says_how_the_group_differs_and_what_waits_for_a_transaction(
     topic = topics.create(trigger.name)
     topics.produce(topic, [b"{}"] * 5)
     (partition,) = run(cluster.partitions([topic]))
-    ledger.insert(connection, trigger, partition, 5)
+    positions.insert(connection, trigger, partition, 5)
     connection.commit()
     commit(cluster, f"workorders-{trigger.name}", {partition: 99})
     with topics.open_transaction(topic, [b"{}"]):

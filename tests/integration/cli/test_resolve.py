@@ -13,7 +13,7 @@ from support.ingesting import everything
 from workorders.cli.account import account
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import find as find_trigger
-from workorders.kafka.at_work import at_work
+from workorders.kafka.ledger.attempt_lock import at_work
 
 pytestmark = pytest.mark.integration
 

@@ -20,11 +20,11 @@ from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka import alerts, batches, ledger
-from workorders.kafka.ingest import ingest
-from workorders.kafka.ledger import stream_name
+from workorders.kafka.ingest.transaction import ingest
+from workorders.kafka.ledger import batches, positions, stall_alerts
+from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
-from workorders.kafka.resolving import recorded
+from workorders.kafka.recovery.resolution import recorded
 from workorders.outbox import operating
 from workorders.outbox.published import enqueue_published
 
@@ -66,21 +66,21 @@ def writer(stack: LocalStack, granted: None) -> Iterator[Connection]:
 
 def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, writer: Connection, name: str) -> None:
     trigger = triggers.register(writer, name=name, type_="kafka", workflow="admit", definition={})
-    ledger.lock_trigger(writer, trigger)
+    positions.lock_trigger(writer, trigger)
     range_ = OffsetRange(partition_of(name), 0, 5)
     stream = stream_name(range_.partition)
     batch_id = plan(writer, trigger, range_)
     batches.mark_handed_over(writer, [batch_id])
     first = attempt(writer, batch_id)
-    ledger.stall(writer, trigger, range_.partition, epoch=first.epoch, error="away", delay_seconds=1)
+    positions.stall(writer, trigger, range_.partition, epoch=first.epoch, error="away", delay_seconds=1)
     writer.commit()
-    assert len(alerts.claim(writer, trigger, after_seconds=0)) == 1
+    assert len(stall_alerts.claim(writer, trigger, after_seconds=0)) == 1
     assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof, same_log).created == 5
     again = replace(attempt(writer, batch_id), replayed=5)
     assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof, same_log).already_there == 5
-    ledger.lock_commits(writer, trigger.id)
-    assert ledger.positions_of_batch(writer, batch_id) == {range_.partition: 5}
-    assert [alert.cleared for alert in alerts.claim(writer, trigger, after_seconds=0)] == [True]
+    positions.lock_commits(writer, trigger.id)
+    assert positions.positions_of_batch(writer, batch_id) == {range_.partition: 5}
+    assert [alert.cleared for alert in stall_alerts.claim(writer, trigger, after_seconds=0)] == [True]
     schema.require_newest(url_of(stack, "workorders_writer"))
 
 
@@ -164,7 +164,7 @@ def test_the_writer_may_delete_what_retention_and_the_relay_delete(writer: Conne
 def test_the_reader_may_look_and_change_nothing(stack: LocalStack, granted: None) -> None:
     with connect(url_of(stack, "workorders_reader"), autocommit=True) as reader:
         assert isinstance(work_orders.registered_triggers(reader), list)
-        assert isinstance(ledger.status(reader), list)
+        assert isinstance(positions.status(reader), list)
         assert isinstance(recorded(reader), list)
         assert operating.shards(reader)
         for statement in (

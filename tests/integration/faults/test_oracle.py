@@ -16,8 +16,8 @@ from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.ingest import ingest
-from workorders.kafka.ledger import stream_name
+from workorders.kafka.ingest.transaction import ingest
+from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration

@@ -1,6 +1,6 @@
 """The application with a reader that fails in the JVM: partition 0 breaks in the middle, the others are well.
 
-The messages are made up here in the shape of `workorders.kafka.reader.read`; the look behind the last one is real.
+The messages are made up here in the shape of `kafka.spark.source.read`; the look behind the last one is real.
 """
 
 import sys
@@ -10,8 +10,8 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from workorders.kafka import application
-from workorders.kafka.attempt import Attempt
+from workorders.kafka.ingest.attempt import Attempt
+from workorders.kafka.spark import driver
 
 FAILING_PARTITION = 0
 FAILING_SHARE = 0.9
@@ -42,5 +42,5 @@ def _messages(spark: SparkSession, attempt: Attempt) -> DataFrame:
 
 
 if __name__ == "__main__":
-    application.read = read  # type: ignore[attr-defined]
-    sys.exit(application.main())
+    driver.read = read  # type: ignore[attr-defined]
+    sys.exit(driver.main())

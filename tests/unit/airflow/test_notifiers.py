@@ -13,7 +13,7 @@ from airflow.sdk import BaseNotifier
 
 from workorders.airflow.notifiers import call, resolve, usable
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.alerts import Alert
+from workorders.kafka.ledger.stall_alerts import Alert
 
 ALERT = Alert(
     "shop", "orders", 0, 100, 110, datetime(2026, 3, 1, 12, tzinfo=UTC), 70, "orders 0 is stalled.", cleared=False

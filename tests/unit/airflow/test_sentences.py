@@ -30,9 +30,9 @@ from workorders.kafka.airflow.operators import (
     HandOverOperator,
     PlanBatchOperator,
 )
-from workorders.kafka.airflow.outbox import DrainOutboxOperator
+from workorders.kafka.airflow.outbox_relay import DrainOutboxOperator
 from workorders.kafka.airflow.resolve import ResolveOperator
-from workorders.kafka.relay.definition import RelayDefinition
+from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.manual.airflow import CreateByHandOperator
 from workorders.manual.definition import ManualTriggerDefinition
 

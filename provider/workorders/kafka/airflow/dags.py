@@ -13,8 +13,8 @@ from workorders.kafka.airflow.operators import (
     PlanBatchOperator,
 )
 from workorders.kafka.airflow.resolve import ResolveOperator, resolve_params
-from workorders.kafka.airflow.sensor import WaitForMessagesSensor
-from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.airflow.sensors import WaitForMessagesSensor
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 _RUNS_WITHOUT_LIMIT = 1_000_000
 """More than a trigger can have partitions, of which each is in one unfinished batch at most."""

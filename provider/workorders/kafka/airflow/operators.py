@@ -17,16 +17,15 @@ from workorders.airflow.retries import next_try, tries_since_clear
 from workorders.core.admission import limits
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka import batches, ledger, stalls, verdicts
-from workorders.kafka.airflow.alerting import Alerting
-from workorders.kafka.airflow.connection import kafka_settings
-from workorders.kafka.airflow.hook import SecretEnvironmentHook
+from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.ingest_runs import IngestRuns, run_at_work, run_id
-from workorders.kafka.at_work import at_work
-from workorders.kafka.batches import Batch
-from workorders.kafka.cluster import Cluster, run
-from workorders.kafka.connections import Connections
-from workorders.kafka.definition import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
+from workorders.kafka.airflow.spark_hook import SecretEnvironmentHook
+from workorders.kafka.airflow.stall_notifications import Alerting
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.spark import DEFAULT_CONF
+from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
 from workorders.kafka.exceptions import (
     CoordinatorMovingError,
     ForeignBatchError,
@@ -34,10 +33,13 @@ from workorders.kafka.exceptions import (
     NotPlannedError,
     StalledError,
 )
-from workorders.kafka.planner import plan_batch
-from workorders.kafka.preparation import prepare
-from workorders.kafka.settings import client_settings
-from workorders.kafka.spark_settings import DEFAULT_CONF
+from workorders.kafka.ingest import breaker_verdicts
+from workorders.kafka.ingest.preflight import prepare
+from workorders.kafka.ledger import batches, stalls
+from workorders.kafka.ledger import positions as ledger
+from workorders.kafka.ledger.attempt_lock import at_work
+from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.planning.planner import plan_batch
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -259,7 +261,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             _own_batch(database, batch_id, self.trigger_name)  # before the epoch is taken, which fences others
             epoch = ledger.take_epoch(database, batch_id)
             if not again:
-                verdicts.forget(database, batch_id)
+                breaker_verdicts.forget(database, batch_id)
             batches.mark_handed_over(database, [batch_id])
             batch = batches.load(database, batch_id)
             self.log.info("Batch %s of trigger %s (epoch %s): %s", batch_id, batch.trigger.name, epoch, batch.label)

@@ -9,13 +9,13 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.failures import explained, readable
 from workorders.airflow.users import user_of
 from workorders.core.postgres.connection import connect
-from workorders.kafka.airflow.connection import kafka_settings
-from workorders.kafka.cluster import Cluster
-from workorders.kafka.decisions import Kind
-from workorders.kafka.definition import KafkaTriggerDefinition
+from workorders.kafka.airflow.connections import kafka_settings
+from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
-from workorders.kafka.resolving import Wish, consider, decided_by_request, make
-from workorders.kafka.settings import client_settings
+from workorders.kafka.recovery.decisions import Kind
+from workorders.kafka.recovery.resolution import Wish, consider, decided_by_request, make
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

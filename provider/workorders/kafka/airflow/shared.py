@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from workorders.airflow.shared import key_of
-from workorders.kafka.cluster import Cluster
-from workorders.kafka.settings import client_settings
+from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.settings import client_settings
 
 _clusters: dict[str, Cluster] = {}
 

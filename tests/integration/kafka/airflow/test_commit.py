@@ -17,10 +17,10 @@ from support.tries import a_try
 from workorders.airflow.retries import endless_retries
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka import ledger
 from workorders.kafka.airflow.operators import CommitOffsetsOperator
-from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
+from workorders.kafka.ledger import positions
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -65,7 +65,7 @@ def task(
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
     range_ = OffsetRange(partition, 0, 5)
     batch_id = plan(connection, trigger, range_)
-    ledger.move(connection, trigger, range_, ledger.take_epoch(connection, batch_id), None)
+    positions.move(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
     connection.commit()
     return CommitOffsetsOperator(
         task_id="commit_offsets", definition=define(trigger.name), batch_id=batch_id, **endless_retries()

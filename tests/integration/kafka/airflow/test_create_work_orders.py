@@ -13,16 +13,17 @@ from support.ingesting import everything
 from support.topics import Topics
 from workorders.airflow.retries import ENDLESS_RETRIES
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka import batches, ledger, verdicts
 from workorders.kafka.airflow import operators
-from workorders.kafka.airflow.alerting import Alerting
 from workorders.kafka.airflow.ingest_runs import run_id as run_id_of
 from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWorkOrdersOperator
-from workorders.kafka.at_work import nobody_at_work
-from workorders.kafka.cluster import Cluster
-from workorders.kafka.decisions import Kind
+from workorders.kafka.airflow.stall_notifications import Alerting
+from workorders.kafka.client.admin import Cluster
 from workorders.kafka.exceptions import StalledError
-from workorders.kafka.resolving import Wish
+from workorders.kafka.ingest import breaker_verdicts
+from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger.attempt_lock import nobody_at_work
+from workorders.kafka.recovery.decisions import Kind
+from workorders.kafka.recovery.resolution import Wish
 
 pytestmark = pytest.mark.integration
 
@@ -114,10 +115,10 @@ def test_a_batch_that_was_superseded_whole_is_done_at_once_however_often_it_is_c
 def tripped(stack: LocalStack, batch_id: int, *numbers: int) -> None:
     """Let the breaker have tripped at partitions of a batch, under the limit 0.5."""
     with connect(stack.database_url) as own:
-        epoch = ledger.take_epoch(own, batch_id)
+        epoch = positions.take_epoch(own, batch_id)
         batch = batches.load(own, batch_id)
         found = {batch.ranges[number].range: f"Partition {number} is rubbish." for number in numbers}
-        verdicts.keep(own, batch, epoch, found, 0.5)
+        breaker_verdicts.keep(own, batch, epoch, found, 0.5)
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ def test_a_retry_after_the_breaker_has_tripped_starts_no_spark_and_says_the_sent
         with pytest.raises(StalledError, match=r"Partition 0 is rubbish\. Nothing of that has changed since"):
             task.run(tries=tries)
     assert task.submitted == []
-    assert [row.status for row in ledger.status(connection, name)] == ["stalled", "stalled"]
+    assert [row.status for row in positions.status(connection, name)] == ["stalled", "stalled"]
 
 
 @pytest.mark.parametrize(("share", "tries", "clears"), [(0.6, 2, 0), (None, 2, 0), (0.5, 1, 0), (0.5, 1, 1)], ids=str)

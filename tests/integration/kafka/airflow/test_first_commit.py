@@ -14,11 +14,11 @@ from workorders.airflow.retries import endless_retries
 from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import connect
-from workorders.kafka import batches, ledger
 from workorders.kafka.airflow.operators import CommitOffsetsOperator
-from workorders.kafka.cluster import Cluster, run
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import OffsetRange, Partition
-from workorders.kafka.settings import client_settings
 
 pytestmark = pytest.mark.integration
 
@@ -57,7 +57,7 @@ def commit(stack: LocalStack, partition: Partition, end: int) -> None:
         trigger = triggers.register(connection, name="orders", type_="kafka", workflow="admit", definition={})
         range_ = OffsetRange(partition, end - 5, end)
         batch_id = plan(connection, trigger, range_)
-        ledger.move(connection, trigger, range_, ledger.take_epoch(connection, batch_id), None)
+        positions.move(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
         batches.finish(connection, batch_id, range_, Created(5))
     CommitOffsetsOperator(
         task_id="commit", definition=define("orders"), batch_id=batch_id, **endless_retries()

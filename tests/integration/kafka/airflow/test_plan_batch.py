@@ -15,10 +15,10 @@ from support.definitions import define
 from support.topics import Topics
 from workorders.airflow.retries import ENDLESS_RETRIES, endless_retries
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka import batches, ledger
 from workorders.kafka.airflow.operators import PlanBatchOperator
-from workorders.kafka.cluster import Cluster
+from workorders.kafka.client.admin import Cluster
 from workorders.kafka.exceptions import NotPlannedError
+from workorders.kafka.ledger import batches, positions
 
 pytestmark = pytest.mark.integration
 
@@ -139,8 +139,8 @@ def test_a_batch_that_failed_is_not_handed_over_before_its_next_try_is_due(
 ) -> None:
     planning.runs[f"batch_{batch}"] = "failed"
     planned = batches.load(connection, batch)
-    epoch = ledger.take_epoch(connection, batch)
-    ledger.stall(
+    epoch = positions.take_epoch(connection, batch)
+    positions.stall(
         connection, planned.trigger, planned.ranges[0].range.partition, epoch=epoch, error="no", delay_seconds=60
     )
     connection.commit()

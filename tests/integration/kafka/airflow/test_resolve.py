@@ -15,7 +15,7 @@ from workorders.core.triggers import find as find_trigger
 from workorders.kafka.airflow import resolve
 from workorders.kafka.airflow.resolve import ResolveOperator
 from workorders.kafka.exceptions import DecisionRefusedError
-from workorders.kafka.resolving import recorded
+from workorders.kafka.recovery.resolution import recorded
 
 pytestmark = pytest.mark.integration
 

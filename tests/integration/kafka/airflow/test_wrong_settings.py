@@ -28,10 +28,10 @@ from workorders.kafka.airflow.operators import (
     HandOverOperator,
     PlanBatchOperator,
 )
-from workorders.kafka.airflow.outbox import DrainOutboxOperator
+from workorders.kafka.airflow.outbox_relay import DrainOutboxOperator
 from workorders.kafka.airflow.resolve import ResolveOperator
-from workorders.kafka.airflow.sensor import WaitForMessagesSensor
-from workorders.kafka.airflow.trigger import NewMessagesTrigger
+from workorders.kafka.airflow.sensors import WaitForMessagesSensor
+from workorders.kafka.airflow.triggers import NewMessagesTrigger
 from workorders.kafka.partitions import OffsetRange
 from workorders.outbox import OutboxMessage
 

@@ -10,8 +10,8 @@ from workorders.core.postgres.named_queries import load_queries
 OURS = [
     ("workorders.core.creation", "sql/work_orders.sql"),
     ("workorders.core", "sql/triggers.sql"),
-    ("workorders.kafka", "sql/ledger.sql"),
-    ("workorders.kafka", "sql/batches.sql"),
+    ("workorders.kafka.ledger", "sql/positions.sql"),
+    ("workorders.kafka.ledger", "sql/batches.sql"),
 ]
 
 

@@ -13,7 +13,7 @@ from support.definitions import define
 from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
 from workorders.kafka.airflow.dags import make_dags
 from workorders.kafka.airflow.ingest_runs import run_id
-from workorders.kafka.airflow.trigger import NewMessagesTrigger
+from workorders.kafka.airflow.triggers import NewMessagesTrigger
 
 
 def dags(**fields: Any) -> tuple[DAG, DAG]:

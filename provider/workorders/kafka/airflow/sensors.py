@@ -1,0 +1,64 @@
+"""The sensor that waits for messages: deferrable, and by default it starts in the triggerer without a worker."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from workorders.airflow.waiting import WaitingSensor
+from workorders.kafka.airflow.triggers import NewMessagesTrigger
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+
+
+class WaitForMessagesSensor(WaitingSensor):
+    """Waits until a trigger's topics hold messages that have no work order yet.
+
+    It succeeds when there is something to plan, is skipped when nothing came within `idle_after`, and fails only on
+    what waiting cannot heal, such as wrong credentials. A cluster or a database that is away is waited for.
+
+    Args:
+        definition: the trigger.
+        ingest_dag_id: the DAG that batches are handed over to. With it, the wait ends as well for an unfinished batch
+            whose run somebody deleted or marked as ended; without it, the next message's batch takes that one along.
+        idle_after: after so long without messages the wait ends, as skipped.
+        start_from_trigger: whether the triggerer takes the task straight from the scheduler. With False, a worker
+            starts it and hands it over; that is also what happens in mapped tasks and in `dag.test()`.
+    """
+
+    template_fields: Sequence[str] = ("topics", "kafka_connection", "database_connection")
+    trigger_class = NewMessagesTrigger
+
+    def __init__(
+        self,
+        *,
+        definition: KafkaTriggerDefinition,
+        ingest_dag_id: str | None = None,
+        idle_after: timedelta = timedelta(hours=1),
+        start_from_trigger: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.trigger_name = definition.name
+        self.topics = list(definition.topics)
+        self.kafka_connection = definition.kafka_connection
+        self.database_connection = definition.database_connection
+        self.ingest_dag_id = ingest_dag_id
+        self._limits = {
+            "poll_interval": definition.poll_interval,
+            "min_messages": definition.min_messages,
+            "max_wait": definition.max_wait,
+            "rate_limit_per_second": definition.rate_limit_per_second,
+            "max_messages": definition.max_messages,
+            "idle_after": idle_after.total_seconds(),
+        }
+        self.start(from_trigger=start_from_trigger)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the trigger."""
+        return {
+            "trigger_name": self.trigger_name,
+            "topics": self.topics,
+            "kafka_connection": self.kafka_connection,
+            "database_connection": self.database_connection,
+            "ingest_dag_id": self.ingest_dag_id,
+            **self._limits,
+        }

@@ -1,0 +1,240 @@
+"""The Airflow trigger that waits for messages, without a worker and without joining a consumer group."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowRuntimeError
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+from workorders.airflow.connections import async_database_url
+from workorders.airflow.shared import SharedDatabase, shared_database
+from workorders.airflow.waiting import Look, WaitingTrigger
+from workorders.core.postgres.named_queries import load_queries
+from workorders.kafka.airflow.connections import async_kafka_settings
+from workorders.kafka.airflow.ingest_runs import IngestRuns
+from workorders.kafka.airflow.shared import shared_cluster
+from workorders.kafka.client.admin import Cluster
+from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
+from workorders.kafka.ledger.batches import unfinished_from
+from workorders.kafka.ledger.positions import positions_from
+from workorders.kafka.partitions import Partition
+from workorders.kafka.planning.open_transactions import WaitingNews, held_by_transactions, waiting
+from workorders.kafka.planning.range_planning import Position
+from workorders.kafka.planning.wakeup import Appetite, Backlog, backlog, doubtful, wakes
+
+_LEDGER = load_queries("workorders.kafka.ledger", "sql/positions.sql")
+_BATCHES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
+
+REFRESH_SECONDS = 10.0
+"""How often topics, their partitions and left batches are looked for while nothing else happens."""
+MISSING_TOPIC_SECONDS = 10
+"""Longest wait between two looks for a topic that does not exist."""
+LEFT_BEHIND_SECONDS = 30.0
+"""A batch that is younger may still be about to be handed over by the listener run that planned it."""
+
+
+class NewMessagesTrigger(WaitingTrigger):
+    """Fires when a trigger's topics hold messages that the ledger does not know yet.
+
+    Which offsets a batch takes is decided later, under a database lock.
+
+    All arguments are plain values, so that a trigger that waits since before an upgrade can still be made.
+
+    Args:
+        trigger_name: name of the trigger in the ledger.
+        topics: names, and regular expressions that begin with `^`.
+        kafka_connection: id of the Airflow Kafka connection.
+        database_connection: id of the Airflow Postgres connection.
+        poll_interval: seconds between two looks.
+        min_messages: how many messages are worth a batch.
+        max_wait: seconds after which fewer messages are worth one as well.
+        rate_limit_per_second: most messages a second; None for no limit.
+        max_messages: most messages of one batch.
+        idle_after: seconds after which the wait ends without messages, so that a listener run does not last for ever.
+        ingest_dag_id: the DAG that batches are handed over to; with it, an unfinished batch whose run was deleted or
+            marked as ended is noticed as well.
+    """
+
+    healing = (*WaitingTrigger.healing, KafkaUnavailableError, UnknownTopicError)
+
+    def __init__(
+        self,
+        *,
+        trigger_name: str,
+        topics: list[str],
+        kafka_connection: str = "kafka_default",
+        database_connection: str = "workorders_db",
+        poll_interval: float = 1.0,
+        min_messages: int = 1,
+        max_wait: float = 0.0,
+        rate_limit_per_second: float | None = None,
+        max_messages: int = 100_000,
+        idle_after: float = 3600.0,
+        ingest_dag_id: str | None = None,
+        **_from_another_version: Any,
+    ) -> None:
+        super().__init__(poll_interval=poll_interval, idle_after=idle_after)
+        self.trigger_name = trigger_name
+        self.topics = topics
+        self.kafka_connection = kafka_connection
+        self.database_connection = database_connection
+        self.min_messages = min_messages
+        self.max_wait = max_wait
+        self.rate_limit_per_second = rate_limit_per_second
+        self.max_messages = max_messages
+        self.ingest_dag_id = ingest_dag_id
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what this was made with."""
+        return {
+            "trigger_name": self.trigger_name,
+            "topics": self.topics,
+            "kafka_connection": self.kafka_connection,
+            "database_connection": self.database_connection,
+            "poll_interval": self.poll_interval,
+            "min_messages": self.min_messages,
+            "max_wait": self.max_wait,
+            "rate_limit_per_second": self.rate_limit_per_second,
+            "max_messages": self.max_messages,
+            "idle_after": self.idle_after,
+            "ingest_dag_id": self.ingest_dag_id,
+        }
+
+    @property
+    def subject(self) -> str:
+        """The trigger."""
+        return f"Trigger {self.trigger_name}"
+
+    @property
+    def awaited(self) -> str:
+        """Messages on its topics."""
+        return f"messages on {', '.join(self.topics)}"
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[Look]:
+        """Look the connections up, once: that is a request to Airflow, and far too dear for every second."""
+        cluster = shared_cluster(await async_kafka_settings(self.kafka_connection))
+        database = shared_database(await async_database_url(self.database_connection))
+        yield _Watch(self, cluster, database).look
+
+    def longest_delay(self, error: Exception) -> int:
+        """Return the most seconds to wait after this failure."""
+        # A topic that is not there yet is soon made by somebody who then looks at the listener.
+        return MISSING_TOPIC_SECONDS if isinstance(error, UnknownTopicError) else super().longest_delay(error)
+
+    @property
+    def appetite(self) -> Appetite:
+        """When a batch is wanted."""
+        return Appetite(self.min_messages, self.max_wait, self.rate_limit_per_second, self.max_messages)
+
+
+class _Watch:
+    """What one waiting trigger remembers between two looks."""
+
+    def __init__(self, trigger: NewMessagesTrigger, cluster: Cluster, database: SharedDatabase) -> None:
+        self._trigger = trigger
+        self._cluster = cluster
+        self._database = database
+        self._refresh_at = 0.0
+        self._partitions: list[Partition] = []
+        self._ledger: Mapping[Partition, Position] = {}
+        self._idle_ends: dict[Partition, int] | None = None
+        self._waiting_since: float | None = None
+        self._waiting_news = WaitingNews()
+
+    async def look(self) -> str | None:
+        """Return why a batch should be planned now; None when there is no reason.
+
+        The cluster is asked at every look, for it costs one request. The ledger is read only when an end moved since
+        the last look at which nothing waited, or something waits.
+        """
+        now = time.monotonic()
+        refresh = now >= self._refresh_at
+        if refresh:
+            self._partitions = await self._cluster.partitions(self._trigger.topics)
+            self._idle_ends = None
+            self._refresh_at = now + REFRESH_SECONDS
+            if reason := await self._left_behind():
+                return reason
+        ends = await self._cluster.last_stable_offsets(self._partitions)
+        if ends == self._idle_ends:
+            return None
+        self._ledger = await self._positions()
+        logs = await self._cluster.offsets(doubtful(ends, self._ledger))
+        found = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs})
+        busy = any(position.busy for position in self._ledger.values())
+        self._idle_ends = ends if found.empty and not busy else None
+        reason = await self._decide(found, now)
+        if refresh and reason is None:
+            await self._say_what_waits_for_a_transaction(ends)
+        return reason
+
+    async def _say_what_waits_for_a_transaction(self, ends: Mapping[Partition, int]) -> None:
+        """Say which partitions wait for a producer, once for each transaction that lasts from one refresh to the next.
+
+        Without it a hanging transaction looks like a topic to which nothing comes.
+        """
+        held = await held_by_transactions(self._cluster, ends, await self._cluster.high_watermarks(ends))
+        for part, offset in self._waiting_news.of(waiting(held, self._ledger)).items():
+            self._trigger.log.info(
+                "%s %s waits for an open transaction: a producer has neither committed nor aborted what begins at "
+                "offset %s, so nothing behind it can be read yet.",
+                part.topic,
+                part.partition,
+                offset,
+            )
+
+    async def _decide(self, waiting: Backlog, now: float) -> str | None:
+        if waiting.empty:
+            self._waiting_since = None
+            return None
+        self._waiting_since = self._waiting_since or now
+        if not wakes(
+            waiting,
+            self._trigger.appetite,
+            waited_seconds=now - self._waiting_since,
+            seconds_since_last_batch=await self._seconds_since_last_batch(),
+        ):
+            return None
+        if waiting.new:
+            places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.new)
+            return f"New: {places}; where reading begins there is written down now."
+        if waiting.contradictions:
+            places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.contradictions)
+            return f"Kafka and the ledger contradict each other on {places}; a batch will say how."
+        return f"{waiting.offsets:,} offsets wait to be read."
+
+    async def _seconds_since_last_batch(self) -> float | None:
+        if self._trigger.rate_limit_per_second is None:
+            return None
+        rows = await self._fetch(_BATCHES["seconds_since_last_batch"])
+        return rows[0][0] if rows else None
+
+    async def _positions(self) -> Mapping[Partition, Position]:
+        return positions_from(await self._fetch(_LEDGER["positions"]))
+
+    async def _left_behind(self) -> str | None:
+        found = unfinished_from(await self._fetch(_BATCHES["unfinished"], seconds=LEFT_BEHIND_SECONDS))
+        if not all(batch.handed_over for batch in found):
+            return "A batch was planned and not handed over; it is handed over now."
+        if found and not await self._all_at_work([batch.id for batch in found]):
+            return "A batch is unfinished and its ingest run is gone or has ended; it is handed over again."
+        return None
+
+    async def _all_at_work(self, batch_ids: list[int]) -> bool:
+        if self._trigger.ingest_dag_id is None:
+            return True
+        runs = IngestRuns(self._trigger.ingest_dag_id, RuntimeTaskInstance.get_dr_count)
+        try:
+            # The question blocks, and the triggerer answers it in the loop that this runs in.
+            return len(await asyncio.to_thread(runs.at_work, batch_ids)) == len(batch_ids)
+        except AirflowRuntimeError as error:
+            # Waiting for messages needs no Airflow: the next look will do.
+            self._trigger.log.warning("Airflow did not say which ingest runs there are: %s", error)
+            return True
+
+    async def _fetch(self, query: Any, **arguments: Any) -> list[tuple[Any, ...]]:
+        return await self._database.fetch(query, {"trigger": self._trigger.trigger_name, **arguments})

@@ -1,0 +1,1 @@
+"""Questions to a Kafka cluster, and readers without a consumer group."""

@@ -1,0 +1,321 @@
+"""Questions to a Kafka cluster: topics, offsets, a group's positions. Joins no consumer group.
+
+Asynchronous, for the triggerer asks for hundreds of triggers at once; `run` serves the callers that are not.
+"""
+
+import asyncio
+import concurrent.futures
+import re
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from workorders.kafka.client.broker_errors import COORDINATOR_MOVES, unavailable
+from workorders.kafka.client.group_offsets import group_offsets
+from workorders.kafka.client.message_times import message_times
+from workorders.kafka.client.new_client import new_client
+from workorders.kafka.definition.fields import REGEX_MARK
+from workorders.kafka.exceptions import (
+    GroupCommitError,
+    KafkaRefusedError,
+    KafkaUnavailableError,
+    TopicForbiddenError,
+    UnknownTopicError,
+)
+from workorders.kafka.partitions import Partition, PartitionOffsets
+
+T = TypeVar("T")
+
+REQUEST_TIMEOUT_SECONDS = 15.0
+
+_REFUSALS = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError._SSL,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+    }
+)
+_NO_SUCH_MESSAGE = -1
+"""What a broker answers when no message is as young as a timestamp; every other negative number is no answer."""
+_MEMBERS = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
+_UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+
+
+def run(question: Coroutine[Any, Any, T]) -> T:
+    """Ask one question from code that is not asynchronous."""
+    return asyncio.run(question)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A consumer in a group."""
+
+    client_id: str
+    host: str
+
+    def __str__(self) -> str:
+        return f"{self.client_id} at {self.host}"
+
+
+class Cluster:
+    """One Kafka cluster, asked through one client; any number of triggers may share it."""
+
+    def __init__(self, settings: Mapping[str, str], *, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS) -> None:
+        """Connect lazily.
+
+        Args:
+            settings: librdkafka settings, ready for an administration client.
+            timeout_seconds: limit of one request.
+
+        Raises:
+            ClientSettingsError: the client cannot start with these settings.
+        """
+        self._servers = settings.get("bootstrap.servers", "")
+        self._settings = settings
+        self._timeout = timeout_seconds
+        self._refusal: KafkaError | None = None
+        # Critical messages alone: while a broker is away the client would print 18 lines a second, and what matters of
+        # it stands in our own sentences.
+        self._client = new_client(AdminClient, {"log_level": 2, **settings, "error_cb": self._remember})
+
+    def _remember(self, error: KafkaError) -> None:
+        if error.code() in _REFUSALS:
+            self._refusal = error
+
+    async def partitions(self, subscriptions: Sequence[str]) -> list[Partition]:
+        """Return every partition of the topics that match; a regular expression may match none.
+
+        Raises:
+            UnknownTopicError: a topic given by its full name does not exist.
+        """
+        names = [name for name in subscriptions if not name.startswith(REGEX_MARK)]
+        patterns = [name for name in subscriptions if name.startswith(REGEX_MARK)]
+        if patterns:
+            names = sorted({*names, *await self._matching(patterns)})
+        if not names:
+            return []
+        return await self._describe(names)
+
+    async def existing_partitions(self, topics: Iterable[str]) -> list[Partition]:
+        """Return every partition of those of the topics that exist."""
+        found = await asyncio.gather(*(self._describe([topic]) for topic in sorted(topics)), return_exceptions=True)
+        partitions: list[Partition] = []
+        for answer in found:
+            if isinstance(answer, BaseException):
+                if not isinstance(answer, UnknownTopicError):
+                    raise answer
+            else:
+                partitions += answer
+        return partitions
+
+    async def writable(self, topics: Iterable[str]) -> dict[str, int | str]:
+        """Return the number of partitions of each topic, or why nothing can be written to it."""
+        names = sorted(topics)
+        return dict(zip(names, await asyncio.gather(*map(self._writable, names)), strict=True))
+
+    async def _writable(self, name: str) -> int | str:
+        question = TopicCollection([name])
+        futures = self._client.describe_topics(
+            question, include_authorized_operations=True, request_timeout=self._timeout
+        )
+        try:
+            (topic,) = await self._all(futures.values())
+        except UnknownTopicError:
+            return "the cluster has no such topic"
+        except TopicForbiddenError:
+            return "the cluster has no such topic, or we may not describe it"
+        # Brokers that do not know our rights do not list any.
+        if topic.authorized_operations and AclOperation.WRITE not in topic.authorized_operations:
+            return "we may not write to it"
+        return len(topic.partitions)
+
+    async def _describe(self, names: Sequence[str]) -> list[Partition]:
+        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
+        descriptions = await self._all(futures.values())
+        return [
+            Partition(topic.name, partition.id, str(topic.topic_id))
+            for topic in descriptions
+            for partition in topic.partitions
+        ]
+
+    async def _matching(self, patterns: Iterable[str]) -> list[str]:
+        compiled = [re.compile(pattern) for pattern in patterns]
+        try:
+            # The only question that librdkafka answers by blocking alone.
+            metadata = await asyncio.to_thread(self._client.list_topics, timeout=self._timeout)
+        except KafkaException as error:
+            raise self._explain(error) from error
+        return [
+            name
+            for name in metadata.topics
+            if not name.startswith("__") and any(pattern.match(name) for pattern in compiled)
+        ]
+
+    async def last_stable_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the end of what `read_committed` readers may see, a partition."""
+        return await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+
+    async def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the end of each log, open transactions included."""
+        return await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+
+    async def offsets(self, partitions: Sequence[Partition]) -> list[PartitionOffsets]:
+        """Return the beginning and both ends of each partition."""
+        starts, stables, ends = await asyncio.gather(
+            self._list_offsets(partitions, OffsetSpec.earliest(), IsolationLevel.READ_COMMITTED),
+            self.last_stable_offsets(partitions),
+            self.high_watermarks(partitions),
+        )
+        return [PartitionOffsets(part, starts[part], stables[part], ends[part]) for part in partitions]
+
+    async def offsets_at(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int | None]:
+        """Return the first offset whose message is not older than the timestamp; None where there is no such message.
+
+        Args:
+            partitions: where to look.
+            timestamp_ms: Unix time in milliseconds.
+        """
+        found = await self._list_offsets(
+            partitions, OffsetSpec.for_timestamp(timestamp_ms), IsolationLevel.READ_COMMITTED
+        )
+        return {part: offset if offset >= 0 else None for part, offset in found.items()}
+
+    async def _list_offsets(
+        self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: IsolationLevel
+    ) -> dict[Partition, int]:
+        wanted = {TopicPartition(part.topic, part.partition): part for part in partitions}
+        if not wanted:
+            return {}
+        futures = self._client.list_offsets(
+            dict.fromkeys(wanted, spec), isolation_level=isolation, request_timeout=self._timeout
+        )
+        found = {
+            wanted[key]: result.offset for key, result in zip(futures, await self._all(futures.values()), strict=True)
+        }
+        # A connection that breaks while the request is under way ends it without an error and without an offset (seen
+        # with librdkafka 2.16): taken for an offset, that would look like a log that was cut short.
+        if any(offset < _NO_SUCH_MESSAGE for offset in found.values()):
+            raise KafkaUnavailableError(f"Kafka at {self._servers} did not answer: the connection was lost.")
+        return found
+
+    async def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int | None]:
+        """Return the group's committed offsets; None where it has none.
+
+        Raises:
+            KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
+        """
+        return await group_offsets(self._settings, group, partitions, timeout_seconds=self._timeout)
+
+    async def commit(self, group: str, positions: Mapping[Partition, int]) -> None:
+        """Write the group's offsets, without joining it.
+
+        Raises:
+            GroupCommitError: the group has members of its own, or the broker refused a partition.
+            CoordinatorMovingError: the group has no coordinator yet; a moment later it has.
+            KafkaUnavailableError: the cluster did not answer.
+        """
+        if not positions:
+            return
+        offsets = [TopicPartition(part.topic, part.partition, offset) for part, offset in positions.items()]
+        futures = self._client.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, offsets)], request_timeout=self._timeout
+        )
+        try:
+            (answer,) = await asyncio.gather(*map(asyncio.wrap_future, futures.values()))
+        except KafkaException as error:
+            if _error(error).code() not in _MEMBERS:
+                raise self._explain(error) from error
+            raise await self._not_committed(group, str(_error(error).str()), {_error(error).code()}) from error
+        # A live member does not make the call raise: the error stands on each partition of the answer.
+        refused = [found for found in answer.topic_partitions if found.error is not None]
+        if refused and all(found.error.code() in COORDINATOR_MOVES for found in refused):
+            raise unavailable(self._servers, refused[0].error)
+        if refused:
+            places = ", ".join(f"{found.topic} {found.partition}: {found.error.str()}" for found in refused)
+            raise await self._not_committed(group, places, {found.error.code() for found in refused})
+
+    async def _not_committed(self, group: str, reason: str, codes: set[int]) -> GroupCommitError:
+        text = (
+            f"The offsets of consumer group {group} could not be committed: {reason}. The work orders are safe in the "
+            f"ledger, which does not depend on the group"
+        )
+        if not codes & _MEMBERS:
+            return GroupCommitError(f"{text}.")
+        try:
+            members = ", ".join(map(str, await self.members(group)))
+        except KafkaUnavailableError:
+            members = ""
+        return GroupCommitError(
+            f"{text}; another consumer is in this group{f' ({members})' if members else ''}: stop it, or give the "
+            f"trigger a group of its own."
+        )
+
+    async def members(self, group: str) -> tuple[GroupMember, ...]:
+        """Return who consumes with a group now; we never do.
+
+        Raises:
+            KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
+        """
+        # Asked only when the group's coordinator has just answered: librdkafka may abort the process when its
+        # connection breaks meanwhile (https://github.com/confluentinc/librdkafka/issues/4605).
+        (future,) = self._client.describe_consumer_groups([group], request_timeout=self._timeout).values()
+        try:
+            found = await asyncio.wrap_future(future)
+        except KafkaException as error:
+            about = f"the members of consumer group {group} are not known"
+            raise unavailable(self._servers, _error(error), about) from error
+        return tuple(GroupMember(member.client_id, member.host.removeprefix("/")) for member in found.members)
+
+    async def message_times(self, offsets: Mapping[Partition, int]) -> dict[Partition, datetime]:
+        """Return when the message at an offset was written, by its own timestamp, open transactions included.
+
+        A partition of which nothing came within the time limit, or whose message has no usable time, is left out.
+        """
+        return await message_times(self._settings, offsets, timeout_seconds=self._timeout)
+
+    async def _all(self, futures: Iterable["concurrent.futures.Future[Any]"]) -> list[Any]:
+        waiting: list[Awaitable[Any]] = [asyncio.wrap_future(future) for future in futures]
+        try:
+            answers = list(await asyncio.gather(*waiting))
+        except KafkaException as error:
+            raise self._explain(error) from error
+        self._refusal = None
+        return answers
+
+    def _explain(self, exception: KafkaException) -> Exception:
+        self._client.poll(0)  # serves the callback that remembers why connections fail
+        error = _error(exception)
+        if error.code() in _UNKNOWN_TOPIC:
+            return UnknownTopicError(f"Kafka at {self._servers} does not have the topic: {error.str()}.")
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return TopicForbiddenError(self._refused(error))
+        if error.code() in _REFUSALS:
+            self._refusal = error
+        if self._refusal is not None:
+            return KafkaRefusedError(self._refused(self._refusal))
+        return unavailable(self._servers, error)
+
+    def _refused(self, error: KafkaError) -> str:
+        return (
+            f"Kafka at {self._servers} refused us: {error.str()}; "
+            f"check the credentials and permissions of the Airflow Kafka connection."
+        )
+
+
+def _error(exception: KafkaException) -> KafkaError:
+    error: KafkaError = exception.args[0]
+    return error

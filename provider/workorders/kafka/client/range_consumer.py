@@ -1,0 +1,107 @@
+"""A consumer of our own for one range: joins no group, commits nothing, and sees what `read_committed` readers see.
+
+Spark reads the ranges. This serves where Spark's answer is not enough: to prove that a range was read to its end, and
+to read a range that holds a message which Spark's source cannot turn into a row.
+"""
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from operator import methodcaller
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from workorders.kafka.client.new_client import new_client
+from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
+from workorders.kafka.ingest.record_mapping import Record
+from workorders.kafka.partitions import OffsetRange
+
+TIMEOUT_SECONDS = 60.0
+"""Longest wait for the next message, or for the word that there is none."""
+UNREADABLE_HEADERS = "workorders.unreadable-headers"
+"""Name of the one header that stands for those of a message which has a name that is no UTF-8."""
+_POLL_SECONDS = 1.0
+# For a name that is no UTF-8 the client sets an exception and returns a broken list all the same. Python notices that
+# in a call by C, but not in one that its interpreter has specialized: there, whatever comes next fails or crashes.
+_ASK_HEADERS: Callable[[Message], Sequence[tuple[str, bytes | None]] | None] = methodcaller("headers")
+GROUP_NEVER_JOINED = "workorders-range-reader"
+"""Group of consumers that are assigned their partitions: the brokers ask for one all the same, to check its rights."""
+
+
+def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: int) -> Generator[Record, None, None]:
+    """Yield the visible messages of `[from_offset, range_.end)` in the order of their offsets.
+
+    It ends only at a message at or behind the range's end, or where Kafka says that the last stable offset is there.
+
+    Raises:
+        IncompleteReadError: what can be read ends before the range does.
+        KafkaUnavailableError: no answer within a minute.
+        KafkaException: Kafka refused, for example since the offset is no longer there.
+    """
+    partition = range_.partition
+    consumer = new_client(
+        Consumer,
+        {
+            **settings,
+            "group.id": GROUP_NEVER_JOINED,
+            "enable.auto.commit": "false",
+            "enable.partition.eof": "true",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+            # At the end of a quiet partition the broker would hold the answer back for half a second.
+            "fetch.wait.max.ms": "10",
+            # What is fetched ahead of us; a single larger message comes through all the same.
+            "queued.max.messages.kbytes": "16384",
+        },
+    )
+    try:
+        consumer.assign([TopicPartition(partition.topic, partition.partition, from_offset)])
+        while (message := _next(consumer, range_)) is not None:
+            yield _record(message)
+    finally:
+        consumer.close()
+
+
+def _next(consumer: Consumer, range_: OffsetRange) -> Message | None:
+    """Return the next message of the range; None at its end."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
+        message = consumer.poll(_POLL_SECONDS)
+        if message is None:
+            continue
+        error, offset = message.error(), message.offset()
+        if error is None and offset is not None:
+            return message if offset < range_.end else None
+        if error is not None and error.code() == KafkaError._PARTITION_EOF:
+            # Its offset is the last stable one: nothing visible lies before it that was not delivered.
+            if offset is None or offset < range_.end:
+                raise IncompleteReadError(
+                    f"{range_}: the reader ended too early, for what can be read ends at offset {offset}; "
+                    f"nothing was committed there."
+                )
+            return None
+        if error is not None and (error.fatal() or not error.retriable()):
+            raise KafkaException(error)
+    raise KafkaUnavailableError(f"{range_}: Kafka did not answer within {TIMEOUT_SECONDS:.0f} s.")
+
+
+def _record(message: Message) -> Record:
+    type_, timestamp_ms = message.timestamp()
+    return Record(
+        topic=message.topic() or "",
+        partition=message.partition() or 0,
+        offset=message.offset() or 0,
+        key=message.key(),
+        value=message.value(),
+        timestamp_ms=timestamp_ms,
+        timestamp_type=type_ - 1,  # librdkafka counts from 0, where Kafka counts from -1
+        headers=_headers(message),
+    )
+
+
+def _headers(message: Message) -> Sequence[tuple[str, bytes | None]]:
+    # The client takes names for UTF-8, which nobody promised (seen with confluent-kafka 2.16.1). A message without its
+    # headers is better than a partition that stands.
+    try:
+        return _ASK_HEADERS(message) or ()
+    except (SystemError, UnicodeDecodeError):
+        return [(UNREADABLE_HEADERS, None)]

@@ -1,0 +1,1 @@
+"""What a Kafka trigger's file may contain. Opens no connection."""

@@ -1,0 +1,1 @@
+"""One range becomes work orders and a moved ledger in one transaction. Needs no Spark."""

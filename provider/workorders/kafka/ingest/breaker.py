@@ -1,0 +1,70 @@
+"""The breaker: a range of which too much is rejected is not recorded, since the reader is likely wrong."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from workorders.core.creation.work_orders import Created
+from workorders.core.items import Item
+from workorders.kafka.exceptions import TooManyRejectedError
+from workorders.kafka.ingest.attempt import Attempt
+
+FEWEST_REJECTED = 10
+"""With fewer rejected messages in a range the breaker holds still: a quiet partition has a message or two a batch, and
+one bad message there would be all of them."""
+_REFUSED_BY_POSTGRES = "refused-by-postgres"
+
+
+def too_many(rejected: int, messages: int, most: float) -> bool:
+    """Return whether so many rejected messages of so many are too large a share."""
+    return rejected >= FEWEST_REJECTED and rejected > most * messages
+
+
+class Breaker:
+    """Counts the rejected messages of one range on their way."""
+
+    def __init__(self, attempt: Attempt, most: float) -> None:
+        self._attempt = attempt
+        self._most = most
+        self._messages = 0
+        self._reasons: Counter[str] = Counter()
+        self._rejected = 0
+
+    def watch(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Pass items on.
+
+        Raises:
+            TooManyRejectedError: the limit is exceeded whatever the rest may be; what is not written need not be
+                rolled back.
+        """
+        range_ = self._attempt.range
+        for item in items:
+            self._messages += 1
+            if item.rejection is not None:
+                self._rejected += 1
+                self._reasons[item.rejection.code] += 1
+                if too_many(self._rejected, range_.end - range_.start, self._most):
+                    raise self._error()
+            yield item
+
+    def require_few(self, created: Created) -> None:
+        """Judge the whole range, with what Postgres refused though our own checks had let it through.
+
+        Raises:
+            TooManyRejectedError: the caller must roll back.
+        """
+        refused = created.rejected - created.turned_away - self._rejected
+        if refused > 0:
+            self._rejected += refused
+            self._reasons[_REFUSED_BY_POSTGRES] += refused
+        if too_many(self._rejected, self._messages, self._most):
+            raise self._error()
+
+    def _error(self) -> TooManyRejectedError:
+        ((code, count),) = self._reasons.most_common(1)
+        return TooManyRejectedError(
+            f"{self._attempt.trigger.name}: {self._attempt.range}: {self._rejected} of {self._messages} messages read "
+            f"({self._rejected / self._messages:.0%}) were rejected, {count} of them as {code}, which is more than "
+            f"max_rejected_share ({self._most:g}) allows; the range was rolled back and nothing was committed there. "
+            f"Look whether the trigger reads the right topic in the right form; to record them as rejected all the "
+            f"same, raise or remove max_rejected_share in the trigger's file, and the next try goes on by itself."
+        )

@@ -1,0 +1,74 @@
+"""What one attempt at a batch can do: asks Kafka, and starts nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.exceptions import RangeError
+from workorders.kafka.ingest import breaker_verdicts
+from workorders.kafka.ingest.attempt import Attempt
+from workorders.kafka.ingest.log_checks import examine
+from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The ranges of a batch, judged."""
+
+    attempts: tuple[Attempt, ...]
+    """What can be read now."""
+    refusals: Mapping[OffsetRange, RangeError]
+    """What cannot, and why."""
+
+
+def prepare(
+    kafka: Mapping[str, Any], batch: Batch, epoch: int, *, max_rejected_share: float | None = None
+) -> Preparation:
+    """Hold the batch against what Kafka has now.
+
+    An attempt takes the ranges that are not ingested yet: a try after a partial failure reads nothing twice. When all
+    are ingested, it is a replay and takes them all. What an operator's decision put aside is never taken; what tripped
+    the breaker, only when something has changed since that could let it pass.
+
+    Args:
+        kafka: librdkafka settings.
+        batch: the batch.
+        epoch: number of this attempt.
+        max_rejected_share: share of rejected messages above which a range is not recorded; None for no limit.
+
+    Raises:
+        KafkaUnavailableError: the cluster did not answer.
+        KafkaRefusedError: the cluster refused us.
+    """
+    parts = batch.unfinished or batch.finished
+    if not parts:
+        return Preparation((), {})
+    begins, errors = examine(batch.trigger.name, parts, run(_logs(Cluster(client_settings(kafka)), batch)))
+    readable = [part for part in parts if part.range.partition in begins]
+    repeated = breaker_verdicts.standing(batch, readable, max_rejected_share)
+    attempts = tuple(
+        Attempt(
+            batch_id=batch.id,
+            trigger=batch.trigger,
+            range=part.range,
+            epoch=epoch,
+            read_from=begins[part.range.partition],
+            replayed=part.messages,
+            generation=part.generation,
+            max_rejected_share=max_rejected_share,
+        )
+        for part in readable
+        if part.range not in repeated
+    )
+    refusals = {part.range: errors[part.range.partition] for part in parts if part.range.partition in errors}
+    return Preparation(attempts, {**refusals, **repeated})
+
+
+async def _logs(cluster: Cluster, batch: Batch) -> dict[Partition, PartitionOffsets]:
+    wanted = {(part.range.partition.topic, part.range.partition.partition) for part in batch.ranges}
+    there = await cluster.existing_partitions({topic for topic, _ in wanted})
+    logs = await cluster.offsets([part for part in there if (part.topic, part.partition) in wanted])
+    return {log.partition: log for log in logs}

@@ -1,0 +1,26 @@
+"""Judges rejected messages again, by the same mapping that made them work orders."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from workorders.core.creation.json_body import is_odd
+from workorders.core.items import Item, Rejection
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.ingest.record_mapping import RecordMapping
+
+_OMITTED: Final = "omitted_bytes"
+
+
+def rejudge(definition: Mapping[str, Any], raw: bytes | None, request: bytes) -> Item:
+    """Return the item that the trigger, as it is defined now, makes of a rejected message.
+
+    A message whose key and headers were too large is rejected for good: they were not kept. Kafka may still have them;
+    the request says where.
+    """
+    if _OMITTED in orjson.loads(request):
+        detail = "key and headers were too large to be kept, so the request cannot be made again"
+        return Item(None, None, request, None, Rejection("too-large", detail), raw)
+    mapping = RecordMapping.of(KafkaTriggerDefinition.model_validate(definition))
+    return mapping.judge_value(None, None, request, raw, raw is not None and is_odd(raw))

@@ -1,0 +1,189 @@
+"""Turns the messages of one range into work orders and moves the ledger, in one Postgres transaction."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from workorders.core import triggers
+from workorders.core.admission.limits import HardLimitError
+from workorders.core.creation import deleted_positions
+from workorders.core.creation.work_orders import Created, create_for
+from workorders.core.items import Item
+from workorders.core.postgres.connection import Connection
+from workorders.kafka.exceptions import (
+    DataLostError,
+    FencedError,
+    LedgerConflictError,
+    TopicRecreatedError,
+    UnexpectedMessageError,
+    WorkflowFullError,
+)
+from workorders.kafka.ingest.attempt import Attempt
+from workorders.kafka.ingest.breaker import Breaker
+from workorders.kafka.ledger import batches, positions
+
+ProveEnd = Callable[[int], None]
+ProveSameLog = Callable[[], None]
+
+
+class _Watch:
+    """Passes items on and keeps what is needed to prove that they are the range's, whole and in order."""
+
+    def __init__(self, attempt: Attempt, items: Iterable[Item]) -> None:
+        self._attempt = attempt
+        self._items = items
+        self.next_offset = attempt.read_from
+        self.messages = 0
+        self.bytes = 0
+
+    def __iter__(self) -> Iterator[Item]:
+        # Every message passes here, so it is counted in local variables, and the counts are kept at the end.
+        range_, next_offset, messages, bytes_ = self._attempt.range, self.next_offset, 0, 0
+        end = range_.end
+        try:
+            for item in self._items:
+                _, position, request, body, _, raw = item
+                if position is None or not next_offset <= position < end:
+                    raise UnexpectedMessageError(
+                        f"{self._attempt.trigger.name}: the reader of {range_} delivered offset {position} where "
+                        f"[{next_offset}, {end}) was due; nothing was committed there."
+                    )
+                next_offset = position + 1
+                messages += 1
+                bytes_ += len(request) + len(body or raw or b"")
+                yield item
+        finally:
+            self.next_offset, self.messages, self.bytes = next_offset, messages, bytes_
+
+    @property
+    def mean_message_bytes(self) -> float | None:
+        return self.bytes / self.messages if self.messages else None
+
+
+def ingest(
+    connection: Connection, attempt: Attempt, items: Iterable[Item], prove_end: ProveEnd, prove_same_log: ProveSameLog
+) -> Created:
+    """Create the work orders of one range, exactly once, and commit.
+
+    Args:
+        connection: of its own to this call; no transaction is open on it.
+        attempt: what to ingest, and under which epoch.
+        items: the range's visible messages, in the order of their offsets.
+        prove_end: called with the offset behind the last item when that is not the range's end. It returns when a
+            `read_committed` reader finds nothing between there and the end, and raises otherwise.
+        prove_same_log: called after all that was read, before the commit, and while nothing is locked that another
+            partition, trigger or caller needs, for it asks Kafka. It returns when the topic still is the one
+            that the range was planned of, with its log as long as then, and raises otherwise: the reader itself does
+            not notice a topic that is made again under it.
+
+    Returns:
+        The counts of this attempt.
+
+    Raises:
+        RangeError: nothing was committed, and why.
+        psycopg.Error: the database failed; nothing was committed, unless the connection broke during the commit
+            itself: then the ledger tells.
+    """
+    if attempt.is_replay:
+        return _replay(connection, attempt, items, prove_end, prove_same_log)
+    breaker = None if attempt.max_rejected_share is None else Breaker(attempt, attempt.max_rejected_share)
+    watch = _Watch(attempt, items if breaker is None else breaker.watch(items))
+    with connection.transaction():
+        positions.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
+        _require_turn(connection, attempt)
+
+        def prove() -> None:
+            _require_whole(watch, attempt, prove_end)
+            prove_same_log()
+
+        created = _create(connection, attempt, watch, prove, fresh=_is_new(connection, attempt))
+        if breaker is not None:
+            breaker.require_few(created)
+        positions.move(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)
+        batches.finish(connection, attempt.batch_id, attempt.range, created)
+        _note_whole(connection, attempt, created)
+    return created
+
+
+def _note_whole(connection: Connection, attempt: Attempt, created: Created) -> None:
+    """Let retention know how many messages are in a range with gaps, which every transaction of a producer leaves."""
+    range_ = attempt.range
+    messages = created.created + created.rejected + created.already_there
+    stream = triggers.stream_id(
+        connection, attempt.trigger, positions.stream_name(range_.partition, attempt.generation)
+    )
+    deleted_positions.note_whole(connection, stream, range_.start, range_.end, messages)
+
+
+def _is_new(connection: Connection, attempt: Attempt) -> bool:
+    """Whether no message of the range has a work order: it may have, when the ledger was set back.
+
+    An operator does that by starting over, or by restoring an older ledger beside newer work orders. Nobody else
+    writes here while the ledger's row is locked but a replay, and the unique key stands between the two.
+    """
+    stream = positions.stream_name(attempt.range.partition, attempt.generation)
+    return not batches.has_work_orders(connection, attempt.trigger, stream, attempt.range)
+
+
+def _replay(
+    connection: Connection, attempt: Attempt, items: Iterable[Item], prove_end: ProveEnd, prove_same_log: ProveSameLog
+) -> Created:
+    """Insert what is missing and move nothing, for the ledger is past this range already."""
+    watch = _Watch(attempt, items)
+
+    def prove() -> None:
+        _require_whole(watch, attempt, prove_end)
+        if attempt.read_from < attempt.range.end:
+            prove_same_log()
+
+    with connection.transaction():
+        positions.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
+        created = _create(connection, attempt, watch, prove, fresh=False)
+        missing = _missing_after_replay(connection, attempt)
+    if missing > 0:
+        range_ = attempt.range
+        raise DataLostError(
+            f"{attempt.trigger.name}: {missing} of the {attempt.replayed} messages of {range_} have no work order any "
+            f"more and cannot be restored, for Kafka begins at offset {attempt.read_from} now; all others are there."
+        )
+    return created
+
+
+def _create(
+    connection: Connection, attempt: Attempt, watch: _Watch, prove: Callable[[], None], *, fresh: bool
+) -> Created:
+    try:
+        return create_for(connection, attempt.trigger, watch, fresh=fresh, prove=prove)
+    except HardLimitError as error:
+        raise WorkflowFullError(
+            f"{attempt.trigger.name}: {attempt.range}: {error} Nothing was committed there."
+        ) from error
+
+
+def _missing_after_replay(connection: Connection, attempt: Attempt) -> int:
+    range_ = attempt.range
+    stream = positions.stream_name(range_.partition, attempt.generation)
+    there = batches.count_work_orders(connection, attempt.trigger, stream, range_.start, range_.end)
+    return (attempt.replayed or 0) - there
+
+
+def _require_turn(connection: Connection, attempt: Attempt) -> None:
+    range_ = attempt.range
+    locked = positions.lock(connection, attempt.trigger, range_.partition)
+    where = f"{attempt.trigger.name}: {range_}"
+    if locked.epoch != attempt.epoch:
+        raise FencedError(
+            f"{where}: this attempt (epoch {attempt.epoch}) was fenced by a newer one (epoch {locked.epoch}); "
+            f"nothing was committed here."
+        )
+    if locked.topic_id != range_.partition.topic_id:
+        raise TopicRecreatedError(f"{where}: the ledger follows another topic of that name now; nothing was committed.")
+    if locked.next_offset != range_.start:
+        raise LedgerConflictError(
+            f"{where}: the ledger stands at {locked.next_offset} and not at the range's start; nothing was committed."
+        )
+
+
+def _require_whole(watch: _Watch, attempt: Attempt, prove_end: ProveEnd) -> None:
+    # Spark's stream into Python ends in the same way when its reader fails as when it is done (seen on 4.2.0): the end
+    # of the input proves nothing, so the last offset must, or a look at what lies behind it.
+    if watch.next_offset < attempt.range.end:
+        prove_end(watch.next_offset)

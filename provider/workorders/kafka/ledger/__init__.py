@@ -1,0 +1,1 @@
+"""Positions, batches, stalls, and attempt locks in Postgres: the truth about progress."""

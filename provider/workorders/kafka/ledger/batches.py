@@ -1,0 +1,277 @@
+"""Batches: immutable lists of offset ranges, recorded before anybody reads them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import class_row
+
+from workorders.core import triggers
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.triggers import Trigger
+from workorders.kafka.exceptions import FencedError, ForeignBatchError, UnknownBatchError
+from workorders.kafka.partitions import OffsetRange, Partition
+
+_QUERIES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRange:
+    """One range of a batch, and what became of it."""
+
+    range: OffsetRange
+    finished_at: datetime | None
+    created: int | None
+    """Work orders with an input that the first ingest made; None while unfinished."""
+    rejected: int | None
+    """Rejected work orders that the first ingest made; None while unfinished."""
+    last_error: str | None = None
+    """Why the newest attempt at it failed, one plain sentence; None when it did not."""
+    already_there: int = 0
+    """Messages that had a work order before the first ingest, as after an operator went back."""
+    superseded_by: int | None = None
+    """Number of the operator's decision that put the range aside; None when none did."""
+    generation: int = 0
+    """Which log of the topic the offsets belong to; see `ledger.stream_name`."""
+    cut_since: bool | None = False
+    """Whether the log was cut short since, so that these offsets may mean other messages now."""
+    breaker_rules: str | None = None
+    """What the breaker's verdict rests on; None while it has not tripped."""
+    breaker_verdict: str | None = None
+    """What the breaker said of the range; see `verdicts`."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the range's messages all have their work orders, so that a further ingest is a replay."""
+        return self.finished_at is not None
+
+    @property
+    def superseded(self) -> bool:
+        """Whether an operator's decision put the range aside: nobody ingests it any more."""
+        return self.superseded_by is not None
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the range still waits to be ingested."""
+        return not self.finished and not self.superseded
+
+    @property
+    def messages(self) -> int | None:
+        """How many messages the first ingest found; None while it is not finished."""
+        return (self.created or 0) + (self.rejected or 0) + self.already_there if self.finished else None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A planned batch with its ranges, sorted by topic and partition."""
+
+    id: int
+    trigger: Trigger
+    definition: Mapping[str, Any]
+    """The trigger's definition as it is now, not as it was when the batch was planned."""
+    planned_at: datetime
+    handed_over_at: datetime | None
+    ranges: tuple[BatchRange, ...]
+
+    @property
+    def label(self) -> str:
+        """Return the ranges in words, which is the note that people see: `orders 0 [100, 2100), orders 1 [7, 9)`."""
+        return ", ".join(str(part.range) for part in self.ranges)
+
+    @property
+    def unfinished(self) -> tuple[BatchRange, ...]:
+        """Return the ranges that still wait to be ingested."""
+        return tuple(part for part in self.ranges if part.unfinished)
+
+    @property
+    def finished(self) -> tuple[BatchRange, ...]:
+        """Return the ranges whose messages all have their work orders."""
+        return tuple(part for part in self.ranges if part.finished)
+
+    @property
+    def supersessions(self) -> tuple[str, ...]:
+        """One sentence for each range that an operator's decision put aside."""
+        return tuple(
+            f"{part.range} was superseded by decision {part.superseded_by} and is not ingested; "
+            f"`workorders decisions` shows who decided and why."
+            for part in self.ranges
+            if part.superseded
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedBatch:
+    """A batch of which some range has no work orders yet."""
+
+    id: int
+    handed_over: bool
+    """Whether its ingest run was once seen; it may have been deleted, or marked as ended, since."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSummary:
+    """A batch in one line."""
+
+    id: int
+    trigger: str
+    planned_at: datetime
+    handed_over_at: datetime | None
+    finished_at: datetime | None
+    partitions: int
+    created: int
+    rejected: int
+
+
+def create(connection: Connection, trigger: Trigger, ranges: Sequence[OffsetRange]) -> int:
+    """Record a batch, and return its number.
+
+    Raises:
+        psycopg.errors.UniqueViolation: a partition is in an unfinished batch already.
+    """
+    row = connection.execute(_QUERIES["insert_batch"], {"trigger_id": trigger.id}).fetchone()
+    if row is None:  # cannot be: an INSERT ... RETURNING without conflict clause returns its row
+        raise LookupError("kafka_batches")
+    batch_id = int(row[0])
+    for range_ in ranges:
+        connection.execute(
+            _QUERIES["insert_range"],
+            {
+                "batch_id": batch_id,
+                "trigger_id": trigger.id,
+                "topic": range_.partition.topic,
+                "partition": range_.partition.partition,
+                "topic_id": range_.partition.topic_id,
+                "start_offset": range_.start,
+                "end_offset": range_.end,
+            },
+        )
+    return batch_id
+
+
+def load(connection: Connection, batch_id: int) -> Batch:
+    """Return the batch of that number.
+
+    Raises:
+        UnknownBatchError: there is none.
+    """
+    row = connection.execute(_QUERIES["batch"], {"batch_id": batch_id}).fetchone()
+    if row is None:
+        raise UnknownBatchError(f"There is no batch {batch_id} in this database; see `workorders batches list`.")
+    id_, planned_at, handed_over_at, name, definition = row
+    ranges = tuple(
+        BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results)
+        for topic, partition, topic_id, start, end, *results in connection.execute(
+            _QUERIES["ranges"], {"batch_id": batch_id}
+        )
+    )
+    return Batch(id_, triggers.find(connection, name), definition, planned_at, handed_over_at, ranges)
+
+
+def load_own(connection: Connection, batch_id: int, trigger: str) -> Batch:
+    """Return the batch of that number, for one who may work at the batches of this trigger only.
+
+    Whoever may start the ingest runs of one trigger must not fence, ingest or commit for another one.
+
+    Raises:
+        UnknownBatchError: there is none.
+        ForeignBatchError: it is another trigger's.
+    """
+    batch = load(connection, batch_id)
+    if batch.trigger.name != trigger:
+        raise ForeignBatchError(
+            f"Batch {batch_id} belongs to trigger {batch.trigger.name}, and this run to trigger {trigger}. Nothing was "
+            f"read or written for the batch; clear its run in the ingest DAG of {batch.trigger.name} instead."
+        )
+    return batch
+
+
+def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created) -> None:
+    """Write down that a range is ingested, once.
+
+    Raises:
+        FencedError: somebody finished it before, or put it aside; the caller must roll back.
+    """
+    finished = connection.execute(
+        _QUERIES["finish_range"],
+        {
+            "batch_id": batch_id,
+            "topic": range_.partition.topic,
+            "partition": range_.partition.partition,
+            "created": created.created,
+            "rejected": created.rejected,
+            "already_there": created.already_there,
+        },
+    ).rowcount
+    if finished != 1:
+        raise FencedError(f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here.")
+
+
+def begin_attempt(connection: Connection, batch_id: int, epoch: int) -> None:
+    """Begin a new attempt with no error on any range: what stands there afterwards is this attempt's."""
+    connection.execute(_QUERIES["begin_attempt"], {"batch_id": batch_id, "epoch": epoch})
+    connection.execute(_QUERIES["forget_errors"], {"batch_id": batch_id})
+
+
+def write_error(connection: Connection, batch_id: int, range_: OffsetRange, *, epoch: int, error: str) -> None:
+    """Write down why a range failed; only the newest attempt may."""
+    connection.execute(
+        _QUERIES["write_error"],
+        {
+            "batch_id": batch_id,
+            "topic": range_.partition.topic,
+            "partition": range_.partition.partition,
+            "epoch": epoch,
+            "error": error,
+        },
+    )
+
+
+def unfinished(connection: Connection, trigger: str, *, older_than_seconds: float = 0.0) -> list[UnfinishedBatch]:
+    """Return the batches that are to be worked at now: unfinished and not waiting for their next try; oldest first."""
+    arguments = {"trigger": trigger, "seconds": older_than_seconds}
+    return unfinished_from(connection.execute(_QUERIES["unfinished"], arguments))
+
+
+def unfinished_from(rows: Iterable[Sequence[Any]]) -> list[UnfinishedBatch]:
+    """Return the batches in rows of the query `unfinished`, which the triggerer runs on a connection of its own."""
+    return [UnfinishedBatch(*row) for row in rows]
+
+
+def mark_handed_over(connection: Connection, batch_ids: Iterable[int]) -> None:
+    """Write down that the ingest runs of these batches exist."""
+    connection.execute(_QUERIES["mark_handed_over"], {"batch_ids": list(batch_ids)})
+
+
+def seconds_since_last(connection: Connection, trigger: Trigger) -> float | None:
+    """Return how long ago the trigger's last batch was planned, by the database's clock; None when there is none."""
+    row = connection.execute(_QUERIES["seconds_since_last_batch"], {"trigger": trigger.name}).fetchone()
+    return None if row is None else row[0]
+
+
+def summaries(
+    connection: Connection, trigger: str | None = None, *, before: int | None = None, limit: int = 50
+) -> list[BatchSummary]:
+    """Return batches, newest first; `before` is the number to go on from."""
+    with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
+        return cursor.execute(_QUERIES["batches"], {"trigger": trigger, "before": before, "limit": limit}).fetchall()
+
+
+def has_work_orders(connection: Connection, trigger: Trigger, stream: str, range_: OffsetRange) -> bool:
+    """Return whether any message of a range has a work order already, or had one that retention deleted."""
+    row = connection.execute(
+        _QUERIES["any_in_range"],
+        {"trigger_id": trigger.id, "stream": stream, "start_offset": range_.start, "end_offset": range_.end},
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def count_work_orders(connection: Connection, trigger: Trigger, stream: str, start: int, end: int) -> int:
+    """Return how many work orders a stream has in `[start, end)`, or had until retention deleted them."""
+    row = connection.execute(
+        _QUERIES["count_in_range"],
+        {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end},
+    ).fetchone()
+    return 0 if row is None else int(row[0])

@@ -1,0 +1,205 @@
+"""The ledger: how far each partition of a trigger was read. It is the truth; Kafka's committed offset follows it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import class_row
+
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.triggers import Trigger, stream_id
+from workorders.kafka.exceptions import FencedError
+from workorders.kafka.ledger import batches
+from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.planning.range_planning import Position
+
+_QUERIES = load_queries("workorders.kafka.ledger", "sql/positions.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class LockedPosition:
+    """A ledger row under the lock of the caller's transaction."""
+
+    next_offset: int
+    epoch: int
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """A ledger row with the batch that holds the partition, as `workorders status` shows it."""
+
+    trigger: str
+    topic: str
+    partition: int
+    topic_id: str
+    start_offset: int
+    next_offset: int
+    status: str
+    status_since: datetime
+    attempts: int
+    next_attempt_at: datetime | None
+    last_error: str | None
+    batch_id: int | None
+    batch_start: int | None
+    batch_end: int | None
+
+
+def stream_name(partition: Partition, generation: int = 0) -> str:
+    """Return the core's name of a partition; the topic id is in it, for a recreated topic holds other events.
+
+    So does a log that was cut short and written on: its offsets come a second time, under the same topic id. The
+    generation is the number of the decision since which they do, and 0 for a log that was never cut.
+    """
+    name = f"{partition.topic}/{partition.partition}@{partition.topic_id}"
+    return f"{name}~{generation}" if generation else name
+
+
+def lock_trigger(connection: Connection, trigger: Trigger) -> None:
+    """Let no other planner of this trigger work until the transaction ends."""
+    connection.execute(_QUERIES["lock_trigger"], {"trigger_id": trigger.id})
+
+
+def positions(connection: Connection, trigger: str) -> dict[Partition, Position]:
+    """Return every position of the trigger of that name; none when the trigger never planned a batch."""
+    return positions_from(connection.execute(_QUERIES["positions"], {"trigger": trigger}))
+
+
+def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
+    """Return the positions in rows of the query `positions`, which the triggerer runs on a connection of its own."""
+    found = (
+        Position(Partition(topic, partition, topic_id), next_offset, busy, mean_message_bytes)
+        for topic, partition, topic_id, next_offset, mean_message_bytes, busy in rows
+    )
+    return {position.partition: position for position in found}
+
+
+def insert(connection: Connection, trigger: Trigger, partition: Partition, offset: int) -> None:
+    """Write down where reading of a partition begins."""
+    connection.execute(
+        _QUERIES["insert_position"],
+        {
+            "trigger_id": trigger.id,
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "topic_id": partition.topic_id,
+            "stream_id": stream_id(connection, trigger, stream_name(partition)),
+            "offset": offset,
+        },
+    )
+
+
+def take_epoch(connection: Connection, batch_id: int) -> int:
+    """Begin a new attempt at a batch: whoever holds an older epoch of its partitions is fenced from now on.
+
+    An older attempt that sits on a ledger row and has stopped is ended; one that works is waited for by `lock_timeout`.
+    """
+    row = connection.execute(_QUERIES["next_epoch"]).fetchone()
+    if row is None:  # cannot be: nextval returns a row
+        raise LookupError("kafka_epochs")
+    epoch = int(row[0])
+    end_silent_writers(connection)
+    with connection.transaction():
+        # The ledger's rows before the batch's, as an attempt at work locks them: the other way would be a deadlock.
+        connection.execute(_QUERIES["take_epoch"], {"epoch": epoch, "batch_id": batch_id})
+        batches.begin_attempt(connection, batch_id, epoch)
+    return epoch
+
+
+def end_silent_writers(connection: Connection) -> None:
+    """End the sessions that hold ledger rows and have sent nothing for longer than one statement may last."""
+    connection.execute(_QUERIES["end_silent_writers"])
+
+
+def wait_for_copies(connection: Connection, partition: Partition, epoch: int) -> None:
+    """Let no other copy of this attempt work at the partition until the transaction ends; wait while one does.
+
+    Spark may run a task twice at once. To Spark a copy that reports a failure has done its task, and the other copy,
+    which works, is killed: so a copy may not fail because it waits. What it waits for ends by its own limits.
+    """
+    key = {"topic": partition.topic, "partition": str(partition.partition), "epoch": epoch}
+    while True:
+        try:
+            with connection.transaction():
+                connection.execute(_QUERIES["lock_attempt"], key)
+        except psycopg.errors.LockNotAvailable:
+            end_silent_writers(connection)
+        else:
+            return
+
+
+def lock(connection: Connection, trigger: Trigger, partition: Partition) -> LockedPosition:
+    """Return the ledger row, locked until the transaction ends.
+
+    Raises:
+        FencedError: the row is gone, so somebody took the partition away from this trigger.
+    """
+    row = connection.execute(_QUERIES["lock_position"], _key(trigger, partition)).fetchone()
+    if row is None:
+        raise FencedError(
+            f"{trigger.name}: {partition.topic} {partition.partition} is no longer in the ledger; "
+            f"nothing was committed."
+        )
+    return LockedPosition(*row)
+
+
+def move(
+    connection: Connection, trigger: Trigger, range_: OffsetRange, epoch: int, mean_message_bytes: float | None
+) -> None:
+    """Move the ledger from the range's start to its end, by compare and set.
+
+    Raises:
+        FencedError: the ledger is not at the start, or belongs to another attempt; the caller must roll back.
+    """
+    moved = connection.execute(
+        _QUERIES["move"],
+        {
+            **_key(trigger, range_.partition),
+            "start_offset": range_.start,
+            "end_offset": range_.end,
+            "epoch": epoch,
+            "mean_message_bytes": mean_message_bytes,
+        },
+    ).rowcount
+    if moved != 1:
+        raise FencedError(f"{trigger.name}: {range_} was taken over by a newer attempt; nothing was committed here.")
+
+
+def stall(
+    connection: Connection, trigger: Trigger, partition: Partition, *, epoch: int, error: str, delay_seconds: float
+) -> None:
+    """Write down why a partition stands still and when the next try is; only the newest attempt may."""
+    connection.execute(
+        _QUERIES["stall"],
+        {**_key(trigger, partition), "epoch": epoch, "error": error, "delay_seconds": delay_seconds},
+    )
+
+
+def lock_commits(connection: Connection, trigger_id: int) -> None:
+    """Let no other commit to this trigger's consumer group happen until the transaction ends."""
+    connection.execute(_QUERIES["lock_commits"], {"trigger_id": trigger_id})
+
+
+def positions_of_batch(connection: Connection, batch_id: int) -> dict[Partition, int]:
+    """Return where the ledger stands now on the partitions of a batch."""
+    cursor = connection.execute(_QUERIES["positions_of_batch"], {"batch_id": batch_id})
+    return {Partition(topic, partition, topic_id): offset for topic, partition, topic_id, offset in cursor}
+
+
+def status(connection: Connection, trigger: str | None = None) -> list[PartitionStatus]:
+    """Return every ledger row, or those of one trigger, sorted by trigger, topic and partition."""
+    with connection.cursor(row_factory=class_row(PartitionStatus)) as cursor:
+        return cursor.execute(_QUERIES["status"], {"trigger": trigger}).fetchall()
+
+
+def unknown(partitions: Iterable[Partition], known: Iterable[Partition]) -> list[Partition]:
+    """Return the partitions that the ledger has no row for, whatever their topic id."""
+    rows = {(partition.topic, partition.partition) for partition in known}
+    return [partition for partition in partitions if (partition.topic, partition.partition) not in rows]
+
+
+def _key(trigger: Trigger, partition: Partition) -> dict[str, object]:
+    return {"trigger_id": trigger.id, "topic": partition.topic, "partition": partition.partition}

@@ -1,0 +1,98 @@
+"""Alerts: one for a stall that lasts too long, one when it is over, whoever notices it.
+
+The statement that finds a stall due also writes down that it was claimed, so that of two attempts at once, or of a
+retry in another process, one gets it. The alert is sent after that commit: a crash between the two loses it, and no
+crash repeats it.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from workorders.core.exceptions import one_line
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.triggers import Trigger
+
+_QUERIES = load_queries("workorders.kafka.ledger", "sql/stall_alerts.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What is said of one stall, and what a notifier is called with."""
+
+    trigger: str
+    topic: str
+    partition: int
+    next_offset: int
+    """First offset without a work order."""
+    end_offset: int | None
+    """End of the range that cannot be ingested; None when the stall is over."""
+    since: datetime
+    """When the stall began, by the database's clock."""
+    attempts: int
+    """Attempts at the range so far; 0 when the stall is over."""
+    sentence: str
+    """All of it in one plain sentence or two."""
+    cleared: bool
+    """Whether the stall is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class StalledNow:
+    """The stalls of one trigger at this moment."""
+
+    partitions: int
+    longest_seconds: float
+    """0 when nothing is stalled."""
+
+
+def claim(connection: Connection, trigger: Trigger, *, after_seconds: float) -> list[Alert]:
+    """Return the alerts that are due for a trigger, and write down that they are; commits.
+
+    Args:
+        connection: without an open transaction.
+        trigger: whose partitions are looked at, all of them.
+        after_seconds: how long a stall lasts before it is worth an alert.
+    """
+    arguments = {"trigger_id": trigger.id, "after_seconds": after_seconds}
+    with connection.transaction():
+        over = connection.execute(_QUERIES["claim_cleared"], arguments).fetchall()
+        due = connection.execute(_QUERIES["claim_stalled"], arguments).fetchall()
+    return [_cleared(trigger.name, *row) for row in over] + [_stalled(trigger.name, *row) for row in due]
+
+
+def stalled_now(connection: Connection, trigger: Trigger) -> StalledNow:
+    """Return how much of a trigger is stalled."""
+    row = connection.execute(_QUERIES["stalled"], {"trigger_id": trigger.id}).fetchone()
+    return StalledNow(*row) if row else StalledNow(0, 0.0)
+
+
+def _stalled(  # noqa: PLR0917 - the columns of one query
+    trigger: str,
+    topic: str,
+    partition: int,
+    next_offset: int,
+    end_offset: int | None,
+    since: datetime,
+    attempts: int,
+    last_error: str | None,
+) -> Alert:
+    place = f"{topic} {partition}" if end_offset is None else f"{topic} {partition} [{next_offset}, {end_offset})"
+    reason = one_line(last_error or "No reason was given.")
+    sentence = (
+        f"Trigger {trigger}: {place} has been stalled since {_time(since)}, and attempt {attempts} failed as well. "
+        f"{reason} Nothing is skipped, and it is tried again for ever."
+    )
+    return Alert(trigger, topic, partition, next_offset, end_offset, since, attempts, sentence, cleared=False)
+
+
+def _cleared(trigger: str, topic: str, partition: int, next_offset: int, since: datetime) -> Alert:
+    sentence = (
+        f"Trigger {trigger}: the stall of {topic} {partition} that began at {_time(since)} is over; "
+        f"the ledger stands at offset {next_offset}."
+    )
+    return Alert(trigger, topic, partition, next_offset, None, since, 0, sentence, cleared=True)
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

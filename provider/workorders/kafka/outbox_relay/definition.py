@@ -1,0 +1,95 @@
+"""How the outbox is relayed, as a file says it."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from workorders.core.definitions.fields import BYTES_SCHEMA, KIB, MIB, SECONDS_SCHEMA, byte_count, seconds
+from workorders.core.definitions.trigger import read_mapping, validate
+from workorders.kafka.definition.fields import kafka_name
+from workorders.outbox.settings import BUCKETS, TopicSettings
+
+Bytes = Annotated[int, byte_count(KIB, 512 * MIB), BYTES_SCHEMA]
+Seconds = Annotated[float, seconds(0), SECONDS_SCHEMA]
+TopicName = Annotated[str, kafka_name("a topic's name", 249)]
+
+
+class TopicDefinition(BaseModel):
+    """What is said of one topic."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    compact: bool = False
+    """Send only the last message a key of those that are sent together."""
+    on_refused: Literal["hold", "set-aside"] = "hold"
+    """What a message does that Kafka refuses for good: it holds its key, or it is set aside alone."""
+    max_message_bytes: Bytes | None = None
+    """Largest message, key and headers included; the outbox's own limit unless given."""
+
+
+class RelayDefinition(BaseModel):
+    """How the outbox is relayed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    mode: Literal["exactly-once", "at-least-once"] = "exactly-once"
+    """With Kafka's transactions and markers, or without them and with a header that names the event."""
+    kafka_connection: str = "kafka_default"
+    """Airflow connection of the Kafka cluster."""
+    database_connection: str = "workorders_db"
+    """Airflow connection of the Postgres database that holds the outbox."""
+    shards: Annotated[int, Field(ge=1, le=BUCKETS)] = 1
+    """Into how many parts the keys are divided; so many tasks can send at once."""
+    transactional_id_prefix: Annotated[str, kafka_name("the beginning of an id", 100)] = "workorders-outbox"
+    """Beginning of the transactional ids; the outbox's own id and the shard follow."""
+    markers_topic: TopicName = "workorders-outbox-markers"
+    """Compacted topic that says which batches are in Kafka; made at the first start if it may be."""
+    batch_messages: Annotated[int, Field(ge=1, le=100_000)] = 20_000
+    """Most messages of a batch."""
+    batch_bytes: Bytes = 16 * MIB
+    """Most bytes of a batch, but for a single message that is larger."""
+    compression: Literal["none", "lz4", "zstd", "snappy", "gzip"] = "lz4"
+    """How batches are compressed."""
+    max_message_bytes: Bytes = 1_000_000
+    """Largest message, key and headers included; the topics must take it."""
+    event_id_header: str = "event-id"
+    """Name of the header with the event's id. In the mode exactly-once it is added only if `add_event_id` says so."""
+    add_event_id: bool = False
+    """Whether messages carry the event's id in the mode exactly-once as well."""
+    warm_for: Seconds = 30.0
+    """How long a relay that finds nothing keeps looking before its task ends and the sensor waits instead."""
+    longest_task: Seconds = 3600.0
+    """After so long a relay ends even if there is more; the next run goes on."""
+    retention: Seconds = 0.0
+    """How long sent messages are kept in the table outbox_sent; 0 keeps none."""
+    topics: dict[TopicName, TopicDefinition] = Field(default_factory=dict)
+    """What is said of single topics; the others need not be named."""
+    only_listed_topics: bool = False
+    """Whether the topics under `topics` are the only ones that messages may be sent to."""
+
+    @property
+    def transactional(self) -> bool:
+        """Whether batches are sent in Kafka's transactions."""
+        return self.mode == "exactly-once"
+
+    @property
+    def adds_event_id(self) -> bool:
+        """Whether messages carry the event's id."""
+        return self.add_event_id or not self.transactional
+
+    def topic_settings(self) -> list[TopicSettings]:
+        """Return what is said of single topics."""
+        return [TopicSettings(topic=name, **given.model_dump()) for name, given in self.topics.items()]
+
+
+def load_relay(path: Path) -> RelayDefinition:
+    """Read the relay's file; without one, everything has its default.
+
+    Raises:
+        ConfigurationError: the file is no YAML mapping, or a field is wrong.
+    """
+    if not path.exists():
+        return RelayDefinition()
+    form = "the outbox's file is a mapping with fields such as mode and shards."
+    return validate(read_mapping(path, form=form, may_be_empty=True), RelayDefinition, where=path.name)

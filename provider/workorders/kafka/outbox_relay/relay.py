@@ -1,0 +1,199 @@
+"""Drains the outbox: takes the shards that are free, and sends until nothing waits or the time is over."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from workorders.core.postgres.connection import Connection, connect
+from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.outbox_relay.connection_pool import SpareConnections
+from workorders.kafka.outbox_relay.context import new_tools
+from workorders.kafka.outbox_relay.definition import RelayDefinition
+from workorders.kafka.outbox_relay.lease_heartbeat import Heartbeat
+from workorders.kafka.outbox_relay.producer import SenderLostError
+from workorders.kafka.outbox_relay.shard import ShardRelay
+from workorders.kafka.outbox_relay.shard_leases import HeldShards, held_shards, noting
+from workorders.kafka.outbox_relay.topic_metadata import KnownTopics, RefusedTopics
+from workorders.outbox import leases, sent, settings
+from workorders.outbox.exceptions import OutboxFencedError
+
+log: Final = logging.getLogger(__name__)
+
+SHORTEST_WAIT: Final = 0.02
+LONGEST_WAIT: Final = 0.25
+_TAKE_EVERY_SECONDS: Final = 5.0
+_TAKE_SOON_SECONDS: Final = 0.25
+"""Another relay that settles an old division is done in a moment."""
+_FORGET_EVERY_SECONDS: Final = 60.0
+_FORGET_SECONDS: Final = 0.25
+_LOSSES_BEFORE_GIVING_UP: Final = 3
+_SHOWN_AFTER_SECONDS: Final = 300.0
+"""A drain that had to hold something ends so soon, however much there is to send: its end is what people see in
+Airflow. To end with the first refusal, when there are always some, would cost all others a start each time."""
+
+
+@dataclass(slots=True)
+class Drained:
+    """What a drain did."""
+
+    messages: int = 0
+    #: One sentence for each message or topic that was held.
+    failures: list[str] = field(default_factory=list)
+
+
+def prepare(connection: Connection, definition: RelayDefinition) -> None:
+    """Write down what the definition says; a changed number of shards takes effect as soon as the old are settled."""
+    with connection.transaction():
+        settings.save(
+            connection,
+            max_message_bytes=definition.max_message_bytes,
+            retention_seconds=int(definition.retention),
+            topics=definition.topic_settings(),
+            only_listed_topics=definition.only_listed_topics,
+        )
+    if settings.current(connection).shards != definition.shards:
+        with connection.transaction():
+            settings.change_shards(connection, definition.shards)
+    connection.commit()
+
+
+def drain(
+    connections: Connections,
+    definition: RelayDefinition,
+    *,
+    shards: Sequence[int] | None = None,
+    warm_for: float = 0.0,
+    longest: float = 3600.0,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Drained:
+    """Send what waits.
+
+    Args:
+        connections: where Postgres and Kafka are.
+        definition: how to send.
+        shards: take no others; every one that is free unless given.
+        warm_for: seconds to go on looking after the last message.
+        longest: seconds after which it ends even if there is more.
+        stopped: asked between two batches; it ends when that is true.
+
+    Raises:
+        KafkaUnavailableError: the cluster does not answer, again and again.
+        OutboxContradictionError: marker and database do not fit together.
+        psycopg.Error: the database failed.
+    """
+    connect_relay = partial(
+        connect, connections.database_url, application_name="workorders outbox relay", session=leases.SESSION
+    )
+    with (
+        connect_relay() as connection,
+        Heartbeat(connections.database_url) as heartbeat,
+    ):
+        prepare(connection, definition)
+        drained = Drained()
+        side = ThreadPoolExecutor(1, "outbox relay")
+        spare = SpareConnections(connect_relay)
+        relay = _Relay(connection, drained)
+        settings_of_clients = client_settings(connections.kafka)
+        tools = partial(
+            new_tools,
+            connection,
+            settings_of_clients,
+            definition,
+            topics=KnownTopics(Cluster(settings_of_clients), _refused_topics(connection, definition)),
+            connections=spare,
+            side=side,
+            report=relay.report,
+        )
+        # What is done at the side ends before the leases are given back, however this ends.
+        with held_shards(connection, heartbeat, tools, asked=shards) as held, closing(spare), side:
+            relay.run(held, warm_for, time.monotonic() + longest, stopped)
+        return drained
+
+
+def _refused_topics(connection: Connection, definition: RelayDefinition) -> RefusedTopics:
+    markers = {definition.markers_topic, *settings.current(connection).markers_topics}
+    connection.commit()
+    return RefusedTopics(markers, definition.topics.keys() if definition.only_listed_topics else None)
+
+
+class _Relay:
+    """One drain: the shards that it holds, by turns."""
+
+    def __init__(self, connection: Connection, drained: Drained) -> None:
+        self._connection = connection
+        self._drained = drained
+        self._losses: dict[int, int] = {}
+        self._forget_at = 0.0
+        self._failed_at = math.inf
+
+    def run(self, held: HeldShards, warm_for: float, deadline: float, stopped: Callable[[], bool]) -> None:
+        """Send by turns until nothing has come for a while."""
+        wait, take_at, quiet_since = SHORTEST_WAIT, 0.0, time.monotonic()
+        while not stopped() and time.monotonic() < min(deadline, self._failed_at + _SHOWN_AFTER_SECONDS):
+            if time.monotonic() >= take_at:
+                settled = held.take()
+                if settled:
+                    self._forget_sent(held.tools.settings.retention_seconds)
+                take_at = time.monotonic() + (_TAKE_EVERY_SECONDS if settled else _TAKE_SOON_SECONDS)
+            # A sum, and not any(): every shard has its turn.
+            if sum(self._step(held, relay) for relay in held.all()):
+                wait, quiet_since = SHORTEST_WAIT, time.monotonic()
+                continue
+            if time.monotonic() - quiet_since >= warm_for:
+                break
+            time.sleep(wait)
+            wait = min(wait * 1.5, LONGEST_WAIT)
+        for relay in held.all():
+            with noting(self._connection, relay.lease):
+                relay.finish()
+                leases.clear_error(self._connection, relay.lease)
+
+    def report(self, sentence: str) -> None:
+        """Note a failure that was held."""
+        log.error("%s", sentence)
+        self._failed_at = min(self._failed_at, time.monotonic())
+        self._drained.failures.append(sentence)
+
+    def _step(self, held: HeldShards, relay: ShardRelay) -> bool:
+        shard, before = relay.lease.shard, relay.sent
+        try:
+            with noting(self._connection, relay.lease):
+                worked = self._step_or_recover(relay)
+        except OutboxFencedError as error:
+            log.warning("%s", error)
+            held.lost(relay)
+            return False
+        self._drained.messages += relay.sent - before
+        if relay.sent > before:
+            self._losses.pop(shard, None)
+        return worked
+
+    def _step_or_recover(self, relay: ShardRelay) -> bool:
+        shard = relay.lease.shard
+        try:
+            return relay.step()
+        except SenderLostError as error:
+            # A refused message may be what the producer stumbled over, and several tries close in on it.
+            self._losses[shard] = self._losses.get(shard, 0) + (error.suspicion is None)
+            if self._losses[shard] >= _LOSSES_BEFORE_GIVING_UP:
+                raise
+            log.warning("%s", error)
+            # A newer relay's producer may be what ended ours; then its lease is higher, and ours ends here.
+            leases.renew(self._connection, relay.lease)
+            relay.recover()
+            return True
+
+    def _forget_sent(self, seconds: int) -> None:
+        if time.monotonic() < self._forget_at:
+            return
+        # What is left waits until the next look at the shards, for sending goes first.
+        if sent.forget(self._connection, older_than=seconds, within=_FORGET_SECONDS):
+            self._forget_at = time.monotonic() + _FORGET_EVERY_SECONDS

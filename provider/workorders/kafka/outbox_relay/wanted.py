@@ -1,0 +1,31 @@
+"""What a batch may hold, by what it is for."""
+
+from collections.abc import Sequence
+
+from workorders.kafka.outbox_relay.definition import RelayDefinition
+from workorders.outbox.batches import Wanted
+from workorders.outbox.holds import DueHold
+
+
+def of_hold(definition: RelayDefinition, due: DueHold) -> Wanted:
+    """Return what tries again for a hold whose time has come: one message alone."""
+    return Wanted(
+        messages=1,
+        bytes=1,
+        marked=definition.transactional,
+        only=due.topic,
+        hold=due.id if due.kind == "key" else None,
+        event_ids=definition.adds_event_id,
+    )
+
+
+def of_topics(definition: RelayDefinition, messages: int, *, only: str | None, without: Sequence[str]) -> Wanted:
+    """Return what goes together of one topic, or of all but some."""
+    return Wanted(
+        messages=messages,
+        bytes=definition.batch_bytes,
+        marked=definition.transactional,
+        only=only,
+        without=without,
+        event_ids=definition.adds_event_id,
+    )

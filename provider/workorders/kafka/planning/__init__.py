@@ -1,0 +1,1 @@
+"""When to plan a batch, and which offset ranges it has."""

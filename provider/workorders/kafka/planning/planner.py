@@ -1,0 +1,86 @@
+"""Plans the next batch of a trigger: looks at the cluster, decides, and records the decision in one transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workorders.core import triggers
+from workorders.core.postgres.connection import Connection
+from workorders.core.triggers import Trigger
+from workorders.kafka.client.admin import Cluster
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.ledger import batches
+from workorders.kafka.ledger import positions as ledger
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+from workorders.kafka.planning.range_planning import Limits, Position, allowed_by_rate, not_overtaken, plan
+from workorders.kafka.planning.starting_offsets import first_offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a planner found and did."""
+
+    trigger: Trigger
+    batch_id: int | None
+    """The new batch; None when there was nothing to plan."""
+    ranges: tuple[OffsetRange, ...]
+
+
+def register(connection: Connection, definition: KafkaTriggerDefinition) -> Trigger:
+    """Write the trigger's definition down as it is now."""
+    return triggers.register(
+        connection,
+        name=definition.name,
+        type_=definition.type,
+        workflow=definition.workflow,
+        definition=definition.model_dump(mode="json"),
+    )
+
+
+async def plan_batch(connection: Connection, cluster: Cluster, definition: KafkaTriggerDefinition) -> Plan:
+    """Record the next batch of a trigger, and the starting offsets of partitions that are new.
+
+    Kafka is asked before the transaction begins, which must not wait for a network. What it answered can only be too
+    little: messages that came since then wait for the next batch. Two planners at once take turns, and the second finds
+    the partitions busy.
+
+    Raises:
+        UnknownTopicError: a topic of the trigger does not exist.
+        KafkaUnavailableError: the cluster did not answer.
+        KafkaRefusedError: the cluster refused us.
+        psycopg.Error: the database failed; nothing was recorded.
+    """
+    known = ledger.positions(connection, definition.name)
+    connection.commit()
+    partitions = await cluster.partitions(definition.topics)
+    logs = await cluster.offsets(partitions)
+    starts = await first_offsets(cluster, definition, logs, known)
+    with connection.transaction():
+        trigger = register(connection, definition)
+        ledger.lock_trigger(connection, trigger)
+        _seed(connection, trigger, starts)
+        now = ledger.positions(connection, trigger.name)
+        ranges = _ranges(connection, trigger, definition, not_overtaken(logs, known, now), now)
+        batch_id = batches.create(connection, trigger, ranges) if ranges else None
+    return Plan(trigger, batch_id, tuple(ranges))
+
+
+def _seed(connection: Connection, trigger: Trigger, starts: Mapping[Partition, int]) -> None:
+    known = ledger.positions(connection, trigger.name)
+    for partition in ledger.unknown(starts, known):
+        ledger.insert(connection, trigger, partition, starts[partition])
+
+
+def _ranges(
+    connection: Connection,
+    trigger: Trigger,
+    definition: KafkaTriggerDefinition,
+    logs: Sequence[PartitionOffsets],
+    positions: Mapping[Partition, Position],
+) -> list[OffsetRange]:
+    limits = Limits(definition.max_messages, definition.max_bytes)
+    allowed = allowed_by_rate(
+        definition.rate_limit_per_second, batches.seconds_since_last(connection, trigger), limits.messages
+    )
+    if allowed < limits.messages:
+        limits = limits.allow(allowed)
+    return plan(logs, positions, limits)

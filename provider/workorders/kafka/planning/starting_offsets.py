@@ -1,0 +1,48 @@
+"""Where reading begins: the trigger's policy, resolved to numbers before anything is read."""
+
+from collections.abc import Mapping, Sequence
+
+from workorders.kafka.client.admin import Cluster
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.ledger import positions
+from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.planning.range_planning import Position
+
+
+async def first_offsets(
+    cluster: Cluster,
+    definition: KafkaTriggerDefinition,
+    logs: Sequence[PartitionOffsets],
+    known: Mapping[Partition, Position],
+) -> dict[Partition, int]:
+    """Return the first offset to read of each partition that the ledger does not know.
+
+    A new partition of a known topic begins at its first offset: its messages came after the trigger started, whatever
+    the policy says. A topic that is new to the trigger begins by policy.
+    """
+    new = positions.unknown([log.partition for log in logs], known)
+    known_topics = {partition.topic for partition in known}
+    log_of = {log.partition: log for log in logs}
+    starts = {part: log_of[part].log_start for part in new if part.topic in known_topics}
+    by_policy = [log_of[part] for part in new if part.topic not in known_topics]
+    return starts | await _by_policy(cluster, definition, by_policy)
+
+
+async def _by_policy(
+    cluster: Cluster, definition: KafkaTriggerDefinition, logs: Sequence[PartitionOffsets]
+) -> dict[Partition, int]:
+    starting = definition.starting_offsets
+    partitions = [log.partition for log in logs]
+    if starting.policy == "latest":
+        return {log.partition: log.last_stable for log in logs}
+    if starting.timestamp_ms is not None:
+        found = await cluster.offsets_at(partitions, starting.timestamp_ms)
+        return {log.partition: _or(found[log.partition], log.last_stable) for log in logs}
+    if starting.policy == "group":
+        committed = await cluster.committed(definition.group, partitions)
+        return {log.partition: _or(committed.get(log.partition), log.log_start) for log in logs}
+    return {log.partition: log.log_start for log in logs}
+
+
+def _or(offset: int | None, otherwise: int) -> int:
+    return otherwise if offset is None else offset

@@ -1,0 +1,99 @@
+"""Decides whether a listener has something to do: pure, so that the sensor's loop holds I/O alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from workorders.kafka.partitions import Partition
+from workorders.kafka.planning.range_planning import Position, allowed_by_rate, vanished
+
+
+@dataclass(frozen=True, slots=True)
+class Appetite:
+    """When a trigger wants a batch."""
+
+    min_messages: int
+    max_wait_seconds: float
+    rate_limit_per_second: float | None
+    max_messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What waits for a trigger, in partitions that no batch holds."""
+
+    offsets: int
+    """How many offsets lie ahead of the ledger; no more than that many messages, since some offsets are invisible."""
+    new: tuple[Partition, ...]
+    """Partitions that the ledger does not know. Where reading begins must be written down at once, even if they are
+    empty: `latest` would otherwise be resolved after the first message came, and skip it."""
+    contradictions: tuple[Partition, ...]
+    """Partitions whose log and ledger disagree; they need a batch, whose failure people see."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing at all waits."""
+        return self.offsets == 0 and not self.new and not self.contradictions
+
+
+def doubtful(ends: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> list[Partition]:
+    """Return the partitions whose last stable offset lies behind the ledger: their high watermark must be asked.
+
+    That is no contradiction yet: reading may have begun inside a transaction that is still open, or a batch was
+    ingested between the two questions.
+    """
+    return [
+        position.partition
+        for position in ledger.values()
+        if not position.busy and ends.get(position.partition, position.next_offset) < position.next_offset
+    ]
+
+
+def backlog(
+    ends: Mapping[Partition, int],
+    ledger: Mapping[Partition, Position],
+    high_watermarks: Mapping[Partition, int] = MappingProxyType({}),
+) -> Backlog:
+    """Hold the ends of the log against the ledger.
+
+    Args:
+        ends: last stable offset by partition, with the topic ids of now.
+        ledger: positions by partition, with the topic ids that were read.
+        high_watermarks: of the doubtful partitions, asked after the ledger was read.
+    """
+    known = {(position.partition.topic, position.partition.partition): position for position in ledger.values()}
+    offsets = 0
+    new: list[Partition] = []
+    contradictions: list[Partition] = []
+    for partition, end in ends.items():
+        position = known.get((partition.topic, partition.partition))
+        if position is None:
+            new.append(partition)
+        elif position.busy:
+            continue
+        elif (
+            position.partition.topic_id != partition.topic_id
+            or high_watermarks.get(partition, end) < position.next_offset
+        ):
+            contradictions.append(partition)
+        else:
+            offsets += max(end - position.next_offset, 0)
+    contradictions += [position.partition for position in vanished(ends, ledger)]
+    return Backlog(offsets, tuple(new), tuple(contradictions))
+
+
+def wakes(
+    waiting: Backlog, appetite: Appetite, *, waited_seconds: float, seconds_since_last_batch: float | None
+) -> bool:
+    """Return whether a batch should be planned now."""
+    if waiting.new:
+        return True
+    if waiting.empty:
+        return False
+    enough = (
+        bool(waiting.contradictions)
+        or waiting.offsets >= appetite.min_messages
+        or waited_seconds >= appetite.max_wait_seconds
+    )
+    allowed = allowed_by_rate(appetite.rate_limit_per_second, seconds_since_last_batch, appetite.max_messages)
+    return enough and allowed >= 1

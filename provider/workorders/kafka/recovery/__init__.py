@@ -1,0 +1,1 @@
+"""An operator's decision about a stalled partition: what fits, and applying it."""

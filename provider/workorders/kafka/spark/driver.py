@@ -1,0 +1,185 @@
+"""The Spark application's driver: takes a batch, reads its ranges, and lets the executors create the work orders."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+import psycopg
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from workorders.core.creation.work_orders import Created
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
+from workorders.core.postgres.connection import connect
+from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.settings import executor_settings, java_settings
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.ingest import breaker_verdicts
+from workorders.kafka.ingest.attempt import Attempt, Outcome
+from workorders.kafka.ingest.preflight import prepare
+from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.ledger import batches, positions, stalls
+from workorders.kafka.ledger.attempt_lock import at_work
+from workorders.kafka.ledger.batches import Batch, BatchRange
+from workorders.kafka.spark.executor import RESULT_SCHEMA, PartitionIngest, outcomes, sentence
+from workorders.kafka.spark.report import table
+from workorders.kafka.spark.session import open_session
+from workorders.kafka.spark.source import read
+
+OpenSession = Callable[[], SparkSession]
+
+# Spark's source makes microseconds of a message's timestamp, whose producer may write anything there, and fails above
+# the year 294246. The column cannot be left out, and no try would ever be luckier. The error's name stays in the JVM.
+_UNREADABLE_TIMESTAMP = "overflows when converting to Spark's microsecond-precision TimestampType"
+_WITHOUT_SPARK = (
+    "{}: a message has a timestamp that Spark cannot hold; this range is read without Spark, which is slow."
+)
+
+
+def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_session) -> int:
+    """Run one attempt at one batch; 0 when every range is ingested.
+
+    Args:
+        arguments: of the command line; those of this process if not given.
+        session: returns the Spark session, and is called when there is something to read.
+    """
+    parser = argparse.ArgumentParser(description="Create the work orders of one planned batch.")
+    parser.add_argument("--batch", type=int, required=True, help="number of the batch")
+    parser.add_argument("--epoch", type=int, help="epoch of this attempt; taken anew when left out")
+    parser.add_argument(
+        "--max-rejected-share", type=float, help="with a larger share of rejected messages nothing is committed"
+    )
+    given = parser.parse_args(arguments)
+    try:
+        connections = Connections.from_environment()
+        with at_work(connections.database_url, given.batch):
+            results, superseded = ingest_batch(
+                connections, given.batch, given.epoch, session, max_rejected_share=given.max_rejected_share
+            )
+    except (WorkOrdersError, psycopg.Error) as error:
+        print(f"Batch {given.batch}: {one_line(error)}", flush=True)  # noqa: T201 - the task's log is this process's output
+        return 1
+    for sentence_ in superseded:
+        print(sentence_, flush=True)  # noqa: T201
+    print(table(results), flush=True)  # noqa: T201
+    errors = [result.error for result in results if result.error is not None]
+    for reason in errors:
+        print(reason, flush=True)  # noqa: T201
+    return 1 if errors else 0
+
+
+def ingest_batch(
+    connections: Connections,
+    batch_id: int,
+    epoch: int | None,
+    session: OpenSession = open_session,
+    *,
+    max_rejected_share: float | None = None,
+) -> tuple[list[Outcome], tuple[str, ...]]:
+    """Make one attempt at a batch.
+
+    A range that fails is written down in the ledger with its reason; the others are committed all the same.
+
+    Returns:
+        What became of each range that the attempt took, and a sentence for each that an operator had put aside.
+
+    Raises:
+        UnknownBatchError: there is no such batch.
+        KafkaUnavailableError: the cluster did not answer.
+        psycopg.Error: the database failed outside the ranges' own transactions.
+    """
+    with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
+        attempt_epoch = positions.take_epoch(connection, batch_id) if epoch is None else epoch
+        batch = batches.load(connection, batch_id)
+    prepared = prepare(connections.kafka, batch, attempt_epoch, max_rejected_share=max_rejected_share)
+    results = [
+        Outcome(range_, Created(), 0.0, sentence(range_, refusal)) for range_, refusal in prepared.refusals.items()
+    ]
+    results += _Job(connections, batch, session).ingest(prepared.attempts)
+    settled = _settle(connections, batch, attempt_epoch, results, max_rejected_share=max_rejected_share)
+    return settled, batch.supersessions
+
+
+class _Job:
+    """Runs the ranges of one batch through Spark."""
+
+    def __init__(self, connections: Connections, batch: Batch, session: OpenSession) -> None:
+        self._connections = connections
+        self._definition = KafkaTriggerDefinition.model_validate(batch.definition)
+        self._session = session
+
+    def ingest(self, attempts: Sequence[Attempt]) -> list[Outcome]:
+        """Ingest the ranges together; one at a time if Spark's own reader fails, so that one cannot fail the others.
+
+        A range that Spark's reader can never read is read without it. PySpark has exceptions of its own for the Java
+        classes that it knows; failures of Kafka's reader and lost executors are not among them.
+        """
+        task = self._task(attempts)
+        try:
+            found = self._run(task, [attempt for attempt in attempts if attempt.read_from < attempt.range.end])
+        except ConfigurationError as error:  # the session was refused, which no second try changes
+            return [Outcome(attempt.range, Created(), 0.0, sentence(attempt.range, error)) for attempt in attempts]
+        except (PySparkException, Py4JError) as error:
+            if len(attempts) == 1 and _UNREADABLE_TIMESTAMP in str(error):
+                print(_WITHOUT_SPARK.format(attempts[0].range), flush=True)  # noqa: T201 - belongs into the task's log
+                return [task.ingest_without_spark(attempts[0])]
+            if len(attempts) == 1:
+                return [Outcome(attempts[0].range, Created(), 0.0, sentence(attempts[0].range, error))]
+            return [outcome for attempt in attempts for outcome in self.ingest([attempt])]
+        # Spark read to the end and reported no message: all of the range is aborted, compacted or markers.
+        invisible = [attempt for attempt in attempts if attempt.range not in {outcome.range for outcome in found}]
+        return found + [task.ingest(attempt, iter(())) for attempt in invisible]
+
+    def _task(self, attempts: Sequence[Attempt]) -> PartitionIngest:
+        return PartitionIngest(
+            self._connections.database_url,
+            executor_settings(self._connections.kafka),
+            RecordMapping.of(self._definition),
+            attempts,
+        )
+
+    def _run(self, task: PartitionIngest, attempts: Sequence[Attempt]) -> list[Outcome]:
+        if not attempts:
+            return []
+        messages = read(self._session(), java_settings(self._connections.kafka), attempts)
+        rows = messages.mapInArrow(task, RESULT_SCHEMA).collect()
+        return outcomes([row.asDict() for row in rows], attempts)
+
+
+def _settle(
+    connections: Connections,
+    batch: Batch,
+    epoch: int,
+    results: Sequence[Outcome],
+    *,
+    max_rejected_share: float | None,
+) -> list[Outcome]:
+    """Ask the database what is finished, which alone knows it, and write the stalls down."""
+    with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
+        now = batches.load(connection, batch.id)
+        before = {part.range for part in batch.ranges if part.finished}
+        finished = {part.range: part for part in now.ranges if part.finished and part.range not in before}
+        settled = [_believe(result, finished.get(result.range)) for result in results]
+        errors = {result.range: result.error for result in settled if result.error is not None}
+        stalls.write_down(connection, now, epoch, errors)
+        if max_rejected_share is not None:
+            found = {result.range: errors[result.range] for result in settled if result.too_many_rejected}
+            breaker_verdicts.keep(connection, batch, epoch, found, max_rejected_share)
+    return settled
+
+
+def _believe(result: Outcome, finished: BatchRange | None) -> Outcome:
+    """Return the outcome as the database has it.
+
+    A range that reports an error and is finished all the same lost its connection while COMMIT was under way, or Spark
+    lost its answer: the commit did happen. An attempt that was fenced committed nothing; another one did.
+    """
+    if result.error is None or result.fenced or finished is None:
+        return result
+    counts = Created(finished.created or 0, finished.rejected or 0, finished.already_there)
+    return Outcome(result.range, counts, result.seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""What runs in Spark's Python workers: the messages of one partition become work orders in one transaction."""
+
+import gc
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from itertools import chain
+
+import orjson
+import pyarrow
+from pyarrow import json
+
+from workorders.core.creation.work_orders import Created
+from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.items import Item
+from workorders.core.postgres.connection import connect
+from workorders.kafka.client.range_consumer import read_range
+from workorders.kafka.exceptions import FencedError, TooManyRejectedError
+from workorders.kafka.ingest.attempt import Attempt, Outcome
+from workorders.kafka.ingest.record_mapping import Record, RecordMapping
+from workorders.kafka.ingest.same_log import prove_same_log
+from workorders.kafka.ingest.transaction import ingest
+from workorders.kafka.ingest.verification import prove_end
+from workorders.kafka.ledger.positions import stream_name
+from workorders.kafka.partitions import OffsetRange
+
+RESULT_SCHEMA = (
+    "topic string, partition int, created long, rejected long, already_there long, seconds double, error string, "
+    "fenced boolean, too_many_rejected boolean"
+)
+# The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, that is after its commit.
+_AS_RESULT = json.ParseOptions(
+    explicit_schema=pyarrow.schema(
+        [
+            ("topic", pyarrow.string()),
+            ("partition", pyarrow.int32()),
+            ("created", pyarrow.int64()),
+            ("rejected", pyarrow.int64()),
+            ("already_there", pyarrow.int64()),
+            ("seconds", pyarrow.float64()),
+            ("error", pyarrow.string()),
+            ("fenced", pyarrow.bool_()),
+            ("too_many_rejected", pyarrow.bool_()),
+        ]
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PartitionIngest:
+    """The function that Spark calls for each of its partitions; it travels to the executors by pickling.
+
+    Without a repr, since it carries the connections' secrets.
+    """
+
+    database_url: str
+    kafka_settings: Mapping[str, str]
+    mapping: RecordMapping
+    attempts: Sequence[Attempt]
+
+    def __call__(self, record_batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        """Ingest one Kafka partition and yield one row of RESULT_SCHEMA; nothing for a partition without messages.
+
+        A failure is returned and not raised, for an exception would make Spark cancel the other partitions' tasks.
+        """
+        first = next((batch for batch in record_batches if batch.num_rows), None)
+        if first is None:
+            return
+        attempt = self._attempt(first["topic"][0].as_py(), first["partition"][0].as_py())
+        with _uncollected():
+            outcome = self.ingest(attempt, chain([first], record_batches))
+        yield _row(outcome)
+
+    def ingest_without_spark(self, attempt: Attempt) -> Outcome:
+        """Read one range with our own consumer, a message at a time and several times slower, and ingest it."""
+        with closing(read_range(self.kafka_settings, attempt.range, attempt.read_from)) as records:
+            return self.ingest(attempt, records)
+
+    def ingest(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Outcome:
+        """Ingest what was read of one range on a connection of its own, and say what became of it."""
+        begun = time.monotonic()
+        created, error, fenced, too_many = Created(), None, False, False
+        try:
+            with connect(self.database_url, application_name=f"workorders batch {attempt.batch_id}") as connection:
+                created = ingest(
+                    connection,
+                    attempt,
+                    self._items(attempt, read),
+                    partial(prove_end, self.kafka_settings, attempt.range),
+                    partial(prove_same_log, self.kafka_settings, attempt.trigger.name, attempt.range),
+                )
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it concerns this partition alone and is reported
+            error, fenced = sentence(attempt.range, failure), isinstance(failure, FencedError)
+            too_many = isinstance(failure, TooManyRejectedError)
+        return Outcome(attempt.range, created, time.monotonic() - begun, error, fenced, too_many)
+
+    def _items(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Iterator[Item]:
+        stream = stream_name(attempt.range.partition, attempt.generation)
+        for part in read:
+            if isinstance(part, Record):
+                yield self.mapping.map_record(part, stream)
+            else:
+                yield from self.mapping.items(part, stream)
+
+    def _attempt(self, topic: str, partition: int) -> Attempt:
+        return next(
+            attempt
+            for attempt in self.attempts
+            if (attempt.range.partition.topic, attempt.range.partition.partition) == (topic, partition)
+        )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep Python's cycle collector out: messages make no cycles, and looking for some is a tenth of the CPU here."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def sentence(range_: OffsetRange, failure: BaseException) -> str:
+    """Return a failure as one plain line; our own exceptions say it all, others get the place."""
+    # A failure in the JVM brings its stack, which Spark's log has as well. Half a surrogate pair, which some errors
+    # quote, cannot travel.
+    said = str(failure).partition("\tat ")[0].encode("utf-8", "backslashreplace").decode()
+    text = one_line(said)
+    if isinstance(failure, WorkOrdersError):
+        return text
+    return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."
+
+
+def outcomes(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) -> list[Outcome]:
+    """Turn the rows of RESULT_SCHEMA back into outcomes."""
+    ranges = {(attempt.range.partition.topic, attempt.range.partition.partition): attempt.range for attempt in attempts}
+    return [
+        Outcome(
+            ranges[row["topic"], row["partition"]],  # type: ignore[index]
+            Created(row["created"], row["rejected"], row["already_there"]),  # type: ignore[arg-type]
+            row["seconds"],  # type: ignore[arg-type]
+            row["error"],  # type: ignore[arg-type]
+            row["fenced"],  # type: ignore[arg-type]
+            row["too_many_rejected"],  # type: ignore[arg-type]
+        )
+        for row in rows
+    ]
+
+
+def _row(outcome: Outcome) -> pyarrow.RecordBatch:
+    """Return an outcome as a row of RESULT_SCHEMA.
+
+    By way of Arrow's reader of JSON: to make an array out of Python's objects, pyarrow imports pandas if it is there,
+    which costs each worker more CPU than a small batch.
+    """
+    row = {
+        "topic": outcome.range.partition.topic,
+        "partition": outcome.range.partition.partition,
+        "created": outcome.created.created,
+        "rejected": outcome.created.rejected,
+        "already_there": outcome.created.already_there,
+        "seconds": outcome.seconds,
+        "error": outcome.error,
+        "fenced": outcome.fenced,
+        "too_many_rejected": outcome.too_many_rejected,
+    }
+    read: pyarrow.Table = json.read_json(BytesIO(orjson.dumps(row)), parse_options=_AS_RESULT)
+    return read.to_batches()[0]

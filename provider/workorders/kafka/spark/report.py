@@ -1,0 +1,29 @@
+"""The short table that ends a task's log: a line a partition."""
+
+from collections.abc import Sequence
+
+from workorders.kafka.ingest.attempt import Outcome
+
+_HEADINGS = ("partition", "offsets", "created", "rejected", "already there", "seconds", "")
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Return the outcomes as an aligned table of plain text, sorted by partition."""
+    lines = [_HEADINGS, *(_cells(outcome) for outcome in sorted(outcomes, key=lambda outcome: outcome.range))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADINGS))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column in {0, 1, len(_HEADINGS) - 1} else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _cells(outcome: Outcome) -> tuple[str, ...]:
+    partition, range_ = outcome.range.partition, outcome.range
+    place = (f"{partition.topic} {partition.partition}", f"[{range_.start}, {range_.end})")
+    if outcome.error is not None:
+        return (*place, "-", "-", "-", f"{outcome.seconds:.1f}", "stalled")
+    counts = (outcome.created.created, outcome.created.rejected, outcome.created.already_there)
+    return (*place, *(f"{count:,}" for count in counts), f"{outcome.seconds:.1f}", "done")

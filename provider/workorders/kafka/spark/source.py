@@ -1,0 +1,66 @@
+"""Reads ranges of Kafka offsets with Spark's own Kafka source, one Spark partition a Kafka partition."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from workorders.kafka.ingest.attempt import Attempt
+
+_FETCHING = {
+    # Spark asks for the log's two ends after each poll, and what was fetched ahead is thrown away by that: 500 messages
+    # a poll, Kafka's default, made the broker send most of them several times. A poll still takes no more than one
+    # fetch, `max.partition.fetch.bytes`, holds.
+    "kafka.max.poll.records": "20000",
+}
+
+
+def read(spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> DataFrame:
+    """Return the visible messages of the ranges, in the order of their offsets within a partition.
+
+    The columns are those that `RecordMapping.items` takes. Milliseconds travel as a plain number: a Spark timestamp
+    would be moved into the session's time zone on its way to Python.
+
+    Args:
+        spark: the session.
+        java_settings: settings of Kafka's Java client.
+        attempts: what to read.
+    """
+    return (
+        spark.read.format("kafka")
+        .options(**options(java_settings, attempts))
+        .load()
+        .selectExpr(
+            "key",
+            "value",
+            "topic",
+            "partition",
+            "offset",
+            "unix_millis(timestamp) AS timestamp_ms",
+            "timestampType",
+            "headers",
+        )
+    )
+
+
+def options(java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> dict[str, str]:
+    """Return the options of Spark's Kafka source; the connection's settings win over defaults, not over promises."""
+    assigned: dict[str, list[int]] = defaultdict(list)
+    starts: dict[str, dict[str, int]] = defaultdict(dict)
+    ends: dict[str, dict[str, int]] = defaultdict(dict)
+    for attempt in attempts:
+        partition = attempt.range.partition
+        assigned[partition.topic].append(partition.partition)
+        starts[partition.topic][str(partition.partition)] = attempt.read_from
+        ends[partition.topic][str(partition.partition)] = attempt.range.end
+    return {
+        **_FETCHING,
+        **{f"kafka.{name}": value for name, value in java_settings.items()},
+        "kafka.isolation.level": "read_committed",
+        "assign": json.dumps(assigned),
+        "startingOffsets": json.dumps(starts),
+        "endingOffsets": json.dumps(ends),
+        "failOnDataLoss": "true",
+        "includeHeaders": "true",
+    }

@@ -1,0 +1,1 @@
+"""The ledger compared with Kafka, for people."""

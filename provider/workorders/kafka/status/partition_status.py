@@ -1,0 +1,359 @@
+"""Where every partition of a trigger stands: the ledger, held against what Kafka says now."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from workorders.core import triggers
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.core.history import work_orders
+from workorders.core.history.work_orders import RegisteredTrigger
+from workorders.core.postgres.connection import Connection
+from workorders.kafka.client.open import SILENT, open_cluster
+from workorders.kafka.definition.fields import REGEX_MARK
+from workorders.kafka.ledger import positions
+from workorders.kafka.ledger.positions import PartitionStatus
+from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.planning.open_transactions import held_by_transactions
+from workorders.kafka.status import group_status
+
+if TYPE_CHECKING:
+    from workorders.kafka.client.admin import Cluster
+
+TRIGGER_TYPE = "kafka"
+TIMEOUT_SECONDS = 5.0
+"""A person waits for the answer, so a cluster that is away is given up sooner than a task would."""
+
+OPEN_TRANSACTION = "waiting for an open transaction"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAnswer:
+    """What Kafka said of one trigger's topics."""
+
+    logs: Sequence[PartitionOffsets] | None = None
+    """The partitions that exist; None when Kafka did not say."""
+    committed: Mapping[Partition, int | None] = field(default_factory=dict)
+    """The group's offsets; without an entry where Kafka did not say, None where the group has none."""
+    problem: str | None = None
+    """One sentence on what is not known, and why."""
+    members: Sequence[str] = ()
+    """Consumers in the group: client id and host."""
+    open_since: Mapping[Partition, datetime] = field(default_factory=dict)
+    """When the transaction began that holds a partition's last stable offset back; without an entry where unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is needed of a trigger's stored definition, which an older version of this package may have written."""
+
+    topics: tuple[str, ...]
+    group: str
+    kafka_connection: str
+
+    @classmethod
+    def of(cls, trigger: RegisteredTrigger) -> "Source":
+        """Read the definition, with the defaults of `KafkaTriggerDefinition` for what is not in it."""
+        stored = trigger.definition
+        return cls(
+            tuple(stored.get("topics", ())),
+            stored.get("group") or f"workorders-{trigger.name}",
+            stored.get("kafka_connection", "kafka_default"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """One partition. An offset is None where it is not known, or is not there yet."""
+
+    topic: str
+    partition: int
+    topic_id: str
+    next_offset: int | None
+    """First offset without a work order, as the ledger says; None for a partition that was never planned."""
+    group_offset: int | None
+    last_stable: int | None
+    high_watermark: int | None
+    lag: int | None
+    """Offsets up to the last stable one that have no work order; at most so many messages, for some are invisible."""
+    group_lag: int | None
+    """The same for the group's committed offset, which follows the ledger after each batch."""
+    status: str
+    """`up to date`, `behind`, `in batch 7`, `stalled`, or what else keeps the partition where it is."""
+    since: datetime | None
+    """Since when it is stalled, or waits for an open transaction (the timestamp of that one's first message); None when
+    it does neither, or it is not known."""
+    attempts: int
+    """Attempts at the batch that holds the partition."""
+    next_attempt_at: datetime | None
+    last_error: str | None
+    """The sentence of the last failed attempt."""
+    batch_id: int | None
+    """The unfinished batch that holds the partition."""
+    group_word: str | None = None
+    """`ahead` of the ledger, `behind` it or `none`, when the group's offset is not the ledger's; None when it is, or is
+    not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerStatus:
+    """A trigger with its partitions, sorted by topic and partition."""
+
+    name: str
+    workflow: str
+    group: str
+    kafka_connection: str
+    problem: str | None
+    """One sentence on what Kafka did not say; None when all is known."""
+    partitions: tuple[PartitionRow, ...]
+    group_notes: tuple[str, ...] = ()
+    """A sentence for each way in which the consumer group differs from the ledger; the ledger is right."""
+
+
+def collect(
+    connection: Connection, settings_of: Callable[[str], Mapping[str, Any]], trigger: str | None = None
+) -> list[TriggerStatus]:
+    """Return the status of every Kafka trigger in the database, or of one.
+
+    Kafka may be away: what the database knows is returned all the same.
+
+    Args:
+        connection: where the ledger is.
+        settings_of: librdkafka settings by the id of a Kafka connection; may raise ConfigurationError.
+        trigger: name of the only trigger to look at.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        ConfigurationError: the trigger of that name does not read Kafka.
+        psycopg.Error: the database failed.
+    """
+    known = [found for found in work_orders.registered_triggers(connection) if found.type == TRIGGER_TYPE]
+    if trigger is not None:
+        require_kafka(connection, trigger)
+        known = [found for found in known if found.name == trigger]
+    rows = positions.status(connection, trigger)
+    # Kafka is asked outside of any transaction, which must not wait for a network.
+    connection.rollback()
+    rows_of = {found.name: [row for row in rows if row.trigger == found.name] for found in known}
+    answers = _ask_all(known, rows_of, settings_of)
+    return [_status(found, rows_of[found.name], answers[found.name]) for found in known]
+
+
+def require_kafka(connection: Connection, trigger: str) -> None:
+    """Refuse a trigger that does not read Kafka.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        ConfigurationError: it is of another type.
+        psycopg.Error: the database failed.
+    """
+    row = triggers.find(connection, trigger)
+    if row.type != TRIGGER_TYPE:
+        raise ConfigurationError(f"Trigger {trigger} is of type {row.type} and reads no partitions.")
+
+
+def source_of(connection: Connection, trigger: str) -> Source:
+    """Return what a Kafka trigger reads, and by which connection.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        ConfigurationError: it is of another type.
+        psycopg.Error: the database failed.
+    """
+    require_kafka(connection, trigger)
+    return next(Source.of(found) for found in work_orders.registered_triggers(connection) if found.name == trigger)
+
+
+def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[PartitionRow]:
+    """Hold the ledger of one trigger against what Kafka said; pure.
+
+    A partition that only one of the two knows has a row as well.
+    """
+    logs = {(log.partition.topic, log.partition.partition): log for log in answer.logs or ()}
+    merged = []
+    for row in rows:
+        log = logs.pop((row.topic, row.partition), None)
+        merged.append(_known(row, log, answer))
+    merged += [_new(log, answer) for log in logs.values()]
+    return sorted(merged, key=lambda row: (row.topic, row.partition))
+
+
+def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnswer) -> PartitionRow:
+    stalled = row.status == "stalled"
+    # Offsets of a topic that was made again count other messages: comparing them would be wrong.
+    same = log is not None and log.partition.topic_id == row.topic_id
+    group_offset = None if log is None else answer.committed.get(log.partition)
+    status = _word(row, log, kafka_answered=answer.logs is not None)
+    since = row.status_since if stalled else None
+    if status == OPEN_TRANSACTION and log is not None:
+        since = answer.open_since.get(log.partition)
+    return PartitionRow(
+        topic=row.topic,
+        partition=row.partition,
+        topic_id=row.topic_id,
+        next_offset=row.next_offset,
+        group_offset=group_offset,
+        last_stable=log.last_stable if log else None,
+        high_watermark=log.high_watermark if log else None,
+        lag=_lag(log, row.next_offset) if same else None,
+        group_lag=_lag(log, group_offset) if same else None,
+        status=status,
+        since=since,
+        attempts=row.attempts,
+        next_attempt_at=row.next_attempt_at if stalled else None,
+        last_error=row.last_error,
+        batch_id=row.batch_id,
+        group_word=_group_word(row, log.partition, answer) if same and log is not None else None,
+    )
+
+
+def _group_word(row: PartitionStatus, partition: Partition, answer: KafkaAnswer) -> str | None:
+    if partition not in answer.committed:
+        return None
+    return group_status.word(
+        start_offset=row.start_offset, next_offset=row.next_offset, group_offset=answer.committed[partition]
+    )
+
+
+def _new(log: PartitionOffsets, answer: KafkaAnswer) -> PartitionRow:
+    group_offset = answer.committed.get(log.partition)
+    return PartitionRow(
+        topic=log.partition.topic,
+        partition=log.partition.partition,
+        topic_id=log.partition.topic_id,
+        next_offset=None,
+        group_offset=group_offset,
+        last_stable=log.last_stable,
+        high_watermark=log.high_watermark,
+        lag=None,
+        group_lag=_lag(log, group_offset),
+        status="not planned yet",
+        since=None,
+        attempts=0,
+        next_attempt_at=None,
+        last_error=None,
+        batch_id=None,
+    )
+
+
+def _lag(log: PartitionOffsets | None, offset: int | None) -> int | None:
+    return None if log is None or offset is None else max(log.last_stable - offset, 0)
+
+
+def _word(row: PartitionStatus, log: PartitionOffsets | None, *, kafka_answered: bool) -> str:
+    if row.status == "stalled":
+        return "stalled"
+    if row.batch_id is not None:
+        return f"in batch {row.batch_id}"
+    if log is None:
+        return "not in Kafka" if kafka_answered else "?"
+    return _contradiction(row, log) or _progress(row, log)
+
+
+def _contradiction(row: PartitionStatus, log: PartitionOffsets) -> str | None:
+    """Return how log and ledger disagree; the next batch stalls with the full sentence."""
+    if log.partition.topic_id != row.topic_id:
+        return "topic made again"
+    if log.log_start > row.next_offset:
+        return "unread messages deleted"
+    if log.high_watermark < row.next_offset:
+        return "log cut short"
+    return None
+
+
+def _progress(row: PartitionStatus, log: PartitionOffsets) -> str:
+    if log.last_stable > row.next_offset:
+        return "behind"
+    if log.last_stable < log.high_watermark:
+        return OPEN_TRANSACTION
+    return "up to date"
+
+
+def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer: KafkaAnswer) -> TriggerStatus:
+    source = Source.of(trigger)
+    partitions = tuple(merge(rows, answer))
+    return TriggerStatus(
+        name=trigger.name,
+        workflow=trigger.workflow,
+        group=source.group,
+        kafka_connection=source.kafka_connection,
+        problem=answer.problem,
+        partitions=partitions,
+        group_notes=tuple(group_status.sentences(source.group, _places(partitions), answer.members)),
+    )
+
+
+def _places(rows: Iterable[PartitionRow]) -> dict[str, list[str]]:
+    """Return the partitions by how the group differs there."""
+    places: dict[str, list[str]] = {}
+    for row in rows:
+        if row.group_word is not None:
+            places.setdefault(row.group_word, []).append(f"{row.topic} {row.partition}")
+    return places
+
+
+def _ask_all(
+    known: Sequence[RegisteredTrigger],
+    rows_of: Mapping[str, Sequence[PartitionStatus]],
+    settings_of: Callable[[str], Mapping[str, Any]],
+) -> dict[str, KafkaAnswer]:
+    sources = {trigger.name: Source.of(trigger) for trigger in known}
+    clusters = {
+        connection_id: _kafka(connection_id, settings_of)
+        for connection_id in {source.kafka_connection for source in sources.values()}
+    }
+
+    async def ask_all() -> list[KafkaAnswer]:
+        return await asyncio.gather(
+            *(_ask(clusters[source.kafka_connection], source, rows_of[name]) for name, source in sources.items())
+        )
+
+    return dict(zip(sources, asyncio.run(ask_all()), strict=True))
+
+
+def _kafka(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) -> "Cluster | ConfigurationError":
+    try:
+        return open_cluster(connection_id, settings_of, own=SILENT, timeout_seconds=TIMEOUT_SECONDS)
+    except ConfigurationError as error:
+        return error  # the ledger is shown all the same
+
+
+async def _ask(cluster: "Cluster | ConfigurationError", source: Source, rows: Sequence[PartitionStatus]) -> KafkaAnswer:
+    if isinstance(cluster, ConfigurationError):
+        return KafkaAnswer(problem=str(cluster))
+    answer = KafkaAnswer()
+    try:
+        found = await cluster.offsets(await _partitions(cluster, source, rows))
+        held = await held_by_transactions(
+            cluster,
+            {log.partition: log.last_stable for log in found},
+            {log.partition: log.high_watermark for log in found},
+        )
+        logs = [replace(log, last_stable=held.get(log.partition, log.high_watermark)) for log in found]
+        answer = KafkaAnswer(logs)
+        # What holds the last stable offset back is the message that stands there: the first of the oldest transaction.
+        answer = replace(answer, open_since=await cluster.message_times(held))
+        committed = await cluster.committed(source.group, [log.partition for log in logs])
+        answer = replace(answer, committed=committed)
+        # Asked last, when the group's coordinator is known to be there.
+        members = [str(member) for member in await cluster.members(source.group)]
+    except WorkOrdersError as error:
+        return replace(answer, problem=str(error))
+    missing = _missing(source.topics, logs)
+    problem = f"Kafka does not have the topic {', '.join(missing)}." if missing else None
+    return replace(answer, members=members, problem=problem)
+
+
+async def _partitions(cluster: "Cluster", source: Source, rows: Sequence[PartitionStatus]) -> list[Partition]:
+    """Return the partitions of every topic that the definition or the ledger names, as far as they exist."""
+    patterns = [topic for topic in source.topics if topic.startswith(REGEX_MARK)]
+    named = {topic for topic in source.topics if not topic.startswith(REGEX_MARK)} | {row.topic for row in rows}
+    matching = await cluster.partitions(patterns)
+    return list(dict.fromkeys([*matching, *await cluster.existing_partitions(named)]))
+
+
+def _missing(topics: Iterable[str], logs: Iterable[PartitionOffsets]) -> list[str]:
+    there = {log.partition.topic for log in logs}
+    return [topic for topic in topics if not topic.startswith(REGEX_MARK) and topic not in there]

@@ -1,0 +1,124 @@
+"""The relay's sensor and task against real parts."""
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
+
+from local_stack.stack import LocalStack
+from support.eventually import eventually
+from support.outbox import Outbox, new_outbox
+from support.topics import Topics
+from support.tries import a_try
+from workorders.airflow.failures import TaskFailedError
+from workorders.airflow.retries import endless_retries
+from workorders.kafka.airflow.outbox_relay import DrainOutboxOperator, HeldMessagesError, RelayRetries
+from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
+from workorders.outbox import OutboxMessage
+from workorders.outbox.settings import buckets_of
+
+pytestmark = pytest.mark.integration
+
+CONTEXT: Any = a_try()
+
+
+@pytest.fixture
+def outbox(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Outbox:
+    made = new_outbox(stack)
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": dict(stack.kafka_settings)})
+    )
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", made.database_url)
+    return made
+
+
+def drain(outbox: Outbox, shard: int = 0, **changes: Any) -> DrainOutboxOperator:
+    definition = outbox.definition.model_copy(update={"warm_for": 0.0, **changes})
+    retries = {**endless_retries(), "retry_policy": RelayRetries()}
+    return DrainOutboxOperator(task_id="drain", definition=definition, shard=shard, **retries)
+
+
+def wait(idle_after: float, shard: int = 0, shards: int = 1) -> TriggerEvent:
+    trigger = OutboxTrigger(
+        database_connection="workorders_db",
+        buckets=buckets_of(shard, shards),
+        poll_interval=0.05,
+        idle_after=idle_after,
+    )
+
+    async def first() -> TriggerEvent:
+        return await anext(aiter(trigger.run()))
+
+    return asyncio.run(first())
+
+
+def test_the_sensor_ends_when_something_waits_and_the_task_sends_it(outbox: Outbox, topics: Topics, name: str) -> None:
+    topics.create(name)
+    assert isinstance(wait(0.2), TaskSkippedEvent)
+    outbox.write(OutboxMessage(topic=name, key="k", value="1"))
+    assert isinstance(wait(30), TaskSuccessEvent)
+    assert drain(outbox).execute(CONTEXT) == {"messages": 1}
+    assert outbox.values(name) == [b"1"]
+    assert isinstance(wait(0.2), TaskSkippedEvent)
+
+
+def test_a_refusal_fails_the_task_after_all_else_was_sent(outbox: Outbox, topics: Topics, name: str) -> None:
+    topics.create(name)
+    missing = f"{name}-missing"
+    outbox.write(*(OutboxMessage(topic=topic, key="k", value="1") for topic in (missing, name)))
+    with pytest.raises(HeldMessagesError) as raised:
+        drain(outbox).execute(CONTEXT)
+    sentence = str(raised.value)
+    assert sentence.startswith("Outbox, shard 0: 1 refusals; 1 messages were sent, and what was refused is held.")
+    assert f"Topic {missing} takes no messages: the cluster has no such topic" in sentence
+    assert sentence.endswith(" All others go on in 1 s.")
+    assert outbox.values(name) == [b"1"]
+    # Held, it wakes nobody until its time has come.
+    assert isinstance(wait(0.2), TaskSkippedEvent)
+    assert drain(outbox).execute(CONTEXT) == {"messages": 0}
+
+
+def test_a_shard_that_is_busy_or_stands_still_keeps_no_other_from_waiting_and_sending(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    """Each shard has a DAG of its own, whose parts are run here as Airflow runs them."""
+    topics.create(name)
+    of_shard = keys_by_shard(outbox, name)
+    outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="settles the division"))
+    with ThreadPoolExecutor(1) as worker:
+        busy = worker.submit(drain(outbox, 0, shards=2, warm_for=6.0).execute, CONTEXT)
+        eventually(lambda: outbox.values(name), seconds=30, what="The first message")
+        assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
+        for n in range(3):
+            outbox.write(OutboxMessage(topic=name, key=of_shard[1], value=str(n)))
+            assert isinstance(wait(30, 1, 2), TaskSuccessEvent)
+            assert drain(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
+        assert not busy.done()
+        busy.result(30)
+    outbox.ask("UPDATE workorders.outbox_shards SET marked_batch = 7000 WHERE shard = 0")
+    outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="stands"))
+    outbox.ask("INSERT INTO workorders.outbox_claims VALUES (0, 7001, %s, 0, true, now(), ARRAY[1])", name)
+    assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
+    outbox.write(OutboxMessage(topic=name, key=of_shard[1], value="goes on"))
+    with pytest.raises(TaskFailedError, match=r"^Outbox, shard 0: Shard 0 of the outbox stands still"):
+        drain(outbox, 0, shards=2).execute(CONTEXT)
+    assert drain(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
+    assert b"goes on" in outbox.values(name)
+    assert b"stands" not in outbox.values(name)
+
+
+def keys_by_shard(outbox: Outbox, topic: str) -> list[str]:
+    """Return a key of each of two shards."""
+    found = outbox.ask(
+        """
+        SELECT min(made.key) FROM (SELECT 'k' || number AS key FROM generate_series(1, 50) AS number) AS made
+        GROUP BY get_byte(workorders.outbox_hash(%s, convert_to(made.key, 'UTF8')), 4) & 1
+        ORDER BY get_byte(workorders.outbox_hash(%s, convert_to(min(made.key), 'UTF8')), 4) & 1
+        """,
+        topic,
+        topic,
+    )
+    return [row[0] for row in found]

@@ -1,0 +1,253 @@
+"""What the ingest task does about stalls: writes each down, and says what is due in log, metrics and notifiers."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from airflow.sdk.observability import stats
+
+from local_stack.ports import free_port
+from local_stack.stack import LocalStack
+from support.ingesting import partition_of, plan, row
+from support.stalling import let_it_last
+from support.topics import Topics
+from support.tries import a_try
+from workorders.airflow.retries import endless_retries
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection
+from workorders.core.triggers import Trigger
+from workorders.kafka.airflow.operators import CreateWorkOrdersOperator
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.exceptions import StalledError
+from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger.positions import PartitionStatus
+from workorders.kafka.ledger.stall_alerts import Alert
+from workorders.kafka.partitions import OffsetRange
+
+pytestmark = pytest.mark.integration
+
+HOUR = 3600.0
+CONTEXT: Any = a_try()
+
+
+class Metrics:
+    """Keeps what is counted and measured."""
+
+    def __init__(self) -> None:
+        self.counts: list[tuple[str, Any]] = []
+        self.gauges: dict[tuple[str, str | None], float] = {}
+
+    def incr(self, stat: str, tags: Any = None, **_: Any) -> None:
+        self.counts.append((stat, tags))
+
+    def gauge(self, stat: str, value: float, tags: Any = None, **_: Any) -> None:
+        self.gauges[stat, (tags or {}).get("trigger")] = value
+
+
+@pytest.fixture
+def metrics() -> Iterator[Metrics]:
+    made = Metrics()
+    stats.initialize(factory=lambda: made, export_legacy_names=False)  # type: ignore[arg-type, return-value]
+    yield made
+    stats.initialize(factory=Metrics, export_legacy_names=False)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def alerts(monkeypatch: pytest.MonkeyPatch) -> list[Alert]:
+    """What a notifier was called with, beside one that always fails."""
+    seen: list[Alert] = []
+
+    def broken(_: Alert) -> None:
+        raise RuntimeError("the pager is broken")
+
+    module: Any = ModuleType("pagers")
+    module.page, module.broken = seen.append, broken
+    monkeypatch.setitem(sys.modules, "pagers", module)
+    return seen
+
+
+@dataclass
+class Ingest:
+    """The ingest task of one batch, and what is seen of it."""
+
+    connection: Connection
+    operator: CreateWorkOrdersOperator
+    batch_id: int
+    alerts: list[Alert]
+    metrics: Metrics
+
+    def attempt(self) -> str:
+        """Make one attempt, which fails, and return its sentence."""
+        self.operator.batch_id = self.batch_id
+        with pytest.raises(StalledError) as raised:
+            self.operator.execute(CONTEXT)
+        return str(raised.value)
+
+    @property
+    def trigger(self) -> Trigger:
+        """The batch's trigger."""
+        return batches.load(self.connection, self.batch_id).trigger
+
+    @property
+    def row(self) -> PartitionStatus:
+        """The ledger row of the batch's partition."""
+        found = row(self.connection, self.trigger)
+        self.connection.rollback()
+        return found
+
+    def last(self, seconds: float) -> None:
+        """Let the stall have begun so much earlier."""
+        let_it_last(self.connection, self.trigger, seconds)
+
+    def finish(self) -> None:
+        """Let the range be ingested after all."""
+        (part,) = batches.load(self.connection, self.batch_id).ranges
+        epoch = positions.take_epoch(self.connection, self.batch_id)
+        positions.move(self.connection, self.trigger, part.range, epoch, None)
+        batches.finish(self.connection, self.batch_id, part.range, Created(10, 0, 0))
+        self.connection.commit()
+
+
+def connect_kafka(monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": settings}))
+
+
+@pytest.fixture
+def operator(stack: LocalStack, monkeypatch: pytest.MonkeyPatch, name: str) -> CreateWorkOrdersOperator:
+    """A task whose Kafka cluster is away."""
+    connect_kafka(
+        monkeypatch,
+        {"bootstrap.servers": f"127.0.0.1:{free_port()}", "socket.connection.setup.timeout.ms": "1000"},
+    )
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
+    monkeypatch.setattr("workorders.kafka.ingest.preflight.Cluster", partial(Cluster, timeout_seconds=1.0))
+    return CreateWorkOrdersOperator(
+        task_id="create_work_orders",
+        trigger_name=name,
+        application="none.py",
+        alert_after=HOUR,
+        notify=["pagers.broken", "pagers.page", "pagers.missing"],
+        **endless_retries(),
+    )
+
+
+@pytest.fixture
+def create(
+    connection: Connection,
+    trigger: Trigger,
+    operator: CreateWorkOrdersOperator,
+    alerts: list[Alert],
+    metrics: Metrics,
+) -> Ingest:
+    """The task of a batch whose Kafka cluster is away."""
+    batch_id = plan(connection, trigger, OffsetRange(partition_of(trigger.name), 100, 110))
+    return Ingest(connection, operator, batch_id, alerts, metrics)
+
+
+def test_a_cluster_that_is_away_stalls_the_ledger_and_not_the_task_alone(create: Ingest) -> None:
+    assert "did not answer" in create.attempt()
+    stalled = create.row
+    assert (stalled.status, stalled.attempts) == ("stalled", 1)
+    assert stalled.last_error is not None
+    assert stalled.last_error.endswith("Nothing was committed.")
+    assert stalled.next_attempt_at is not None
+    assert create.alerts == []
+
+
+def test_a_long_stall_is_said_once_in_log_metrics_and_notifiers_and_so_is_its_end(
+    create: Ingest, capfd: pytest.CaptureFixture[str]
+) -> None:
+    create.attempt()
+    create.last(HOUR)
+    for _ in range(3):
+        create.attempt()
+    (alert,) = create.alerts
+    trigger = create.trigger.name
+    assert (alert.topic, alert.partition, alert.attempts, alert.cleared) == (trigger, 0, 2, False)
+    tags = {"trigger": trigger, "topic": trigger, "partition": "0"}
+    assert create.metrics.counts == [("workorders.stalls_alerted", tags)]
+    gauges = create.metrics.gauges
+    assert gauges["workorders.stalled_partitions", trigger] == 1
+    assert gauges[f"workorders.stalled_partitions.{trigger}", None] == 1
+    assert gauges["workorders.longest_stall_seconds", trigger] == pytest.approx(HOUR, abs=120)
+    said = "".join(capfd.readouterr())
+    assert said.count(f"Alert: {alert.sentence}") == 1
+    assert "The notifier pagers.broken failed: RuntimeError: the pager is broken" in said
+    assert said.count("The notifier pagers.missing cannot be imported") == 4
+
+    create.finish()
+    for _ in range(2):
+        create.attempt()
+    assert [seen.cleared for seen in create.alerts] == [False, True]
+    assert create.metrics.counts[1:] == [("workorders.stalls_cleared", tags)]
+    assert gauges["workorders.stalled_partitions", trigger] == 0
+    assert "".join(capfd.readouterr()).count(f"Alert: {create.alerts[1].sentence}") == 1
+
+
+@pytest.fixture
+def readable(
+    stack: LocalStack, topics: Topics, cluster: Cluster, create: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> Ingest:
+    """The task of a batch whose messages are there."""
+    topic = f"{create.trigger.name}-there"
+    topics.create(topic)
+    topics.produce(topic, [b"{}"] * 5)
+    (partition,) = run(cluster.partitions([topic]))
+    with create.connection.transaction():
+        create.connection.execute("DELETE FROM workorders.kafka_ranges WHERE batch_id = %s", (create.batch_id,))
+        create.connection.execute("DELETE FROM workorders.kafka_ledger WHERE trigger_id = %s", (create.trigger.id,))
+    create.batch_id = plan(create.connection, create.trigger, OffsetRange(partition, 0, 5))
+    connect_kafka(monkeypatch, dict(stack.kafka_settings))
+    monkeypatch.setattr("workorders.kafka.ingest.preflight.Cluster", Cluster)
+    return create
+
+
+def test_an_application_that_dies_without_a_word_is_a_stall_as_well(
+    readable: Ingest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    dies = tmp_path / "spark-submit"
+    dies.write_text("#!/bin/sh\nexit 137\n")
+    dies.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert "the attempt ended before it said why" in readable.attempt()
+    assert readable.row.status == "stalled"
+    readable.last(HOUR)
+    # Nor does a machine without Spark hide it.
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    readable.attempt()
+    assert len(readable.alerts) == 1
+    assert readable.row.attempts == 2
+
+
+def test_without_its_database_the_task_still_fails_with_its_own_sentence(
+    create: Ingest, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", f"postgresql://a:secret@127.0.0.1:{free_port()}/a")
+    sentence = create.attempt()
+    assert sentence.startswith(f"Trigger {create.trigger.name}, batch {create.batch_id}: ")
+    assert sentence.endswith("Next try in 1 s.")
+    said = "".join(capfd.readouterr())
+    assert "Whether a stall is worth an alert is not known" in said
+    assert "secret" not in said
+    assert create.alerts == []
+
+
+def test_the_limit_of_rejected_messages_reaches_the_application(
+    readable: Ingest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    called = tmp_path / "spark-submit"
+    called.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\nexit 1\n')
+    called.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    readable.attempt()
+    assert "--max-rejected-share" not in (tmp_path / "arguments").read_text()
+    readable.operator.max_rejected_share = 0.25
+    readable.attempt()
+    assert (tmp_path / "arguments").read_text().endswith(" --max-rejected-share 0.25\n")

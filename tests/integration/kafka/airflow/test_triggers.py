@@ -1,0 +1,378 @@
+"""The trigger against a real broker and a real ledger, in one event loop as in the triggerer."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+import psutil
+import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
+
+from local_stack.stack import LocalStack
+from support.definitions import define
+from support.eventually import eventually
+from support.topics import Topics
+from workorders.airflow.shared import MAX_CONNECTIONS
+from workorders.airflow.waiting import FAILED
+from workorders.core.postgres.connection import connect
+from workorders.kafka.airflow.triggers import LEFT_BEHIND_SECONDS, NewMessagesTrigger
+from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.exceptions import KafkaUnavailableError
+from workorders.kafka.ledger import batches
+from workorders.kafka.planning.planner import plan_batch
+
+pytestmark = pytest.mark.integration
+
+SECONDS = 300.0
+POLL_SECONDS = 0.1
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.Runner]:
+    """One event loop for all tests: the triggers of a process share their connections in it."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def planner(stack: LocalStack) -> Cluster:
+    """One client for all that these tests plan."""
+    return Cluster(client_settings(stack.kafka_settings))
+
+
+@pytest.fixture(autouse=True)
+def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's connections, as its environment gives them."""
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": dict(stack.kafka_settings)})
+    )
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
+
+
+class Waiting:
+    """Makes triggers for one topic, plans its batches, and runs triggers until they fire."""
+
+    def __init__(self, name: str, loop: asyncio.Runner, planner: Cluster, stack: LocalStack) -> None:
+        self._name = name
+        self._loop = loop
+        self._database_url = stack.database_url
+        self._cluster = planner
+
+    def trigger(self, **arguments: Any) -> NewMessagesTrigger:
+        """Return a trigger that looks ten times a second."""
+        given = {"poll_interval": POLL_SECONDS, "idle_after": SECONDS, **arguments}
+        return NewMessagesTrigger(trigger_name=self._name, topics=[self._name], **given)
+
+    def topic_answers(self) -> bool:
+        """Say whether the topic's partitions can be read: their leader does not know of itself at once."""
+
+        async def ask() -> None:
+            await self._cluster.offsets(await self._cluster.partitions([self._name]))
+
+        try:
+            self.run(ask())
+        except KafkaUnavailableError:
+            return False
+        return True
+
+    def plan(self) -> int | None:
+        """Plan a batch, and return its number; None when there was nothing."""
+        with connect(self._database_url) as connection:
+            return self.run(plan_batch(connection, self._cluster, define(self._name))).batch_id
+
+    def plan_and_hand_over(self) -> int:
+        """Plan a batch, write down that it has its ingest run, and return its number."""
+        batch_id = self.plan()
+        assert batch_id is not None
+        with connect(self._database_url) as connection:
+            batches.mark_handed_over(connection, [batch_id])
+        return batch_id
+
+    def plan_long_ago(self) -> None:
+        """Let the last batch be planned so long ago that its listener run must have died."""
+        with connect(self._database_url) as connection:
+            connection.execute(
+                """
+                UPDATE workorders.kafka_batches SET planned_at = now() - %s * interval '1 second'
+                FROM workorders.triggers WHERE triggers.id = kafka_batches.trigger_id AND triggers.name = %s
+                """,
+                (LEFT_BEHIND_SECONDS + 1, self._name),
+            )
+
+    def event(self, **arguments: Any) -> TriggerEvent:
+        """Run a trigger to its event."""
+        return self.run(first_event(self.trigger(**arguments)))
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run in the loop that all tests share."""
+        return self._loop.run(asyncio.wait_for(coroutine, SECONDS))
+
+
+@pytest.fixture
+def waiting(name: str, loop: asyncio.Runner, planner: Cluster, stack: LocalStack, topics: Topics) -> Waiting:
+    """A topic of two partitions without messages, and what waits for it."""
+    topics.create(name, 2)
+    made = Waiting(name, loop, planner, stack)
+    eventually(made.topic_answers, seconds=SECONDS, what="an answer of the new topic's leader")
+    return made
+
+
+@pytest.fixture
+def known(waiting: Waiting) -> Waiting:
+    """The same, once the ledger knows the topic's partitions."""
+    assert waiting.plan() is None
+    return waiting
+
+
+async def first_event(trigger: NewMessagesTrigger) -> TriggerEvent:
+    """Return the first event of a trigger."""
+    return await anext(aiter(trigger.run()))
+
+
+async def event_after(trigger: NewMessagesTrigger, act: Callable[[], Awaitable[None]]) -> TriggerEvent:
+    """Let a trigger wait, do something, and return its event."""
+    task = asyncio.create_task(first_event(trigger))
+    await act()
+    return await task
+
+
+def test_it_fires_for_a_topic_that_the_ledger_does_not_know(
+    waiting: Waiting, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert isinstance(waiting.event(), TaskSuccessEvent)
+    assert "written down now" in capfd.readouterr().out
+
+
+def test_it_fires_when_messages_come(
+    known: Waiting, name: str, topics: Topics, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def produce_once_it_waits() -> None:
+        await until_said(capfd, "Waiting for messages")
+        topics.produce(name, [b"{}"] * 3)
+
+    event = known.run(event_after(known.trigger(), produce_once_it_waits))
+    assert isinstance(event, TaskSuccessEvent)
+    assert "3 offsets wait to be read." in capfd.readouterr().out
+
+
+def test_it_fires_for_a_partition_that_was_added(known: Waiting, name: str, topics: Topics) -> None:
+    topics.grow(name, 3)
+    assert isinstance(known.event(), TaskSuccessEvent)
+
+
+def test_a_wait_without_messages_ends_as_skipped(known: Waiting, capfd: pytest.CaptureFixture[str]) -> None:
+    assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
+    assert "Nothing came within 1 s; this run ends without work." in capfd.readouterr().out
+
+
+def test_it_does_not_fire_for_a_partition_that_a_batch_holds(known: Waiting, name: str, topics: Topics) -> None:
+    topics.produce(name, [b"{}"] * 3)
+    known.plan_and_hand_over()
+    topics.produce(name, [b"{}"] * 3)
+    assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
+
+
+def test_it_fires_for_the_free_partition_beside_one_that_a_batch_holds(
+    known: Waiting, name: str, topics: Topics
+) -> None:
+    topics.produce(name, [b"{}"])
+    known.plan_and_hand_over()
+    topics.produce(name, [b"{}"], 1)
+    assert isinstance(known.event(), TaskSuccessEvent)
+
+
+def test_it_does_not_fire_for_an_open_transaction(known: Waiting, name: str, topics: Topics) -> None:
+    with topics.open_transaction(name, [b"{}"] * 3):
+        assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
+    assert isinstance(known.event(), TaskSuccessEvent)
+
+
+def test_an_open_transaction_that_lasts_is_said_once(
+    known: Waiting,
+    name: str,
+    topics: Topics,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("workorders.kafka.airflow.triggers.REFRESH_SECONDS", 0.2)
+    lines = []
+
+    async def refresh_on() -> None:
+        lines.append(await until_said(capfd, "waits for an open transaction"))
+        await asyncio.sleep(1)  # some five refreshes more, which say nothing
+        await asyncio.to_thread(topics.produce, name, [b"{}"], partition=1)
+
+    with topics.open_transaction(name, [b"{}"] * 3):
+        assert isinstance(known.run(event_after(known.trigger(), refresh_on)), TaskSuccessEvent)
+    said = "".join(lines) + capfd.readouterr().out
+    assert said.count("waits for an open transaction") == 1
+    assert f"{name} 0 waits for an open transaction: " in said
+    assert "begins at offset 0, so nothing behind it can be read yet." in said
+
+
+def test_a_topic_to_which_nothing_comes_is_not_said_to_wait_for_a_transaction(
+    known: Waiting, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workorders.kafka.airflow.triggers.REFRESH_SECONDS", 0.2)
+    assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
+    assert "open transaction" not in capfd.readouterr().out
+
+
+def test_it_fires_for_a_batch_that_nobody_handed_over(
+    known: Waiting, name: str, topics: Topics, capfd: pytest.CaptureFixture[str]
+) -> None:
+    topics.produce(name, [b"{}"] * 3)
+    known.plan()
+    # Its listener run may still be about to hand it over.
+    assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
+    known.plan_long_ago()
+    assert isinstance(known.event(), TaskSuccessEvent)
+    assert "A batch was planned and not handed over" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("at_work", [1, 0])
+def test_it_fires_for_an_unfinished_batch_without_a_run_at_work(
+    known: Waiting, name: str, topics: Topics, monkeypatch: pytest.MonkeyPatch, at_work: int
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def count(**question: Any) -> int:
+        asked.append(question)
+        return at_work
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", count)
+    topics.produce(name, [b"{}"] * 3)
+    batch_id = known.plan_and_hand_over()
+    assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
+    assert asked == []
+    known.plan_long_ago()
+    event = known.event(ingest_dag_id="an_ingest", idle_after=1.0)
+    assert isinstance(event, TaskSkippedEvent if at_work else TaskSuccessEvent)
+    assert asked == [{"dag_id": "an_ingest", "run_ids": [f"batch_{batch_id}"], "states": ["queued", "running"]}]
+
+
+def test_an_airflow_that_does_not_answer_disturbs_no_wait(
+    known: Waiting, name: str, topics: Topics, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def count(**_: Any) -> int:
+        raise AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR))
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", count)
+    topics.produce(name, [b"{}"] * 3)
+    known.plan_and_hand_over()
+    known.plan_long_ago()
+    assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
+    assert "Airflow did not say which ingest runs there are" in capfd.readouterr().out
+
+
+def test_few_messages_wait_for_more(known: Waiting, name: str, topics: Topics) -> None:
+    topics.produce(name, [b"{}"] * 4)
+    assert isinstance(known.event(min_messages=5, max_wait=SECONDS, idle_after=1.0), TaskSkippedEvent)
+    topics.produce(name, [b"{}"])
+    assert isinstance(known.event(min_messages=5, max_wait=SECONDS), TaskSuccessEvent)
+
+
+def test_few_messages_wait_no_longer_than_they_may(known: Waiting, name: str, topics: Topics) -> None:
+    topics.produce(name, [b"{}"])
+
+    async def measured() -> float:
+        begun = asyncio.get_running_loop().time()
+        assert isinstance(await first_event(known.trigger(min_messages=5, max_wait=1.0)), TaskSuccessEvent)
+        return asyncio.get_running_loop().time() - begun
+
+    assert known.run(measured()) >= 1.0
+
+
+def test_a_rate_limit_holds_the_next_batch_back(known: Waiting, name: str, topics: Topics) -> None:
+    topics.produce(name, [b"{}"])
+    known.plan_and_hand_over()
+    topics.produce(name, [b"{}"], 1)
+    assert isinstance(known.event(rate_limit_per_second=0.001, idle_after=1.0), TaskSkippedEvent)
+    assert isinstance(known.event(), TaskSuccessEvent)
+
+
+def test_many_triggers_hold_as_few_connections_as_one(known: Waiting, stack: LocalStack) -> None:
+    async def connections_of(triggers: int) -> tuple[int, int]:
+        await asyncio.gather(*(first_event(known.trigger(idle_after=1.0)) for _ in range(triggers)))
+        return held(stack)
+
+    postgres, kafka = known.run(connections_of(1))
+    assert postgres >= 1
+    assert kafka >= 1
+    postgres_of_many, kafka_of_many = known.run(connections_of(20))
+    assert postgres_of_many < postgres + MAX_CONNECTIONS
+    # A client holds one connection to the broker by its name and one by its number, and closes the first when idle.
+    assert kafka_of_many <= kafka + 1
+
+
+def test_a_broker_that_is_away_is_waited_for_and_said(
+    known: Waiting, name: str, topics: Topics, stack: LocalStack, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def lose_the_broker() -> None:
+        await until_said(capfd, "Waiting for messages")
+        await asyncio.to_thread(stack.kafka.kill)
+        try:
+            said = await until_said(capfd, "looking again in 2 s.")
+        finally:
+            await asyncio.to_thread(stack.kafka.start)
+        assert f"Kafka at {stack.bootstrap_servers} did not answer" in said
+        assert "Nothing was lost" in said
+        await asyncio.to_thread(topics.produce, name, [b"{}"])
+
+    assert isinstance(known.run(event_after(known.trigger(), lose_the_broker)), TaskSuccessEvent)
+
+
+def test_a_database_that_is_away_is_waited_for_and_said(
+    known: Waiting, name: str, topics: Topics, stack: LocalStack, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def lose_the_database() -> None:
+        await until_said(capfd, "Waiting for messages")
+        await asyncio.to_thread(stack.postgres.stop)
+        try:
+            topics.produce(name, [b"{}"])
+            said = await until_said(capfd, "looking again in 1 s.")
+        finally:
+            await asyncio.to_thread(stack.postgres.start)
+        assert "Nothing was lost" in said
+
+    assert isinstance(known.run(event_after(known.trigger(), lose_the_database)), TaskSuccessEvent)
+
+
+def test_wrong_credentials_fail_the_task_and_say_so(
+    known: Waiting, stack: LocalStack, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = {**stack.kafka.sasl_settings, "sasl.password": "wrong-password"}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_REFUSED", json.dumps({"conn_type": "kafka", "extra": wrong}))
+    sentence = known.event(kafka_connection="kafka_refused").payload[FAILED]
+    said = capfd.readouterr().out
+    assert sentence in said
+    assert sentence.endswith(" Nothing was changed.")
+    assert "refused us" in said
+    assert "check the credentials and permissions of the Airflow Kafka connection" in said
+    assert "wrong-password" not in said
+
+
+async def until_said(capfd: pytest.CaptureFixture[str], text: str) -> str:
+    """Wait until the log says something, and return what it said since it was read last."""
+    said = ""
+    while text not in said:
+        await asyncio.sleep(POLL_SECONDS)
+        said += capfd.readouterr().out
+    return said
+
+
+def held(stack: LocalStack) -> tuple[int, int]:
+    """Return how many connections to Postgres and to Kafka this process holds."""
+    kafka_port = int(stack.bootstrap_servers.rpartition(":")[2])
+    ports = [
+        connection.raddr.port
+        for connection in psutil.Process().net_connections(kind="tcp")
+        if connection.raddr and connection.status == psutil.CONN_ESTABLISHED
+    ]
+    return ports.count(stack.postgres.port), ports.count(kafka_port)

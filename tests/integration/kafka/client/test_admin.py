@@ -1,0 +1,199 @@
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from local_stack.ports import free_port
+from local_stack.stack import LocalStack
+from local_stack.waiting import wait_until
+from support.groups import commit, member
+from support.topics import Topics
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, KafkaUnavailableError, UnknownTopicError
+from workorders.kafka.partitions import Partition, PartitionOffsets
+
+pytestmark = pytest.mark.integration
+
+THREE = [b"{}"] * 3
+
+
+def test_partitions_come_with_the_topics_id(cluster: Cluster, topics: Topics, name: str) -> None:
+    topics.create(name, partitions=3)
+    found = run(cluster.partitions([name]))
+    assert [(part.topic, part.partition) for part in found] == [(name, 0), (name, 1), (name, 2)]
+    (topic_id,) = {part.topic_id for part in found}
+    assert topic_id
+
+
+def test_a_topic_made_again_has_another_id(cluster: Cluster, topics: Topics, name: str) -> None:
+    topics.create(name)
+    (before,) = run(cluster.partitions([name]))
+    topics.delete(name)
+    topics.create(name)
+    (after,) = run(cluster.partitions([name]))
+    assert (before.topic, before.partition) == (after.topic, after.partition)
+    assert before.topic_id != after.topic_id
+
+
+def test_a_topic_that_does_not_exist_is_unknown(cluster: Cluster, topics: Topics, name: str) -> None:
+    topics.create(name)
+    with pytest.raises(UnknownTopicError, match=r"^Kafka at 127\.0\.0\.1:\d+ does not have the topic: "):
+        run(cluster.partitions([name, f"{name}-not-there"]))
+
+
+def test_a_wrong_password_is_a_refusal_and_no_broker_that_is_away(stack: LocalStack, topics: Topics, name: str) -> None:
+    topics.create(name)
+    right = stack.kafka.sasl_settings
+    assert run(Cluster(client_settings(right)).partitions([name]))
+    wrong = Cluster(client_settings({**right, "sasl.password": "wrong"}), timeout_seconds=3)
+    with pytest.raises(KafkaRefusedError, match=r"^Kafka at 127\.0\.0\.1:\d+ refused us: .*check the credentials"):
+        run(wrong.partitions([name]))
+
+
+def test_a_regular_expression_matches_from_the_start_of_a_name(cluster: Cluster, topics: Topics, name: str) -> None:
+    for topic in (f"{name}-a", f"{name}-b", f"x-{name}-c"):
+        topics.create(topic)
+    found = run(cluster.partitions([f"^{name}-.*"]))
+    assert [part.topic for part in found] == [f"{name}-a", f"{name}-b"]
+
+
+def test_a_topic_that_is_named_and_matched_comes_once(cluster: Cluster, topics: Topics, name: str) -> None:
+    topics.create(name)
+    assert [part.topic for part in run(cluster.partitions([name, f"^{name}"]))] == [name]
+
+
+def test_a_regular_expression_may_match_nothing_and_never_matches_internal_topics(
+    cluster: Cluster, topics: Topics, name: str
+) -> None:
+    topics.create(name)
+    topics.produce_committed(name, THREE)  # makes __transaction_state
+    assert run(cluster.partitions([f"^{name}-no-such-topic"])) == []
+    assert all(not part.topic.startswith("__") for part in run(cluster.partitions(["^.*"])))
+
+
+def test_the_last_stable_offset_stays_before_an_open_transaction_and_the_high_watermark_does_not(
+    cluster: Cluster, topics: Topics, name: str
+) -> None:
+    topics.create(name)
+    topics.produce(name, THREE)
+    (partition,) = run(cluster.partitions([name]))
+    with topics.open_transaction(name, THREE):
+        topics.produce(name, THREE)
+        assert run(cluster.offsets([partition])) == [PartitionOffsets(partition, 0, 3, 9)]
+        assert run(cluster.last_stable_offsets([partition])) == {partition: 3}
+    ended = 10  # the abort marker has an offset too
+    assert wait_until(lambda: run(cluster.last_stable_offsets([partition])) == {partition: ended}, seconds=30)
+    assert run(cluster.offsets([partition])) == [PartitionOffsets(partition, 0, ended, ended)]
+
+
+def test_a_log_begins_where_retention_left_it(cluster: Cluster, topics: Topics, name: str) -> None:
+    topics.create(name, partitions=2)
+    topics.produce(name, THREE, partition=1)
+    topics.delete_before(name, 2, partition=1)
+    empty, cut = run(cluster.partitions([name]))
+    assert run(cluster.offsets([empty, cut])) == [PartitionOffsets(empty, 0, 0, 0), PartitionOffsets(cut, 2, 3, 3)]
+
+
+def test_a_time_is_resolved_to_the_first_message_that_is_not_older(cluster: Cluster, topics: Topics, name: str) -> None:
+    topics.create(name, partitions=2)
+    for timestamp in (1000, 2000, 3000):
+        topics.produce(name, [b"{}"], timestamp_ms=timestamp)
+    with_messages, empty = run(cluster.partitions([name]))
+    for timestamp, offset in ((1, 0), (2000, 1), (2001, 2), (3001, None)):
+        found = run(cluster.offsets_at([with_messages, empty], timestamp))
+        assert found == {with_messages: offset, empty: None}
+
+
+def test_asking_about_no_partitions_asks_nothing(cluster: Cluster) -> None:
+    assert run(cluster.offsets([])) == []
+    assert run(cluster.last_stable_offsets([])) == {}
+    assert run(cluster.committed("group", [])) == {}
+    run(cluster.commit("group", {}))
+
+
+def test_a_group_is_committed_forward_and_back_without_joining_it(cluster: Cluster, topics: Topics, name: str) -> None:
+    topics.create(name, partitions=2)
+    first, second = run(cluster.partitions([name]))
+    assert run(cluster.committed(name, [first, second])) == {first: None, second: None}
+    for offset in (7, 3):
+        commit(cluster, name, {first: offset})
+        assert run(cluster.committed(name, [first, second])) == {first: offset, second: None}
+
+
+def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_named(
+    stack: LocalStack, cluster: Cluster, topics: Topics, name: str
+) -> None:
+    topics.create(name, partitions=2)
+    topics.produce(name, THREE)
+    first, second = run(cluster.partitions([name]))
+    with member(stack.kafka_settings, name, name):
+        with pytest.raises(GroupCommitError) as raised:
+            run(cluster.commit(name, {first: 7, second: 9}))
+        (found,) = run(cluster.members(name))
+    text = str(raised.value)
+    assert text.startswith(f"The offsets of consumer group {name} could not be committed: {name} 0: ")
+    assert f", {name} 1: " in text
+    assert text.endswith(
+        "another consumer is in this group (rdkafka at 127.0.0.1): stop it, or give the trigger a group of its own."
+    )
+    assert (found.client_id, found.host) == ("rdkafka", "127.0.0.1")
+    assert run(cluster.committed(name, [second])) == {second: None}
+    assert wait_until(lambda: run(cluster.members(name)) == (), seconds=30)
+
+
+def test_a_group_that_nobody_ever_used_has_no_members(cluster: Cluster, name: str) -> None:
+    assert run(cluster.members(name)) == ()
+
+
+def test_a_topic_that_is_gone_is_no_other_consumer(cluster: Cluster, topics: Topics, name: str) -> None:
+    topics.create(name)
+    (partition,) = run(cluster.partitions([name]))
+    commit(cluster, name, {partition: 1})
+    with pytest.raises(GroupCommitError) as raised:
+        run(cluster.commit(name, {replace(partition, topic=f"{name}-gone"): 1}))
+    assert "another consumer" not in str(raised.value)
+    assert str(raised.value).endswith("The work orders are safe in the ledger, which does not depend on the group.")
+
+
+def test_the_time_of_a_message_is_told_also_inside_an_open_transaction(
+    stack: LocalStack, cluster: Cluster, topics: Topics, name: str
+) -> None:
+    topics.create(name, partitions=3)
+    topics.produce(name, THREE, timestamp_ms=1_772_366_400_000)
+    topics.produce(name, THREE, 1, timestamp_ms=2**60)
+    first, strange, empty = run(cluster.partitions([name]))
+    assert run(cluster.message_times({})) == {}
+    before = datetime.now(UTC)
+    with topics.open_transaction(name, THREE):
+        open_since = run(cluster.message_times({first: 3}))[first]
+        assert abs(open_since - before) < timedelta(minutes=1)
+    brief = Cluster(client_settings(stack.kafka_settings), timeout_seconds=5.0)
+    found = run(brief.message_times({first: 1, strange: 0, empty: 0}))
+    assert found == {first: datetime(2026, 3, 1, 12, tzinfo=UTC)}
+
+
+def test_a_broker_that_is_away_is_said_within_the_time_limit(name: str) -> None:
+    away = Cluster({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, timeout_seconds=1.0)
+    partition = Partition(name, 0, "id")
+    for question in (
+        away.partitions([name]),
+        away.partitions([f"^{name}"]),
+        away.offsets([partition]),
+        away.committed(name, [partition]),
+        away.commit(name, {partition: 1}),
+    ):
+        begin = time.monotonic()
+        with pytest.raises(KafkaUnavailableError, match=r"^Kafka at 127\.0\.0\.1:\d+ did not answer: "):
+            run(question)
+        assert time.monotonic() - begin < 5
+
+
+def test_a_question_about_a_partition_that_is_not_there_is_an_unknown_topic(
+    stack: LocalStack, topics: Topics, name: str
+) -> None:
+    impatient = Cluster(client_settings(stack.kafka_settings), timeout_seconds=3.0)
+    topics.create(name)
+    with pytest.raises((UnknownTopicError, KafkaUnavailableError)):
+        run(impatient.offsets([Partition(name, 5, "id")]))

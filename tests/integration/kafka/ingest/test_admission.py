@@ -1,0 +1,90 @@
+"""Idempotency keys and limits on messages of a real broker, by the way that every range takes, without the JVM."""
+
+from dataclasses import replace
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.admission import ids, limit
+from support.going_on import GoingOn, kept
+from support.ingesting import row
+from support.topics import Topics
+from workorders.core import triggers
+from workorders.core.admission import rejections
+from workorders.core.postgres.connection import Connection, connect
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.ingest.attempt import Outcome
+from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.ledger import batches, stalls
+from workorders.kafka.spark.executor import PartitionIngest
+
+pytestmark = pytest.mark.integration
+
+
+def attempt(stack: LocalStack, going_on: GoingOn, batch_id: int) -> Outcome:
+    """Make one attempt at a batch of one range, as the driver does, and write its failure down."""
+    (prepared,) = going_on.prepare(batch_id).attempts
+    attempt = replace(prepared, max_rejected_share=going_on.definition.max_rejected_share)
+    mapping = RecordMapping.of(going_on.definition)
+    task = PartitionIngest(stack.database_url, client_settings(stack.kafka_settings), mapping, [attempt])
+    outcome = task.ingest_without_spark(attempt)
+    with connect(stack.database_url, autocommit=True) as own:
+        if outcome.error is not None:
+            stalls.write_down(own, batches.load(own, batch_id), attempt.epoch, {outcome.range: outcome.error})
+    return outcome
+
+
+def planned(going_on: GoingOn) -> int:
+    batch_id = going_on.plan().batch_id
+    assert batch_id is not None
+    return batch_id
+
+
+def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_batch_and_in_a_replay(
+    stack: LocalStack, topics: Topics, connection: Connection, name: str
+) -> None:
+    topics.create(name)
+    rule = {"key": "header:event-id", "window": "1 h"}
+    going_on = GoingOn(stack, name, idempotency=rule, max_rejected_share=0.1)
+    for event_id in (b"a", b"b", b"a"):
+        topics.produce(name, [b"{}"], headers=[("event-id", event_id)])
+    first = planned(going_on)
+    created = attempt(stack, going_on, first).created
+    assert (created.created, created.rejected, created.turned_away) == (2, 1, 1)
+    for event_id in [b"b"] * 12:
+        topics.produce(name, [b"{}"], headers=[("event-id", event_id)])
+    # All of it repeats: that says nothing against the reader, so the breaker holds still.
+    again = attempt(stack, going_on, planned(going_on))
+    assert (again.error, again.created.created, again.created.rejected) == (None, 0, 12)
+    assert attempt(stack, going_on, first).created.already_there == 3
+    trigger = triggers.find(connection, name)
+    original_b, repeat_b = ids(connection, trigger)[1], ids(connection, trigger)[-1]
+    assert rejections.original(connection, repeat_b) == original_b
+    assert [len(places) for places in kept(connection, name).values()] == [15]
+
+
+def test_a_hard_limit_stalls_the_partition_with_its_sentence_until_there_is_room(
+    stack: LocalStack, topics: Topics, connection: Connection, name: str
+) -> None:
+    topics.create(name)
+    going_on = GoingOn(stack, name, workflow=name)
+    topics.produce(name, [b"{}"] * 3)
+    attempt(stack, going_on, planned(going_on))
+    limit(connection, name, waiting=4, kind="hard")
+    connection.commit()
+    topics.produce(name, [b"{}"] * 3)
+    batch_id = planned(going_on)
+    refused = attempt(stack, going_on, batch_id).error
+    assert refused == (
+        f"{name}: {name} 0 [3, 6): Workflow {name} has room for 1 more work orders and 3 came at once: its hard limit "
+        f"is 4 waiting. Nothing was created for trigger {name}; it goes on by itself when runs are finished, or when "
+        f"the limit is raised. Nothing was committed there."
+    )
+    trigger = triggers.find(connection, name)
+    stalled = row(connection, trigger)
+    assert (stalled.status, stalled.next_offset, stalled.last_error) == ("stalled", 3, refused)
+    assert len(ids(connection, trigger)) == 3
+    connection.execute("UPDATE workorders.work_orders SET state = 'success' WHERE trigger_id = %s", (trigger.id,))
+    connection.commit()
+    assert attempt(stack, going_on, batch_id).error is None
+    assert list(kept(connection, name).values()) == [[0, 1, 2, 3, 4, 5]]

@@ -1,0 +1,88 @@
+"""A range of which too much is rejected: rolled back whole, and ingested once the limit is gone."""
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.ingesting import attempt, everything, no_proof, partition_of, plan, row, same_log
+from support.work_orders import accepted_range, positions, rejected
+from workorders.core.creation.work_orders import Created
+from workorders.core.items import Item
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.triggers import Trigger
+from workorders.kafka.exceptions import TooManyRejectedError
+from workorders.kafka.ingest.attempt import Attempt
+from workorders.kafka.ingest.transaction import ingest
+from workorders.kafka.ledger.positions import stream_name
+from workorders.kafka.partitions import OffsetRange
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def range_(name: str) -> OffsetRange:
+    return OffsetRange(partition_of(name), 100, 140)
+
+
+@pytest.fixture
+def batch_id(connection: Connection, trigger: Trigger, range_: OffsetRange) -> int:
+    return plan(connection, trigger, range_)
+
+
+def messages(range_: OffsetRange, bad: int) -> list[Item]:
+    """Return a message for every offset, of which the last ones are no inputs."""
+    stream, first_bad = stream_name(range_.partition), range_.end - bad
+    rubbish = [rejected(stream, offset) for offset in range(first_bad, range_.end)]
+    return [*accepted_range(stream, range_.start, first_bad), *rubbish]
+
+
+def run(stack: LocalStack, made: Attempt, bad: int) -> Created:
+    with connect(stack.database_url) as own:
+        return ingest(own, made, messages(made.range, bad), no_proof, same_log)
+
+
+@pytest.mark.parametrize("bad", [21, 40])
+def test_a_range_with_too_much_rejected_leaves_nothing_behind(
+    stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int, bad: int
+) -> None:
+    made = attempt(connection, batch_id, max_rejected_share=0.5)
+    before = everything(connection, trigger)
+    with pytest.raises(TooManyRejectedError, match="of them as not-json"):
+        run(stack, made, bad)
+    assert everything(connection, trigger) == before
+
+
+def test_a_range_with_gaps_is_judged_by_its_messages_once_all_are_read(
+    stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int
+) -> None:
+    made = attempt(connection, batch_id, max_rejected_share=0.5)
+    # 16 of 30 messages are too many; of the range's 40 offsets they would not be.
+    items = messages(made.range, 16)[10:]
+    before = everything(connection, trigger)
+    with connect(stack.database_url) as own, pytest.raises(TooManyRejectedError, match="16 of 30 messages"):
+        ingest(own, made, items, no_proof, same_log)
+    assert everything(connection, trigger) == before
+
+
+def test_it_goes_on_by_itself_once_the_limit_is_raised(
+    stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int, range_: OffsetRange
+) -> None:
+    with pytest.raises(TooManyRejectedError):
+        run(stack, attempt(connection, batch_id, max_rejected_share=0.5), 30)
+    assert run(stack, attempt(connection, batch_id, max_rejected_share=0.8), 30) == Created(10, 30, 0)
+    assert positions(connection, trigger, stream_name(range_.partition)) == list(range(100, 140))
+    assert row(connection, trigger).next_offset == 140
+
+
+@pytest.mark.parametrize(("most", "bad"), [(None, 40), (0.5, 20), (0.001, 9)], ids=["off", "not more", "too few"])
+def test_rejected_messages_are_recorded_as_long_as_the_breaker_is_off_or_holds(
+    stack: LocalStack, connection: Connection, batch_id: int, most: float | None, bad: int
+) -> None:
+    made = attempt(connection, batch_id, max_rejected_share=most)
+    assert run(stack, made, bad) == Created(40 - bad, bad, 0)
+
+
+def test_a_replay_is_not_held_up(stack: LocalStack, connection: Connection, batch_id: int) -> None:
+    run(stack, attempt(connection, batch_id), 40)
+    replay = attempt(connection, batch_id, max_rejected_share=0.5)
+    assert replay.is_replay
+    assert run(stack, replay, 40) == Created(0, 0, 40)

@@ -1,0 +1,247 @@
+"""Whatever a producer sends goes all the way, or is rejected, and its innocent neighbors never notice."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from local_stack.stack import LocalStack
+from support.definitions import define
+from support.hostile import records
+from workorders.core import triggers
+from workorders.core import workflows as workflows_
+from workorders.core.bulk import export, jobs, runner
+from workorders.core.creation.work_orders import create_for
+from workorders.core.history import runs as run_history
+from workorders.core.history import search_index, work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.items import Item
+from workorders.core.maintenance import retention
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import RunResult
+from workorders.core.triggers import Trigger
+from workorders.core.worker import json_values, outputs
+from workorders.core.worker.conversions import without_input
+from workorders.core.worker.exceptions import InputUnreadableError
+from workorders.core.workflows import Workflow
+from workorders.kafka.ingest.record_mapping import Record, RecordMapping
+
+pytestmark = pytest.mark.integration
+
+ALL_THE_WAY = settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+MEBIBYTE = 1024 * 1024
+MAPPING = RecordMapping(max_message_bytes=MEBIBYTE)
+KEPT = {"days": 2, "wipe_bodies_after_days": 1}
+IDEMPOTENCY = {"key": "body:/id", "window": "1 h"}
+SEQUENCE = {"key": "body:/id", "number": "body:/n", "start": 1}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def deep_recursion() -> Iterator[None]:
+    """Let Python read back JSON that is as deep as a message may be."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+def innocent(place: int) -> bytes:
+    return b'{"a": [1e-9, 2.5], "n": 1, "id": "innocent-%d", "note": "beside"}' % place
+
+
+def surrounded(hostile: Sequence[Record]) -> list[Item]:
+    """Return the items of hostile records, each between two innocent ones."""
+    plain = Record("hostile", 0, 0, b"key", None, 0, 0)
+    sent: list[Record] = []
+    for record in hostile:
+        sent += [plain._replace(value=innocent(len(sent))), record]
+    sent.append(plain._replace(value=innocent(len(sent))))
+    return [MAPPING.map_record(record._replace(offset=offset), "s") for offset, record in enumerate(sent)]
+
+
+class Scene:
+    """A workflow with two triggers that have rules, and one that has none."""
+
+    def __init__(self, connection: Connection, lane: str | None) -> None:
+        self.connection = connection
+        self.name = f"hostile-{uuid4().hex[:12]}"
+        fields = {
+            "name": self.name,
+            "callable": "json:dumps",
+            "lane": lane,
+            "retention": {"days": 2, "wipe_bodies_after_days": 1},
+        }
+        self.workflow: Workflow = workflows_.register(
+            connection, workflows_.parse({key: field for key, field in fields.items() if field}, where=self.name)
+        )
+        self.triggers = [
+            self._trigger("plain"),
+            self._trigger("keyed", idempotency=IDEMPOTENCY),
+            self._trigger("numbered", sequence=SEQUENCE),
+        ]
+        connection.commit()
+
+    def _trigger(self, kind: str, **fields: object) -> Trigger:
+        definition = define(f"{self.name}-{kind}", workflow=self.name, max_message_bytes=MEBIBYTE, **fields)
+        return triggers.register(
+            self.connection,
+            name=definition.name,
+            type_="kafka",
+            workflow=self.name,
+            definition=definition.model_dump(mode="json"),
+        )
+
+    def ids(self) -> list[UUID]:
+        rows = self.connection.execute(
+            "SELECT id FROM workorders.work_orders WHERE workflow_id = %s ORDER BY id", (self.workflow.id,)
+        )
+        return [row[0] for row in rows]
+
+    def create(self, items: Sequence[Item], *, fresh: bool) -> None:
+        for trigger in self.triggers:
+            created = create_for(self.connection, trigger, items, fresh=fresh)
+            assert created.created + created.rejected + created.already_there == len(items)
+        self.connection.commit()
+
+    def run_everything(self) -> None:
+        """Claim and finish until nothing waits, as a worker does it."""
+        while True:
+            group_id = uuid4()
+            claimed = claiming.claim(self.connection, self.workflow, limit=10, group_id=group_id)
+            self.connection.commit()
+            if not claimed:
+                return
+            owned = lifecycle.start(self.connection, group_id, [run.run_id for run in claimed])
+            assert len(owned) == len(claimed)
+            finished = lifecycle.finish(self.connection, group_id, [echo(run) for run in claimed])
+            assert len(finished.run_ids) == len(claimed)
+            self.connection.commit()
+
+    def show_everything(self) -> None:
+        """Look at each work order and each run; what is shown as JSON is JSON."""
+        listed = work_orders.work_orders(self.connection, Filter(workflow=self.name), limit=1_000)
+        assert sorted(row.id for row in listed) == self.ids()
+        for id_ in self.ids():
+            found = work_orders.work_order(self.connection, id_)
+            shown = [found.body, found.request]
+            shown += [run_history.run(self.connection, run.id).output for run in work_orders.runs(self.connection, id_)]
+            for text in shown:
+                assert text is None or json.loads(text, parse_int=str) is not None
+
+    def search_everything(self) -> None:
+        self.connection.commit()
+        while search_index.fill(self.connection, margin=timedelta(0)):
+            pass
+        found = work_orders.work_orders(
+            self.connection, Filter(workflow=self.name, text="beside innocent"), limit=1_000
+        )
+        assert {row.id for row in found} >= {row[0] for row in self.innocents()}
+
+    def export_everything(self, folder: Path) -> None:
+        for form in export.FORMATS:
+            file = folder / f"all.{form}"
+            job = self._job("export", export.options(file))
+            assert runner.work(self.connection, job, file=file).done == len(self.ids())
+        with (folder / "all.jsonl").open(encoding="utf-8") as lines:
+            assert len([json.loads(line, parse_int=str) for line in lines]) == len(self.ids())
+        csv.field_size_limit(2**31)
+        with (folder / "all.csv").open(encoding="utf-8", newline="") as lines:
+            assert len(list(csv.DictReader(lines))) == len(self.ids())
+
+    def rerun_everything(self) -> None:
+        """Ask for another run of each; those that were rejected are judged again."""
+        before = self.states()
+        assert runner.work(self.connection, self._job("rerun", {})).state == "finished"
+        self.run_everything()
+        assert self.states() == before
+
+    def delete_everything(self) -> None:
+        self.connection.commit()
+        for days in (1.5, 3.0):
+            retention.run(self.connection, now=datetime.now(UTC) + timedelta(days=days), pause=lambda _: None)
+        assert self.ids() == []
+
+    def states(self) -> list[tuple[UUID, str, str | None]]:
+        return self.connection.execute(
+            """
+            SELECT id, state::text, code
+            FROM workorders.work_orders LEFT JOIN workorders.rejections ON work_order_id = id
+            WHERE workflow_id = %s ORDER BY id
+            """,
+            (self.workflow.id,),
+        ).fetchall()
+
+    def innocents(self) -> list[tuple[UUID, str, str]]:
+        """Return id, state and body of each innocent that no rule has rejected."""
+        return self.connection.execute(
+            """
+            SELECT id, state::text, body ->> 'id' FROM workorders.work_orders JOIN workorders.dataclips USING (id)
+            WHERE workflow_id = %s AND position %% 2 = 0 ORDER BY id
+            """,
+            (self.workflow.id,),
+        ).fetchall()
+
+    def _job(self, kind: str, options: dict[str, str]) -> int:
+        job = jobs.create(
+            self.connection,
+            kind,
+            Filter(workflow=self.name),
+            who="ada",
+            why="a test",
+            options=options,
+        )
+        self.connection.commit()
+        return job.id
+
+
+def echo(run: ClaimedRun) -> RunResult:
+    """Return the end of a run that gives back its input."""
+    if run.body is None:
+        return without_input(run)[0]
+    try:
+        output = outputs.kept(json_values.loads(run.body), 32 * MEBIBYTE)
+    except InputUnreadableError as error:
+        return RunResult(run_id=run.run_id, state="exception", error=str(error), may_retry=False)
+    return RunResult(run_id=run.run_id, state="success", output=output, log="a line")
+
+
+def sent(value: bytes) -> list[Record]:
+    return [Record("hostile", 0, 0, None, value, 0, 0)]
+
+
+@ALL_THE_WAY
+@example(hostile=sent(b'{"id":"x","a":[' + b",".join([b"1e-9999"] * 120_000) + b"]}"), lane=None)
+@example(hostile=sent(b'{"id":1e-400,"a":[' + b",".join([b"1e-400"] * 2_621) + b"]}"), lane="key")
+@example(hostile=sent(b'{"a":[' + b",".join([b"1e308"] * 170_000) + b"]}"), lane=None)
+@given(hostile=st.lists(records(), min_size=1, max_size=6), lane=st.sampled_from([None, "key"]))
+def test_whatever_is_sent_its_neighbors_come_through(
+    stack: LocalStack, hostile: list[Record], lane: str | None
+) -> None:
+    items = surrounded(hostile)
+    with connect(stack.database_url, application_name="test") as connection, TemporaryDirectory() as folder:
+        scene = Scene(connection, lane)
+        scene.create(items, fresh=True)
+        # Again at other places: the rules turn all away that came before.
+        scene.create([item._replace(position=offset) for offset, item in enumerate(items, 2 * len(items))], fresh=False)
+        scene.run_everything()
+        innocents = scene.innocents()
+        assert len(innocents) == 4 * (len(hostile) + 1)
+        assert {state for _, state, _ in innocents} == {"success"}
+        scene.search_everything()
+        scene.show_everything()
+        scene.export_everything(Path(folder))
+        scene.rerun_everything()
+        assert scene.innocents() == innocents
+        scene.delete_everything()

@@ -1,0 +1,66 @@
+"""That an attempt is at work is known for as long as it lives, and no longer."""
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.eventually import eventually
+from workorders.core.postgres.connection import Connection
+from workorders.kafka.ledger.attempt_lock import at_work, nobody_at_work
+from workorders.kafka.spark import driver
+
+pytestmark = pytest.mark.integration
+
+BATCH = 999_999_001
+
+
+def nobody(connection: Connection, batch_id: int = BATCH) -> bool:
+    answer = nobody_at_work(connection, batch_id)
+    connection.rollback()
+    return answer
+
+
+def test_an_attempt_is_at_work_until_its_end_and_on_its_batch_alone(stack: LocalStack, connection: Connection) -> None:
+    assert nobody(connection)
+    with at_work(stack.database_url, BATCH):
+        assert not nobody(connection)
+        assert nobody(connection, BATCH + 1)
+    assert nobody(connection)
+
+
+def test_an_attempt_whose_connection_is_cut_goes_on_unnoticed_and_ends_well(
+    stack: LocalStack, connection: Connection
+) -> None:
+    with at_work(stack.database_url, BATCH):
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s",
+            (f"workorders attempt at batch {BATCH}",),
+        )
+        eventually(lambda: nobody(connection), seconds=10, what="the release of the lock")
+
+
+def test_an_attempt_may_idle_as_long_as_spark_reads_and_holds_no_vacuum_up(
+    stack: LocalStack, connection: Connection
+) -> None:
+    with at_work(stack.database_url, BATCH) as held:
+        assert held.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("0",)
+        horizon = connection.execute(
+            "SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE application_name = %s",
+            (f"workorders attempt at batch {BATCH}",),
+        ).fetchone()
+        assert horizon == (None, None)
+
+
+def test_the_spark_driver_says_that_it_is_at_work(
+    stack: LocalStack, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in stack.environment().items():
+        monkeypatch.setenv(variable, value)
+    seen: list[bool] = []
+
+    def ingest_batch(*_: object, **__: object) -> tuple[list[object], tuple[str, ...]]:
+        seen.append(nobody(connection))
+        return [], ()
+
+    monkeypatch.setattr(driver, "ingest_batch", ingest_batch)
+    assert driver.main(["--batch", str(BATCH)]) == 0
+    assert seen == [False]

@@ -1,0 +1,178 @@
+from datetime import datetime
+from typing import Any
+
+import psycopg
+import pytest
+
+from support.ingesting import partition_of, plan, row
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection
+from workorders.core.triggers import Trigger
+from workorders.kafka.exceptions import FencedError
+from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger.positions import LockedPosition
+from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.planning.range_planning import Position
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def partition(name: str) -> Partition:
+    return partition_of(name)
+
+
+@pytest.fixture
+def batch_id(connection: Connection, trigger: Trigger, partition: Partition) -> int:
+    return plan(connection, trigger, OffsetRange(partition, 100, 110))
+
+
+def locked(connection: Connection, trigger: Trigger, partition: Partition) -> LockedPosition:
+    return positions.lock(connection, trigger, partition)
+
+
+def database_time(connection: Connection) -> datetime:
+    found: Any = connection.execute("SELECT now()").fetchone()
+    return found[0]  # type: ignore[no-any-return]
+
+
+def test_a_trigger_that_never_planned_has_no_positions(connection: Connection, name: str) -> None:
+    assert positions.positions(connection, name) == {}
+
+
+def test_a_position_is_where_reading_begins_until_it_moves(
+    connection: Connection, trigger: Trigger, partition: Partition
+) -> None:
+    positions.insert(connection, trigger, partition, 100)
+    assert positions.positions(connection, trigger.name) == {partition: Position(partition, 100, busy=False)}
+
+
+def test_a_partition_has_one_row_a_trigger(connection: Connection, trigger: Trigger, partition: Partition) -> None:
+    positions.insert(connection, trigger, partition, 100)
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        positions.insert(connection, trigger, Partition(partition.topic, partition.partition, "other"), 0)
+    connection.rollback()
+
+
+def test_moving_is_compare_and_set(
+    connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
+) -> None:
+    epoch = positions.take_epoch(connection, batch_id)
+    for range_, of_epoch in (
+        (OffsetRange(partition, 99, 110), epoch),
+        (OffsetRange(partition, 101, 110), epoch),
+        (OffsetRange(partition, 100, 110), epoch - 1),
+        (OffsetRange(partition, 100, 110), epoch + 1),
+    ):
+        with pytest.raises(FencedError, match="nothing was committed here"):
+            positions.move(connection, trigger, range_, of_epoch, 10.0)
+    assert row(connection, trigger).next_offset == 100
+    positions.move(connection, trigger, OffsetRange(partition, 100, 110), epoch, 10.0)
+    assert row(connection, trigger).next_offset == 110
+
+
+def test_the_size_of_messages_is_kept_when_a_range_had_none(
+    connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
+) -> None:
+    epoch = positions.take_epoch(connection, batch_id)
+    positions.move(connection, trigger, OffsetRange(partition, 100, 110), epoch, 321.5)
+    positions.move(connection, trigger, OffsetRange(partition, 110, 120), epoch, None)
+    assert positions.positions(connection, trigger.name)[partition].mean_message_bytes == 321.5
+
+
+def test_every_attempt_has_a_greater_epoch(
+    connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
+) -> None:
+    epochs = [positions.take_epoch(connection, batch_id) for _ in range(3)]
+    assert epochs == sorted(set(epochs))
+    assert locked(connection, trigger, partition) == LockedPosition(100, epochs[-1], "topic-id")
+    assert row(connection, trigger).attempts == 3
+
+
+def test_an_attempt_takes_the_epoch_of_unfinished_partitions_only(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    ranges = [OffsetRange(partition_of(name, number), 0, 5) for number in (0, 1)]
+    batch_id = plan(connection, trigger, *ranges)
+    first = positions.take_epoch(connection, batch_id)
+    batches.finish(connection, batch_id, ranges[0], Created(5, 0, 0))
+    second = positions.take_epoch(connection, batch_id)
+    assert [locked(connection, trigger, range_.partition).epoch for range_ in ranges] == [first, second]
+
+
+def test_a_stall_says_why_since_when_and_when_the_next_try_is(
+    connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
+) -> None:
+    epoch = positions.take_epoch(connection, batch_id)
+    positions.stall(connection, trigger, partition, epoch=epoch, error="orders 0: no.", delay_seconds=8)
+    stood = row(connection, trigger)
+    assert (stood.status, stood.last_error, stood.attempts) == ("stalled", "orders 0: no.", 1)
+    assert stood.next_attempt_at is not None
+    assert (stood.next_attempt_at - database_time(connection)).total_seconds() == 8
+    assert (stood.batch_id, stood.batch_start, stood.batch_end) == (batch_id, 100, 110)
+
+
+def test_a_stall_that_goes_on_keeps_its_beginning(
+    connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
+) -> None:
+    """The alert counts from the beginning of a stall."""
+    for error in ("first", "second"):
+        epoch = positions.take_epoch(connection, batch_id)
+        positions.stall(connection, trigger, partition, epoch=epoch, error=error, delay_seconds=1)
+        connection.execute(
+            "UPDATE workorders.kafka_ledger SET status_since = '2026-01-01 00:00Z' "
+            "WHERE trigger_id = %s AND %s = 'first'",
+            (trigger.id, error),
+        )
+    stood = row(connection, trigger)
+    assert (stood.last_error, stood.status_since.year, stood.status_since.month) == ("second", 2026, 1)
+
+
+def test_an_older_attempt_says_nothing_of_a_stall(
+    connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
+) -> None:
+    old = positions.take_epoch(connection, batch_id)
+    positions.take_epoch(connection, batch_id)
+    positions.stall(connection, trigger, partition, epoch=old, error="old news", delay_seconds=1)
+    assert (row(connection, trigger).status, row(connection, trigger).last_error) == ("active", None)
+
+
+def test_moving_ends_a_stall(connection: Connection, trigger: Trigger, partition: Partition, batch_id: int) -> None:
+    epoch = positions.take_epoch(connection, batch_id)
+    positions.stall(connection, trigger, partition, epoch=epoch, error="no", delay_seconds=1)
+    positions.move(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
+    stood = row(connection, trigger)
+    assert (stood.status, stood.attempts, stood.next_attempt_at, stood.last_error) == ("active", 0, None, None)
+
+
+def test_a_partition_without_a_row_cannot_be_locked(
+    connection: Connection, trigger: Trigger, partition: Partition
+) -> None:
+    with pytest.raises(FencedError, match=f"^{trigger.name}: {partition.topic} 0 is no longer in the ledger; nothing"):
+        locked(connection, trigger, partition)
+
+
+def test_the_positions_of_a_batch_are_the_ledgers_and_not_the_ranges(
+    connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
+) -> None:
+    """What is committed to the group can neither overtake the ledger nor go back behind a later batch."""
+    assert positions.positions_of_batch(connection, batch_id) == {partition: 100}
+    epoch = positions.take_epoch(connection, batch_id)
+    positions.move(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
+    positions.move(connection, trigger, OffsetRange(partition, 110, 200), epoch, None)
+    assert positions.positions_of_batch(connection, batch_id) == {partition: 200}
+
+
+def test_the_ledger_never_goes_behind_its_start(
+    connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
+) -> None:
+    with pytest.raises(psycopg.errors.CheckViolation):
+        connection.execute("UPDATE workorders.kafka_ledger SET next_offset = 99 WHERE trigger_id = %s", (trigger.id,))
+    connection.rollback()
+
+
+def test_status_shows_one_trigger_or_all_sorted(connection: Connection, trigger: Trigger, name: str) -> None:
+    for number in (10, 9):
+        positions.insert(connection, trigger, partition_of(name, number), number)
+    assert [found.partition for found in positions.status(connection, name)] == [9, 10]
+    assert {found.trigger for found in positions.status(connection)} >= {name}

@@ -1,0 +1,112 @@
+"""Why a range does not go on: kept by the newest attempt, and by no other."""
+
+import pytest
+
+from support.ingesting import everything, partition_of, plan, row
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection
+from workorders.core.triggers import Trigger
+from workorders.kafka.ledger import batches, positions, stalls
+from workorders.kafka.partitions import OffsetRange
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def ranges(name: str) -> list[OffsetRange]:
+    return [OffsetRange(partition_of(name, number), 0, 5) for number in (0, 1)]
+
+
+@pytest.fixture
+def batch_id(connection: Connection, trigger: Trigger, ranges: list[OffsetRange]) -> int:
+    return plan(connection, trigger, *ranges)
+
+
+def begin(connection: Connection, batch_id: int) -> int:
+    epoch = positions.take_epoch(connection, batch_id)
+    connection.commit()
+    return epoch
+
+
+def write_down(connection: Connection, batch_id: int, epoch: int, errors: dict[OffsetRange, str]) -> None:
+    stalls.write_down(connection, batches.load(connection, batch_id), epoch, errors)
+    connection.commit()
+
+
+def finish(connection: Connection, batch_id: int, range_: OffsetRange, epoch: int) -> None:
+    trigger = batches.load(connection, batch_id).trigger
+    positions.move(connection, trigger, range_, epoch, None)
+    batches.finish(connection, batch_id, range_, Created(5, 0, 0))
+    connection.commit()
+
+
+def test_a_failure_stalls_its_partition_alone_and_keeps_its_reason(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], batch_id: int
+) -> None:
+    epoch = begin(connection, batch_id)
+    finish(connection, batch_id, ranges[0], epoch)
+    write_down(connection, batch_id, epoch, {ranges[1]: "orders 1: no."})
+    assert [row(connection, trigger, number).status for number in (0, 1)] == ["active", "stalled"]
+    assert stalls.sentences(connection, batch_id) == ["orders 1: no."]
+
+
+def test_the_wait_doubles_with_every_attempt(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], batch_id: int
+) -> None:
+    waits = []
+    for _ in range(4):
+        epoch = begin(connection, batch_id)
+        stalls.write_down(connection, batches.load(connection, batch_id), epoch, {ranges[0]: "no"})
+        # Asked before the commit, for now() is when the transaction began, and a commit may take seconds.
+        found = connection.execute(
+            "SELECT round(extract(epoch FROM next_attempt_at - now())) FROM workorders.kafka_ledger "
+            "WHERE trigger_id = %s AND partition = 0",
+            (trigger.id,),
+        ).fetchone()
+        assert found is not None
+        waits.append(int(found[0]))
+        connection.commit()
+    assert waits == pytest.approx([1, 2, 4, 8], abs=1)
+
+
+def test_an_attempt_that_died_is_named_for_every_range_that_it_left(
+    connection: Connection, ranges: list[OffsetRange], batch_id: int
+) -> None:
+    finish(connection, batch_id, ranges[0], begin(connection, batch_id))
+    assert stalls.sentences(connection, batch_id) == [
+        f"{ranges[1]}: the attempt ended before it said why; nothing was committed there."
+    ]
+
+
+def test_a_replay_that_fails_keeps_its_reason_and_stalls_nothing(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], batch_id: int
+) -> None:
+    epoch = begin(connection, batch_id)
+    for range_ in ranges:
+        finish(connection, batch_id, range_, epoch)
+    write_down(connection, batch_id, begin(connection, batch_id), {ranges[0]: "orders 0: two are lost."})
+    assert row(connection, trigger).status == "active"
+    assert stalls.sentences(connection, batch_id) == ["orders 0: two are lost."]
+
+
+def test_a_range_that_is_ingested_at_last_has_no_reason_any_more(
+    connection: Connection, ranges: list[OffsetRange], batch_id: int
+) -> None:
+    write_down(connection, batch_id, begin(connection, batch_id), dict.fromkeys(ranges, "no"))
+    epoch = begin(connection, batch_id)
+    for range_ in ranges:
+        finish(connection, batch_id, range_, epoch)
+    assert stalls.sentences(connection, batch_id) == []
+
+
+@pytest.mark.parametrize("finished", [False, True], ids=["the newer one goes on", "the newer one is done"])
+def test_an_older_attempt_changes_nothing(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], batch_id: int, finished: bool
+) -> None:
+    old, new = begin(connection, batch_id), begin(connection, batch_id)
+    if finished:
+        for range_ in ranges:
+            finish(connection, batch_id, range_, new)
+    before = everything(connection, trigger)
+    write_down(connection, batch_id, old, dict.fromkeys(ranges, "this attempt was fenced by a newer one"))
+    assert everything(connection, trigger) == before

@@ -1,0 +1,212 @@
+"""What commits in Postgres comes to Kafka once, whole, and in order."""
+
+import random
+import time
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from psycopg.pq import TransactionStatus
+
+from local_stack.stack import LocalStack
+from support.consumed import consumed
+from support.outbox import Outbox, assert_exactly_once, new_outbox
+from support.topics import Topics
+from workorders.kafka.outbox_relay import producer, shard
+from workorders.kafka.outbox_relay.prefetch import Ahead
+from workorders.kafka.outbox_relay.producer import Sender
+from workorders.outbox import OutboxMessage, enqueue
+from workorders.outbox.rows import bytes_of
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def outbox(stack: LocalStack) -> Outbox:
+    return new_outbox(stack)
+
+
+def test_a_message_arrives_as_it_was_written(outbox: Outbox, topics: Topics, name: str) -> None:
+    topics.create(name, partitions=3)
+    outbox.write(
+        OutboxMessage(topic=name, key=b"k\0", value=b"\0\xff", headers=[("a", "1"), ("b", None), ("a", b"\xff")]),
+        OutboxMessage(topic=name, key="k\0", value=None, timestamp_ms=1_600_000_000_000),
+        OutboxMessage(topic=name, value={"n": 1}, partition=2),
+        OutboxMessage(topic=name, key="", value=""),
+    )
+    assert outbox.drain().messages == 4
+    found = {message.value(): message for message in consumed(outbox.kafka, name)}
+    assert set(found) == {b"\0\xff", None, b'{"n":1}', b""}
+    assert found[b"\0\xff"].key() == b"k\0"
+    assert found[b"\0\xff"].headers() == [("a", b"1"), ("b", None), ("a", b"\xff")]
+    assert found[None].timestamp()[1] == 1_600_000_000_000
+    assert found[b'{"n":1}'].partition() == 2
+    assert found[b'{"n":1}'].key() is None
+    assert found[b""].key() == b""
+    assert outbox.waiting() == 0
+    assert outbox.drain().messages == 0
+
+
+def test_a_backlog_of_many_batches_keeps_the_order_of_its_keys(outbox: Outbox, topics: Topics, name: str) -> None:
+    topics.create(name, partitions=3)
+    expected = [b"%d-%d" % (n % 50, n) for n in range(20_000)]
+    outbox.write(*(OutboxMessage(topic=name, key=value.split(b"-")[0], value=value) for value in expected))
+    assert outbox.drain(batch_messages=3000).messages == 20_000
+    found = [value for value in outbox.values(name) if value]
+    assert_exactly_once(found, expected)
+    for key in range(50):
+        mine = [int(value.split(b"-")[1]) for value in found if value.startswith(b"%d-" % key)]
+        assert mine == sorted(mine)
+
+
+def test_what_was_rolled_back_is_never_sent(outbox: Outbox, topics: Topics, name: str) -> None:
+    topics.create(name)
+    with outbox.connect() as connection:
+        enqueue(connection, OutboxMessage(topic=name, value="aborted"))
+        connection.rollback()
+        enqueue(connection, OutboxMessage(topic=name, value="committed"))
+    outbox.drain()
+    assert outbox.values(name) == [b"committed"]
+
+
+def test_a_lower_id_that_commits_later_is_sent_later(outbox: Outbox, topics: Topics, name: str) -> None:
+    topics.create(name)
+    with outbox.connect() as slow:
+        enqueue(slow, OutboxMessage(topic=name, key="slow", value="slow"))
+        outbox.write(OutboxMessage(topic=name, key="fast", value="fast"))
+        outbox.drain()
+        assert outbox.values(name) == [b"fast"]
+    outbox.drain()
+    assert outbox.values(name) == [b"fast", b"slow"]
+
+
+def test_a_lower_id_that_commits_while_batches_are_read_ahead_keeps_its_place(
+    outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    expected = [b"%d" % n for n in range(3000)]
+    mates = keys_in_the_bucket_of(outbox, name, "slow")
+    offer = vars(Ahead)["_offer"]
+    with outbox.connect() as slow:
+        enqueue(slow, OutboxMessage(topic=name, key="slow", value="slow"))
+        outbox.write(*(OutboxMessage(topic=name, key=mates[n % 7], value=value) for n, value in enumerate(expected)))
+
+        def offered(*arguments: Any) -> Any:
+            if slow.info.transaction_status is not TransactionStatus.IDLE:
+                slow.commit()
+                outbox.write(OutboxMessage(topic=name, key="slow", value="later"))
+            return offer(*arguments)
+
+        monkeypatch.setattr(Ahead, "_offer", offered)
+        assert outbox.drain(batch_messages=500).messages == 3002
+    found = outbox.values(name)
+    assert_exactly_once(found, [*expected, b"slow", b"later"])
+    assert found.index(b"slow") < found.index(b"later")
+
+
+def keys_in_the_bucket_of(outbox: Outbox, topic: str, key: str) -> list[str]:
+    found = outbox.ask(
+        """
+        SELECT made.key FROM (SELECT 'k' || number AS key FROM generate_series(1, 500) AS number) AS made
+        WHERE get_byte(workorders.outbox_hash(%s, convert_to(made.key, 'UTF8')), 4) & 15
+            = get_byte(workorders.outbox_hash(%s, convert_to(%s, 'UTF8')), 4) & 15
+        """,
+        topic,
+        topic,
+        key,
+    )
+    return [row[0] for row in found]
+
+
+def test_messages_of_all_sizes_are_sent_in_order_and_in_batches_of_few_bytes(
+    outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name, partitions=2)
+    chance = random.Random(7)
+    expected = [b"%d-%d-" % (n % 5, n) + b"x" * chance.choice([1, 50, 900, 20_000, 90_000]) for n in range(600)]
+    outbox.write(*(OutboxMessage(topic=name, key=value[:1], value=value) for value in expected))
+    sizes: list[int] = []
+    fill = Sender.fill
+
+    def noted_fill(sender: Sender, rows: Any) -> Any:
+        sizes.append(bytes_of(rows))
+        return fill(sender, rows)
+
+    monkeypatch.setattr(Sender, "fill", noted_fill)
+    assert outbox.drain(batch_bytes=200_000, batch_messages=300).messages == 600
+    found = [value or b"" for value in outbox.values(name)]
+    assert_exactly_once(found, expected)
+    for key in range(5):
+        mine = [int(value.split(b"-")[1]) for value in found if value.startswith(b"%d-" % key)]
+        assert mine == sorted(mine)
+    # The first one is not read ahead: each of its buckets may go over its share by a message.
+    assert max(sizes[1:]) <= 200_000
+
+
+def test_without_transactions_messages_carry_their_event_id(outbox: Outbox, topics: Topics, name: str) -> None:
+    topics.create(name)
+    with outbox.connect() as connection:
+        ids = enqueue(connection, [OutboxMessage(topic=name, key="k", value=str(n)) for n in range(3)])
+    assert outbox.drain(mode="at-least-once").messages == 3
+    found = consumed(outbox.kafka, name)
+    assert [message.value() for message in found] == [b"0", b"1", b"2"]
+    assert [message.headers() for message in found] == [[("event-id", str(event_id).encode())] for event_id in ids]
+    assert outbox.waiting() == 0
+
+
+def test_without_transactions_a_batch_is_claimed_before_any_of_it_is_sent(
+    outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a relay that has lost its shard would send what its successor sends."""
+    topics.create(name)
+    outbox.write(*(OutboxMessage(topic=name, key=f"k{n}", value=str(n)) for n in range(2000)))
+    steps: list[str] = []
+    claim, fill = vars(shard)["claim"], Sender.fill
+
+    def slow_claim(*arguments: Any, **named: Any) -> Any:
+        time.sleep(0.05)
+        claimed = claim(*arguments, **named)
+        steps.append("claimed")
+        return claimed
+
+    def noted_fill(sender: Sender, rows: Any) -> Any:
+        steps.append("sent")
+        return fill(sender, rows)
+
+    monkeypatch.setattr(shard, "claim", slow_claim)
+    monkeypatch.setattr(Sender, "fill", noted_fill)
+    assert outbox.drain(mode="at-least-once", batch_messages=500).messages == 2000
+    assert steps.count("claimed") >= 2
+    # The first one was claimed as it was read.
+    assert [steps[place - 1] for place, step in enumerate(steps) if step == "sent"][1:3] == ["claimed", "claimed"]
+
+
+def test_a_producers_full_queue_makes_it_wait_and_nothing_else(
+    outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    small = {"queue.buffering.max.messages": 20}
+    monkeypatch.setattr(producer, "Producer", lambda config: Producer({**config, **small}))
+    expected = [b"%d" % n for n in range(100)]
+    outbox.write(*(OutboxMessage(topic=name, key="k", value=value) for value in expected))
+    drained = outbox.drain()
+    assert (drained.messages, drained.failures) == (100, [])
+    assert outbox.values(name) == expected
+
+
+def test_headers_count_among_the_bytes_of_a_batch(
+    outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    header = ("h", "x" * 10_000)
+    outbox.write(*(OutboxMessage(topic=name, key="k", value=b"%d" % n, headers=[header]) for n in range(100)))
+    counts: list[int] = []
+    fill = Sender.fill
+
+    def noted_fill(sender: Sender, rows: Any) -> Any:
+        counts.append(len(rows))
+        return fill(sender, rows)
+
+    monkeypatch.setattr(Sender, "fill", noted_fill)
+    assert outbox.drain(batch_bytes=50_000).messages == 100
+    assert max(counts) <= 5

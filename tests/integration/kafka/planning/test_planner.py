@@ -1,0 +1,350 @@
+"""Planning against a real broker and a real Postgres, alone and against rivals."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.definitions import define
+from support.groups import commit
+from support.ingesting import attempt, everything, no_proof, same_log
+from support.topics import Topics
+from support.work_orders import accepted_range
+from workorders.core import triggers
+from workorders.core.postgres.connection import Connection, connect
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.exceptions import UnknownTopicError
+from workorders.kafka.ingest.transaction import ingest
+from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger.positions import stream_name
+from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.planning.planner import Plan, plan_batch
+
+pytestmark = pytest.mark.integration
+
+TEN = [b"{}"] * 10
+
+
+class PlannerDiedError(Exception):
+    """The planner's process dies."""
+
+
+class InterruptedCluster(Cluster):
+    """A cluster that is asked for its offsets, and something happens before the planner has the answer."""
+
+    def __init__(self, stack: LocalStack, happens: Callable[[], object]) -> None:
+        super().__init__(client_settings(stack.kafka_settings))
+        self._happens = happens
+
+    async def offsets(self, partitions: Sequence[Partition]) -> list[PartitionOffsets]:
+        answer = await super().offsets(partitions)
+        with ThreadPoolExecutor(1) as pool:  # it may ask questions of its own, which needs another event loop
+            pool.submit(self._happens).result(60)
+        return answer
+
+
+@pytest.fixture
+def plan(stack: LocalStack, cluster: Cluster) -> Callable[..., Plan]:
+    """Plans on a connection of its own, as a task does."""
+
+    def planned(definition: KafkaTriggerDefinition, asked: Cluster = cluster) -> Plan:
+        with connect(stack.database_url) as own:
+            return run(plan_batch(own, asked, definition))
+
+    return planned
+
+
+def ingest_all(stack: LocalStack, connection: Connection, batch_id: int) -> None:
+    """Ingest a batch of messages without gaps, without Spark."""
+    for number, part in enumerate(batches.load(connection, batch_id).ranges):
+        connection.commit()
+        with connect(stack.database_url) as own:
+            items = accepted_range(stream_name(part.range.partition), part.range.start, part.range.end)
+            ingest(own, attempt(connection, batch_id, number), items, no_proof, same_log)
+
+
+def labels(planned: Plan) -> list[tuple[int, int, int]]:
+    return [(range_.partition.partition, range_.start, range_.end) for range_ in planned.ranges]
+
+
+def begins(connection: Connection, name: str) -> dict[int, int]:
+    connection.rollback()
+    return {part.partition: position.next_offset for part, position in positions.positions(connection, name).items()}
+
+
+def test_the_first_plan_writes_down_where_reading_begins_and_what_is_read_first(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name, partitions=2)
+    topics.produce(name, TEN)
+    planned = plan(define(name))
+    assert labels(planned) == [(0, 0, 10)]
+    assert begins(connection, name) == {0: 0, 1: 0}
+    assert planned.batch_id is not None
+    batch = batches.load(connection, planned.batch_id)
+    assert [part.range for part in batch.ranges] == list(planned.ranges)
+    assert batch.trigger == planned.trigger == triggers.find(connection, name)
+    assert batch.definition == define(name).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(("policy", "begin"), [("earliest", 0), ("latest", 10), ("group", 4), (1_600_000_007_000, 7)])
+def test_every_policy_is_resolved_before_anything_is_read(
+    connection: Connection,
+    cluster: Cluster,
+    topics: Topics,
+    plan: Callable[..., Plan],
+    *,
+    name: str,
+    policy: str | int,
+    begin: int,
+) -> None:
+    definition = define(name, starting_offsets=policy)
+    topics.create(name)
+    for second in range(10):
+        topics.produce(name, [b"{}"], timestamp_ms=1_600_000_000_000 + 1000 * second)
+    (partition,) = run(cluster.partitions([name]))
+    commit(cluster, definition.group, {partition: 4})
+    first = plan(definition)
+    assert begins(connection, name) == {0: begin}
+    assert labels(first) == ([(0, begin, 10)] if begin < 10 else [])
+
+
+def test_latest_stays_where_it_was_resolved_although_nothing_was_there_to_read(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name)
+    topics.produce(name, TEN)
+    definition = define(name, starting_offsets="latest")
+    assert plan(definition).batch_id is None
+    topics.produce(name, TEN)
+    assert labels(plan(definition)) == [(0, 10, 20)]
+
+
+def test_the_group_is_never_read_again(
+    stack: LocalStack, connection: Connection, cluster: Cluster, topics: Topics, plan: Callable[..., Plan], *, name: str
+) -> None:
+    definition = define(name, starting_offsets="group")
+    topics.create(name)
+    topics.produce(name, TEN)
+    first = plan(definition)
+    assert first.batch_id is not None
+    ingest_all(stack, connection, first.batch_id)
+    commit(cluster, definition.group, {first.ranges[0].partition: 2})
+    assert plan(definition).batch_id is None
+    commit(cluster, definition.group, {first.ranges[0].partition: 900})
+    topics.produce(name, TEN)
+    assert labels(plan(definition)) == [(0, 10, 20)]
+
+
+def test_nothing_new_makes_no_batch(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name)
+    planned = plan(define(name))
+    assert (planned.batch_id, planned.ranges) == (None, ())
+    assert batches.summaries(connection, name) == []
+
+
+def test_batches_one_after_the_other_take_every_offset_once(
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name, partitions=2)
+    topics.produce(name, TEN, partition=0)
+    topics.produce(name, TEN[:3], partition=1)
+    definition = define(name, max_messages=5)
+    taken: dict[int, list[int]] = {0: [], 1: []}
+    while (planned := plan(definition)).batch_id is not None:
+        assert sum(range_.end - range_.start for range_ in planned.ranges) <= 5
+        for number, start, end in labels(planned):
+            taken[number] += range(start, end)
+        ingest_all(stack, connection, planned.batch_id)
+    assert taken == {0: list(range(10)), 1: list(range(3))}
+
+
+def test_a_partition_whose_batch_is_unfinished_is_left_alone_and_the_others_go_on(
+    topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name, partitions=2)
+    topics.produce(name, TEN, partition=0)
+    assert labels(plan(define(name))) == [(0, 0, 10)]
+    topics.produce(name, TEN, partition=0)
+    topics.produce(name, TEN, partition=1)
+    assert labels(plan(define(name))) == [(1, 0, 10)]
+    assert plan(define(name)).batch_id is None
+
+
+def test_planners_at_once_take_turns_and_plan_every_partition_once(
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name, partitions=3)
+    for partition in range(3):
+        topics.produce(name, TEN, partition=partition)
+    barrier = Barrier(4)
+
+    def race(_: int) -> Plan:
+        cluster = InterruptedCluster(stack, lambda: barrier.wait(30))
+        return plan(define(name), cluster)
+
+    with ThreadPoolExecutor(4) as pool:
+        plans = list(pool.map(race, range(4)))
+    assert sorted(label for planned in plans for label in labels(planned)) == [(0, 0, 10), (1, 0, 10), (2, 0, 10)]
+    assert begins(connection, name) == {0: 0, 1: 0, 2: 0}
+
+
+def test_of_two_first_planners_the_one_that_writes_first_says_where_reading_begins(
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    """`latest` means another offset to each of them; the second must not skip what came in between."""
+    topics.create(name)
+    definition = define(name, starting_offsets="latest")
+
+    def first_planner() -> None:
+        plan(definition)
+        topics.produce(name, TEN)
+
+    # The second has seen an empty topic before the first wrote; it may find too little, and never skip.
+    assert plan(definition, InterruptedCluster(stack, first_planner)).batch_id is None
+    assert begins(connection, name) == {0: 0}
+    assert labels(plan(definition)) == [(0, 0, 10)]
+
+
+def test_a_planner_that_dies_before_it_wrote_leaves_nothing(
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name)
+
+    def dies() -> None:
+        raise PlannerDiedError
+
+    with pytest.raises(PlannerDiedError):
+        plan(define(name), InterruptedCluster(stack, dies))
+    assert begins(connection, name) == {}
+
+
+def test_a_planner_that_dies_between_first_offsets_and_batch_leaves_nothing_and_may_run_again(
+    connection: Connection,
+    topics: Topics,
+    plan: Callable[..., Plan],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topics.create(name)
+    topics.produce(name, TEN)
+
+    def dies(*_: object) -> int:
+        raise PlannerDiedError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(batches, "create", dies)
+        with pytest.raises(PlannerDiedError):
+            plan(define(name))
+    assert begins(connection, name) == {}
+    assert labels(plan(define(name))) == [(0, 0, 10)]
+
+
+def test_a_new_partition_is_read_from_its_first_offset(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    definition = define(name, starting_offsets="latest")
+    topics.create(name)
+    plan(definition)
+    topics.grow(name, 2)
+    topics.produce(name, TEN, partition=1)
+    assert labels(plan(definition)) == [(1, 0, 10)]
+
+
+def test_a_topic_that_is_new_to_a_pattern_begins_by_policy(
+    topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    definition = define(name, topics=[f"^{name}-.*"], starting_offsets="latest")
+    assert plan(definition).batch_id is None
+    topics.create(f"{name}-a")
+    topics.produce(f"{name}-a", TEN)
+    assert plan(definition).batch_id is None
+    topics.produce(f"{name}-a", TEN)
+    assert labels(plan(definition)) == [(0, 10, 20)]
+
+
+def test_a_batch_ends_before_an_open_transaction(topics: Topics, plan: Callable[..., Plan], name: str) -> None:
+    topics.create(name)
+    topics.produce(name, TEN)
+    with topics.open_transaction(name, TEN):
+        topics.produce(name, TEN)
+        assert labels(plan(define(name))) == [(0, 0, 10)]
+
+
+def test_a_topic_made_again_gets_a_batch_with_the_old_topics_id(
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name)
+    topics.produce(name, TEN)
+    first = plan(define(name))
+    assert first.batch_id is not None
+    ingest_all(stack, connection, first.batch_id)
+    topics.delete(name)
+    topics.create(name)
+    topics.produce(name, TEN)
+    second = plan(define(name))
+    assert labels(second) == [(0, 10, 11)]
+    assert second.ranges[0].partition == first.ranges[0].partition
+
+
+def test_messages_deleted_unread_get_a_batch_that_names_them(
+    topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name)
+    plan(define(name))
+    topics.produce(name, TEN)
+    topics.delete_before(name, 5)
+    assert labels(plan(define(name))) == [(0, 0, 10)]
+
+
+def test_a_rate_limit_leaves_the_rest_for_later(topics: Topics, plan: Callable[..., Plan], name: str) -> None:
+    topics.create(name, partitions=2)
+    for partition in (0, 1):
+        topics.produce(name, TEN, partition=partition)
+    definition = define(name, rate_limit_per_second=0.001)
+    assert sum(end - start for _, start, end in labels(plan(definition))) == 1
+    assert plan(definition).batch_id is None
+
+
+def test_an_unknown_topic_plans_nothing(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name)
+    with pytest.raises(UnknownTopicError):
+        plan(define(name, topics=[name, f"{name}-not-there"]))
+    assert begins(connection, name) == {}
+
+
+def test_a_planner_whose_look_at_the_log_is_old_finds_no_contradiction(
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    """Another planner's batch was ingested since it looked, so the ledger is ahead of the log that it saw."""
+    topics.create(name)
+    plan(define(name))
+
+    def others_go_on() -> None:
+        topics.produce(name, TEN)
+        rival = plan(define(name))
+        assert rival.batch_id is not None
+        with connect(stack.database_url) as own:
+            ingest_all(stack, own, rival.batch_id)
+
+    assert labels(plan(define(name), InterruptedCluster(stack, others_go_on))) == []
+
+
+def test_planning_leaves_what_was_planned_as_it_was(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name)
+    topics.produce(name, TEN)
+    first = plan(define(name))
+    before = everything(connection, first.trigger)
+    topics.produce(name, TEN)
+    plan(define(name))
+    assert everything(connection, first.trigger) == before

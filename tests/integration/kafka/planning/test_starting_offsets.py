@@ -1,0 +1,79 @@
+import pytest
+
+from support.definitions import define
+from support.groups import commit
+from support.topics import Topics
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.planning.range_planning import Position
+from workorders.kafka.planning.starting_offsets import first_offsets
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def filled(topics: Topics, name: str) -> str:
+    """Two partitions: [2, 6) in the first, of the seconds 2 to 5; nothing in the second."""
+    topics.create(name, partitions=2)
+    for second in range(6):
+        topics.produce(name, [b"{}"], timestamp_ms=1_600_000_000_000 + 1000 * second)
+    topics.delete_before(name, 2)
+    return name
+
+
+def resolved(cluster: Cluster, name: str, starting_offsets: str | int, known: int | None = None) -> dict[int, int]:
+    """Return the first offset of each partition, when the ledger knows only the partition `known`."""
+
+    async def resolve() -> dict[int, int]:
+        partitions = await cluster.partitions([name])
+        logs = await cluster.offsets(partitions)
+        ledger = {part: Position(part, 0, busy=False) for part in partitions if part.partition == known}
+        found = await first_offsets(cluster, define(name, starting_offsets=starting_offsets), logs, ledger)
+        return {part.partition: offset for part, offset in found.items()}
+
+    return run(resolve())
+
+
+def test_earliest_begins_where_the_log_begins(cluster: Cluster, filled: str) -> None:
+    assert resolved(cluster, filled, "earliest") == {0: 2, 1: 0}
+
+
+def test_latest_begins_at_the_last_stable_offset_so_that_an_open_transaction_is_not_skipped(
+    cluster: Cluster, topics: Topics, filled: str
+) -> None:
+    with topics.open_transaction(filled, [b"{}"]):
+        assert resolved(cluster, filled, "latest") == {0: 6, 1: 0}
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "offset"),
+    [
+        pytest.param(1_600_000_000_000, 2, id="older than the log"),
+        pytest.param(1_600_000_004_000, 4, id="of a message"),
+        pytest.param(1_600_000_004_001, 5, id="between two messages"),
+        pytest.param(1_600_000_999_000, 6, id="newer than every message"),
+    ],
+)
+def test_a_time_begins_at_the_first_message_that_is_not_older(
+    cluster: Cluster, filled: str, timestamp: int, offset: int
+) -> None:
+    assert resolved(cluster, filled, timestamp) == {0: offset, 1: 0}
+
+
+def test_group_begins_where_the_group_stands_and_at_the_earliest_offset_where_it_does_not(
+    cluster: Cluster, filled: str
+) -> None:
+    assert resolved(cluster, filled, "group") == {0: 2, 1: 0}
+    (first, _) = run(cluster.partitions([filled]))
+    commit(cluster, define(filled).group, {first: 5})
+    assert resolved(cluster, filled, "group") == {0: 5, 1: 0}
+
+
+@pytest.mark.parametrize("policy", ["latest", "group", 1_600_000_999_000])
+def test_a_new_partition_of_a_known_topic_begins_at_its_first_offset_whatever_the_policy(
+    cluster: Cluster, filled: str, policy: str | int
+) -> None:
+    assert resolved(cluster, filled, policy, known=1) == {0: 2}
+
+
+def test_a_known_partition_begins_nowhere(cluster: Cluster, filled: str) -> None:
+    assert 1 not in resolved(cluster, filled, "earliest", known=1)

@@ -1,0 +1,643 @@
+"""Decisions on a real broker and Postgres: after each kind the trigger goes on, and work orders are counted."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.eventually import eventually
+from support.going_on import TEN, GoingOn, decided, kept
+from support.groups import commit
+from support.ingesting import everything, row
+from support.topics import Topics
+from support.work_orders import remove
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.triggers import Trigger
+from workorders.core.triggers import find as find_trigger
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.exceptions import (
+    DataLostError,
+    DecisionRefusedError,
+    DecisionUncertainError,
+    FencedError,
+    TopicRecreatedError,
+)
+from workorders.kafka.ledger import batches, stall_alerts
+from workorders.kafka.ledger import positions as ledger
+from workorders.kafka.ledger.attempt_lock import at_work
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+from workorders.kafka.planning.planner import plan_batch
+from workorders.kafka.recovery.decisions import Decision, Kind
+from workorders.kafka.recovery.resolution import Made, RecordedDecision, Wish, consider, make, recorded
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def resolve(stack: LocalStack, cluster: Cluster, name: str) -> Callable[..., Made]:
+    """Considers and makes a decision on connections of its own, as the command does."""
+
+    def resolved(kind: Kind, *partitions: int, offset: int | None = None, topic: str = "") -> Made:
+        return decided(stack, cluster, Wish(kind, name, topic or name, partitions, offset))
+
+    return resolved
+
+
+def considered(stack: LocalStack, cluster: Cluster, wish: Wish) -> list[Decision]:
+    with connect(stack.database_url) as own:
+        return consider(own, cluster, wish)
+
+
+def stream(trigger: GoingOn, number: int = 0, suffix: str = "") -> str:
+    (partition,) = (
+        part for part in run(trigger.cluster.existing_partitions(trigger.definition.topics)) if part.partition == number
+    )
+    return f"{ledger.stream_name(partition)}{suffix}"
+
+
+def next_offsets(connection: Connection, name: str) -> dict[int, int]:
+    connection.rollback()
+    return {part.partition: position.next_offset for part, position in ledger.positions(connection, name).items()}
+
+
+def last(connection: Connection, name: str) -> RecordedDecision:
+    connection.rollback()
+    return recorded(connection, name)[0]
+
+
+def found(connection: Connection, name: str) -> Trigger:
+    connection.rollback()
+    return find_trigger(connection, name)
+
+
+# --- noticed at planning, and again right before the commit -----------------------------------------------------------
+
+
+def test_a_topic_made_again_while_it_is_read_commits_nothing(
+    connection: Connection, topics: Topics, going_on: GoingOn, name: str
+) -> None:
+    topics.produce(name, TEN)
+    planned = going_on.plan()
+    assert planned.batch_id is not None
+    (attempt,) = going_on.prepare(planned.batch_id).attempts
+    before = everything(connection, found(connection, name))
+
+    def made_again() -> None:
+        going_on.recreated(lambda: topics.delete(name), lambda: topics.create(name))
+        topics.produce(name, TEN * 3)
+
+    with pytest.raises(TopicRecreatedError, match=r"was deleted and made again.*`workorders resolve accept-topic "):
+        going_on.ingest(attempt, after_the_read=made_again)
+    assert everything(connection, found(connection, name)) == before
+
+
+def test_a_topic_deleted_while_it_is_read_commits_nothing(
+    connection: Connection, topics: Topics, going_on: GoingOn, name: str
+) -> None:
+    topics.produce(name, TEN)
+    planned = going_on.plan()
+    assert planned.batch_id is not None
+    (attempt,) = going_on.prepare(planned.batch_id).attempts
+    with pytest.raises(DataLostError, match="does not have this partition any more"):
+        going_on.ingest(attempt, after_the_read=lambda: topics.delete(name))
+    assert next_offsets(connection, name) == {0: 10}
+
+
+def test_messages_deleted_after_they_were_read_are_no_loss(
+    connection: Connection, topics: Topics, going_on: GoingOn, name: str
+) -> None:
+    topics.produce(name, TEN)
+    planned = going_on.plan()
+    assert planned.batch_id is not None
+    (attempt,) = going_on.prepare(planned.batch_id).attempts
+    going_on.ingest(attempt, after_the_read=lambda: topics.delete_before(name, 20))
+    assert kept(connection, name) == {stream(going_on): list(range(20))}
+
+
+def test_a_topic_made_again_with_fewer_partitions_stalls_those_that_are_gone(
+    connection: Connection, stack: LocalStack, topics: Topics, name: str
+) -> None:
+    topics.create(name, partitions=3)
+    trigger = GoingOn(stack, name)
+    trigger.until_idle()
+    trigger.recreated(lambda: topics.delete(name), lambda: topics.create(name))
+    trigger.stalled_batch()
+    trigger_row = found(connection, name)
+    assert [row(connection, trigger_row, number).status for number in range(3)] == ["stalled"] * 3
+    assert "was deleted and made again" in (row(connection, trigger_row, 0).last_error or "")
+    assert "does not have this partition any more" in (row(connection, trigger_row, 2).last_error or "")
+
+
+# --- each kind of decision --------------------------------------------------------------------------------------------
+
+
+def test_after_a_gap_reading_goes_on_at_the_first_offset_that_kafka_has(
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+) -> None:
+    topics.produce(name, TEN)
+    topics.delete_before(name, 15)
+    batch_id = going_on.stalled_batch()
+    stalled = row(connection, found(connection, name)).last_error or ""
+    assert f"offsets [10, 15) were deleted by retention before they were read; {UNTOUCHED}" in stalled
+    assert f"`workorders resolve resume {name} {name} --partition 0`" in stalled
+    made = resolve(Kind.RESUME)
+    assert made.warnings == ()
+    going_on.until_idle()
+    assert kept(connection, name) == {stream(going_on): [*range(10), *range(15, 20)]}
+    decision = last(connection, name)
+    assert (decision.id, decision.who, decision.why, decision.kind) == (
+        made.decisions[0][0], "ada", "a test", "resume"
+    )  # fmt: skip
+    assert (decision.from_offset, decision.to_offset) == (10, 15)
+    assert (decision.lost_start, decision.lost_end, decision.superseded_batch_id) == (10, 15, batch_id)
+    assert row(connection, found(connection, name)).status == "active"
+
+
+def test_a_decision_ends_the_stall_that_was_alerted(
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+) -> None:
+    topics.produce(name, TEN)
+    topics.delete_before(name, 15)
+    going_on.stalled_batch()
+    trigger = found(connection, name)
+    connection.rollback()
+    (alert,) = stall_alerts.claim(connection, trigger, after_seconds=0)
+    assert (alert.cleared, alert.next_offset, alert.end_offset) == (False, 10, 20)
+    resolve(Kind.RESUME)
+    (over,) = stall_alerts.claim(connection, trigger, after_seconds=0)
+    assert (over.cleared, over.since, over.next_offset) == (True, alert.since, 15)
+
+
+UNTOUCHED = "nothing was committed there and nothing was skipped; an operator must decide how to go on"
+
+
+@pytest.mark.parametrize(("partitions", "messages"), [(2, 4), (2, 25), (3, 4), (1, 4), (1, 25)], ids=str)
+def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_stay(
+    connection: Connection,
+    stack: LocalStack,
+    topics: Topics,
+    resolve: Callable[..., Made],
+    *,
+    name: str,
+    partitions: int,
+    messages: int,
+) -> None:
+    """Made again with the same number of partitions, more or fewer, and with lower or higher offsets."""
+    topics.create(name, partitions=2)
+    for number in range(2):
+        topics.produce(name, TEN, partition=number)
+    trigger = GoingOn(stack, name)
+    trigger.until_idle()
+    old = {stream(trigger, number): list(range(10)) for number in range(2)}
+    trigger.recreated(lambda: topics.delete(name), lambda: topics.create(name, partitions=partitions))
+    anew = Topics(stack.kafka_settings)  # a producer of before knows the old topic's partitions
+    for number in range(partitions):
+        anew.produce(name, [b"{}"] * messages, partition=number)
+    planned = trigger.plan()
+    assert planned.batch_id is not None
+    assert len(trigger.attempt(planned.batch_id).refusals) == 2
+    assert len(resolve(Kind.ACCEPT_TOPIC).decisions) == 2
+    trigger.until_idle()
+    new = {stream(trigger, number): list(range(messages)) for number in range(partitions)}
+    assert kept(connection, name) == old | new
+    assert trigger.plan().batch_id is None
+    # A partition that the new topic lacks is read from its first offset when it comes.
+    if partitions == 1:
+        topics.grow(name, 2)
+        Topics(stack.kafka_settings).produce(name, TEN, partition=1)
+        trigger.until_idle()
+        assert kept(connection, name)[stream(trigger, 1)] == list(range(10))
+
+
+def test_behind_a_log_that_was_cut_short_the_same_offsets_are_new_messages(
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+) -> None:
+    """The ledger stands behind the log's end, as after a broker lost its end: the work orders up to there exist."""
+    topics.produce(name, TEN[:5])
+    going_on.until_idle()
+    cut_to(connection, going_on, name, ahead=4)
+    going_on.stalled_batch()
+    number = resolve(Kind.RESUME).decisions[0][0]
+    topics.produce(name, TEN)
+    going_on.until_idle()
+    assert kept(connection, name) == {
+        stream(going_on): list(range(19)),
+        stream(going_on, suffix=f"~{number}"): list(range(15, 25)),
+    }
+
+
+def test_a_replay_of_a_batch_from_before_the_cut_reads_nothing_of_the_log_of_now(
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+) -> None:
+    cut_to(connection, going_on, name, ahead=4)
+    going_on.stalled_batch()
+    number = resolve(Kind.RESUME).decisions[0][0]
+    topics.produce(name, TEN)
+    going_on.until_idle()
+    before = kept(connection, name)
+    first = batches.summaries(connection, name)[-1].id
+    (replay,) = going_on.attempt(first).attempts
+    assert replay.read_from == replay.range.end == 10
+    assert kept(connection, name) == before
+    forget(connection, name, range(10))
+    with pytest.raises(DataLostError, match="10 of the 10 messages"):
+        going_on.attempt(first)
+    assert kept(connection, name) == {
+        stream(going_on): list(range(10, 14)),
+        stream(going_on, suffix=f"~{number}"): list(range(10, 20)),
+    }
+
+
+def cut_to(connection: Connection, trigger: GoingOn, name: str, *, ahead: int) -> None:
+    """Let the database look as if so many messages behind the log's end had been ingested before the log was cut."""
+    log = next_offsets(connection, name)[0]
+    connection.execute(
+        """
+        INSERT INTO workorders.work_orders (id, position, trigger_id, workflow_id, stream_id, state)
+        SELECT gen_random_uuid(), position, ledger.trigger_id, triggers.workflow_id, ledger.stream_id, 'pending'
+        FROM workorders.kafka_ledger AS ledger
+        JOIN workorders.triggers ON triggers.id = ledger.trigger_id,
+            generate_series(%(from)s::bigint, %(to)s::bigint - 1) AS position
+        WHERE triggers.name = %(name)s
+        """,
+        {"from": log, "to": log + ahead, "name": name},
+    )
+    connection.execute(
+        "INSERT INTO workorders.dataclips (id, body, request) SELECT id, '{}', '{}' FROM workorders.work_orders "
+        "WHERE trigger_id = %s AND position >= %s",
+        (found_id(connection, name), log),
+    )
+    connection.execute(
+        "UPDATE workorders.kafka_ledger SET next_offset = next_offset + %s WHERE trigger_id = %s",
+        (ahead, found_id(connection, name)),
+    )
+    connection.commit()
+
+
+def found_id(connection: Connection, name: str) -> int:
+    return find_trigger(connection, name).id
+
+
+def forget(connection: Connection, name: str, offsets: Iterable[int]) -> None:
+    """Delete work orders behind everybody's back."""
+    remove(connection, found(connection, name), offsets)
+    connection.commit()
+
+
+def test_starting_over_further_back_reads_again_restores_what_is_missing_and_doubles_nothing(
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+) -> None:
+    forget(connection, name, [2, 7])
+    resolve(Kind.START_OVER, 0, offset=5)
+    topics.produce(name, TEN)
+    (prepared,) = going_on.until_idle()
+    assert [str(attempt.range) for attempt in prepared.attempts] == [f"{name} 0 [5, 20)"]
+    assert kept(connection, name) == {stream(going_on): [number for number in range(20) if number != 2]}
+    (part,) = batches.load(connection, prepared.attempts[0].batch_id).ranges
+    assert (part.created, part.rejected, part.already_there, part.messages) == (11, 0, 4, 15)
+
+
+def test_a_replay_of_a_range_that_was_read_again_misses_nothing_that_was_there_before(
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+) -> None:
+    resolve(Kind.START_OVER, 0, offset=0)
+    (prepared,) = going_on.until_idle()
+    forget(connection, name, range(10))
+    topics.delete_before(name, 10)
+    with pytest.raises(DataLostError, match="10 of the 10 messages"):
+        going_on.attempt(prepared.attempts[0].batch_id)
+
+
+def test_starting_over_forward_skips_and_says_what(
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+) -> None:
+    topics.produce(name, TEN)
+    resolve(Kind.START_OVER, 0, offset=14)
+    going_on.until_idle()
+    assert kept(connection, name) == {stream(going_on): [*range(10), *range(14, 20)]}
+    assert (last(connection, name).lost_start, last(connection, name).lost_end) == (10, 14)
+
+
+def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
+    connection: Connection,
+    cluster: Cluster,
+    topics: Topics,
+    going_on: GoingOn,
+    *,
+    resolve: Callable[..., Made],
+    name: str,
+) -> None:
+    (partition,) = run(cluster.partitions([name]))
+    group = going_on.definition.group
+    commit(cluster, group, {partition: 10})
+    assert resolve(Kind.START_OVER, 0, offset=3).warnings == ()
+    assert run(cluster.committed(group, [partition])) == {partition: 3}
+    resolve(Kind.START_OVER, 0, offset=8)
+    assert run(cluster.committed(group, [partition])) == {partition: 8}
+
+
+# --- what a decision may not disturb ----------------------------------------------------------------------------------
+
+
+def test_looking_changes_nothing(
+    connection: Connection, stack: LocalStack, cluster: Cluster, stalled: int, name: str
+) -> None:
+    before = everything(connection, found(connection, name))
+    (decision,) = considered(stack, cluster, Wish(Kind.RESUME, name, name))
+    assert str(decision) == (
+        f"{name}: {name} 0: resume: the ledger goes from 10 to 15; offsets [10, 15) (5) get no work order: they were "
+        f"deleted by retention before they were read; range [10, 20) of batch {stalled} is superseded."
+    )
+    assert everything(connection, found(connection, name)) == before
+
+
+def test_a_superseded_range_is_neither_finished_nor_unfinished(
+    connection: Connection, going_on: GoingOn, stalled: int, resolve: Callable[..., Made], name: str
+) -> None:
+    number = resolve(Kind.RESUME).decisions[0][0]
+    batch = batches.load(connection, stalled)
+    (part,) = batch.ranges
+    assert (part.finished, part.unfinished, part.superseded_by, part.last_error) == (False, False, number, None)
+    assert batch.supersessions == (
+        f"{name} 0 [10, 20) was superseded by decision {number} and is not ingested; "
+        f"`workorders decisions` shows who decided and why.",
+    )
+    assert batches.unfinished(connection, name) == []
+    assert batches.summaries(connection, name)[0].finished_at is not None
+    prepared = going_on.prepare(stalled)
+    assert (prepared.attempts, dict(prepared.refusals)) == ((), {})
+    assert ledger.positions_of_batch(connection, stalled) == {}
+    with pytest.raises(FencedError), connection.transaction():
+        batches.finish(connection, stalled, part.range, Created(10))
+
+
+def test_a_decision_waits_for_no_attempt_and_overtakes_none(
+    connection: Connection, stack: LocalStack, stalled: int, resolve: Callable[..., Made], name: str
+) -> None:
+    before = everything(connection, found(connection, name))
+    with (
+        at_work(stack.database_url, stalled),
+        at_work(stack.database_url, stalled),
+        pytest.raises(DecisionRefusedError, match=f"an attempt at batch {stalled} is at work; nothing was changed"),
+    ):
+        resolve(Kind.RESUME)
+    assert everything(connection, found(connection, name)) == before
+    resolve(Kind.RESUME)
+
+
+def test_a_partition_that_is_about_to_be_committed_is_left_alone(
+    connection: Connection, stalled: int, resolve: Callable[..., Made], name: str
+) -> None:
+    with connection.transaction():
+        ledger.lock(connection, find_trigger(connection, name), Partition(name, 0, "any"))
+        with pytest.raises(DecisionRefusedError, match="is at work; nothing was changed"):
+            resolve(Kind.RESUME)
+
+
+HOLD = """
+import sys, time
+from workorders.kafka.ledger.attempt_lock import at_work
+with at_work(sys.argv[1], int(sys.argv[2])):
+    print("at work", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_dead_attempt_holds_nothing_and_a_stopped_one_does(
+    stack: LocalStack, stalled: int, resolve: Callable[..., Made], name: str
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, stack.database_url, str(stalled)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "at work\n"
+        process.send_signal(signal.SIGSTOP)
+        with pytest.raises(DecisionRefusedError):
+            resolve(Kind.RESUME)
+    finally:
+        process.kill()
+        process.wait(30)
+
+    def accepted() -> bool:
+        try:
+            resolve(Kind.RESUME)
+        except DecisionRefusedError:
+            return False
+        return True
+
+    eventually(accepted, seconds=10, what="a decision once Postgres knows of the death")
+
+
+def test_an_attempt_from_before_the_decision_is_fenced(
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+) -> None:
+    """Its connection to Postgres was cut, so that nobody knew that it was at work."""
+    topics.produce(name, TEN)
+    planned = going_on.plan()
+    assert planned.batch_id is not None
+    (attempt,) = going_on.prepare(planned.batch_id).attempts
+    resolve(Kind.START_OVER, 0, offset=10)
+    before = everything(connection, found(connection, name))
+    with pytest.raises(FencedError, match="was fenced by a newer one"):
+        going_on.ingest(attempt)
+    assert everything(connection, found(connection, name)) == before
+    going_on.until_idle()
+    assert kept(connection, name) == {stream(going_on): list(range(20))}
+
+
+def test_what_has_changed_since_it_was_shown_is_not_done(
+    connection: Connection,
+    stack: LocalStack,
+    cluster: Cluster,
+    stalled: int,
+    *,
+    resolve: Callable[..., Made],
+    name: str,
+) -> None:
+    shown = considered(stack, cluster, Wish(Kind.RESUME, name, name))
+    resolve(Kind.RESUME)
+    before = everything(connection, found(connection, name))
+    with (
+        connect(stack.database_url) as own,
+        pytest.raises(DecisionRefusedError, match="has changed since the decision was considered; nothing was changed"),
+    ):
+        make(own, cluster, shown, who="ada", why="again", group="g")
+    assert everything(connection, found(connection, name)) == before
+    assert len(recorded(connection, name)) == 1
+
+
+def test_a_request_that_two_processes_work_at_is_decided_once(
+    connection: Connection, stack: LocalStack, cluster: Cluster, going_on: GoingOn, name: str
+) -> None:
+    shown = considered(stack, cluster, Wish(Kind.START_OVER, name, name, (0,), 4))
+    with connect(stack.database_url) as own:
+        make(own, cluster, shown, who="ada", why="a test", group="g", request_key=f"{name}/run")
+        with pytest.raises(
+            DecisionRefusedError, match=r"was decided already; nothing was changed now\. Decision \d+ by"
+        ):
+            make(own, cluster, shown, who="ada", why="a test", group="g", request_key=f"{name}/run")
+    assert len(recorded(connection, name)) == 1
+
+
+@pytest.mark.parametrize(("who", "why"), [("", "a reason"), ("ada", " ")])
+def test_a_decision_without_who_or_why_is_refused(
+    stack: LocalStack, cluster: Cluster, stalled: int, name: str, *, who: str, why: str
+) -> None:
+    shown = considered(stack, cluster, Wish(Kind.RESUME, name, name))
+    with connect(stack.database_url) as own, pytest.raises(DecisionRefusedError, match="needs who made it, and why"):
+        make(own, cluster, shown, who=who, why=why, group="g")
+
+
+class Cutting(Cluster):
+    """A cluster that, when the group's offsets are written, cuts our connection to Postgres."""
+
+    def __init__(self, stack: LocalStack) -> None:
+        super().__init__(client_settings(stack.kafka_settings))
+        self._url = stack.database_url
+        self.pid = 0
+
+    async def commit(self, group: str, positions: Mapping[Partition, int]) -> None:
+        if positions:
+            with connect(self._url, autocommit=True) as own:
+                own.execute("SELECT pg_terminate_backend(%s, 10000)", (self.pid,))
+
+
+@pytest.mark.parametrize(("offset", "made"), [(3, False), (15, True)], ids=["before the commit", "after it"])
+def test_nobody_is_told_that_nothing_was_changed_when_that_is_not_known(
+    connection: Connection, stack: LocalStack, topics: Topics, going_on: GoingOn, *, name: str, offset: int, made: bool
+) -> None:
+    topics.produce(name, TEN)
+    cluster = Cutting(stack)
+    with connect(stack.database_url) as own:
+        cluster.pid = own.info.backend_pid
+        shown = consider(own, cluster, Wish(Kind.START_OVER, name, name, (0,), offset))
+        if made:
+            (warning,) = make(own, cluster, shown, who="ada", why="a test", group="g").warnings
+            assert warning.startswith("The decision is made; the consumer group's offsets follow with the next batch (")
+        else:
+            with pytest.raises(DecisionUncertainError, match="whether the decision was made, `workorders decisions`"):
+                make(own, cluster, shown, who="ada", why="a test", group="g")
+    assert len(recorded(connection, name)) == made
+    assert next_offsets(connection, name) == {0: offset if made else 10}
+
+
+def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(
+    connection: Connection,
+    stack: LocalStack,
+    topics: Topics,
+    going_on: GoingOn,
+    *,
+    resolve: Callable[..., Made],
+    name: str,
+) -> None:
+    topics.produce(name, TEN)
+
+    class Interrupted(Cluster):
+        async def offsets(self, partitions: Sequence[Partition]) -> list[PartitionOffsets]:
+            answer = await super().offsets(partitions)
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(resolve, Kind.START_OVER, 0, offset=15).result(60)
+            return answer
+
+    with connect(stack.database_url) as own:
+        planned = asyncio.run(plan_batch(own, Interrupted(client_settings(stack.kafka_settings)), going_on.definition))
+    assert [(range_.start, range_.end) for range_ in planned.ranges] == [(15, 20)]
+    assert planned.batch_id is not None
+    going_on.attempt(planned.batch_id)
+    assert kept(connection, name) == {stream(going_on): [*range(10), *range(15, 20)]}
+
+
+def test_a_decision_and_a_planner_take_turns(
+    connection: Connection,
+    stack: LocalStack,
+    topics: Topics,
+    going_on: GoingOn,
+    resolve: Callable[..., Made],
+    *,
+    name: str,
+) -> None:
+    """The planner is in its transaction and has read the ledger; its batch must not be planned past the decision."""
+    topics.produce(name, TEN)
+    trigger = found(connection, name)
+    ledger.lock_trigger(connection, trigger)
+    (position,) = ledger.positions(connection, name).values()
+    with ThreadPoolExecutor(1) as pool, connect(stack.database_url, autocommit=True) as watching:
+        decided = pool.submit(resolve, Kind.START_OVER, 0, offset=15)
+        eventually(lambda: waits_for_a_lock(watching), seconds=30, what="a decision that waits for the planner")
+        batches.create(connection, trigger, [OffsetRange(position.partition, position.next_offset, 20)])
+        connection.commit()
+        with pytest.raises(DecisionRefusedError, match="has changed since the decision was considered"):
+            decided.result(60)
+    assert next_offsets(connection, name) == {0: 10}
+
+
+def waits_for_a_lock(connection: Connection) -> bool:
+    query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return connection.execute(query).fetchone() is not None
+
+
+def test_only_partitions_that_call_for_it_are_decided_when_none_is_named(
+    connection: Connection, stack: LocalStack, topics: Topics, resolve: Callable[..., Made], name: str
+) -> None:
+    topics.create(name, partitions=2)
+    trigger = GoingOn(stack, name)
+    trigger.until_idle()
+    for number in range(2):
+        topics.produce(name, TEN, partition=number)
+    topics.delete_before(name, 5, partition=1)
+    with pytest.raises(DecisionRefusedError, match=r"no partition of .* calls for the decision accept-topic"):
+        resolve(Kind.ACCEPT_TOPIC)
+    (only,) = resolve(Kind.RESUME).decisions
+    assert only[1].standing.partition.partition == 1
+    trigger.until_idle()
+    assert kept(connection, name) == {stream(trigger, 0): list(range(10)), stream(trigger, 1): list(range(5, 10))}
+
+
+def test_what_the_ledger_does_not_know_is_refused(going_on: GoingOn, resolve: Callable[..., Made], name: str) -> None:
+    with pytest.raises(DecisionRefusedError, match="the ledger has no partition 7 of"):
+        resolve(Kind.START_OVER, 0, 7, offset=0)
+    with pytest.raises(DecisionRefusedError, match="the ledger has no topic other"):
+        resolve(Kind.RESUME, topic="other")
+
+
+def test_a_batch_that_is_too_large_is_planned_again_and_smaller(
+    connection: Connection,
+    stack: LocalStack,
+    topics: Topics,
+    going_on: GoingOn,
+    resolve: Callable[..., Made],
+    *,
+    name: str,
+) -> None:
+    """A batch never changes; where the first guess of a message's size was wrong, an operator has it put aside."""
+    topics.produce(name, TEN)
+    assert [range_.end for range_ in going_on.plan().ranges] == [20]
+    resolve(Kind.START_OVER, 0, offset=10)
+    smaller = GoingOn(stack, name, max_messages=3)
+    planned = smaller.plan()
+    assert [(range_.start, range_.end) for range_ in planned.ranges] == [(10, 13)]
+    assert planned.batch_id is not None
+    smaller.attempt(planned.batch_id)
+    smaller.until_idle()
+    assert kept(connection, name) == {stream(smaller): list(range(20))}
+
+
+def test_a_topic_that_is_gone_can_be_given_up(
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+) -> None:
+    topics.produce(name, TEN)
+    planned = going_on.plan()
+    assert planned.batch_id is not None
+    topics.delete(name)
+    assert going_on.attempt(planned.batch_id).refusals
+    resolve(Kind.RESUME)
+    assert (last(connection, name).lost_start, last(connection, name).lost_end) == (10, 20)
+    assert batches.summaries(connection, name)[0].finished_at is not None

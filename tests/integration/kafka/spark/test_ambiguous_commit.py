@@ -1,0 +1,101 @@
+"""A connection that breaks while COMMIT is under way: the transaction is committed, and its writer hears of a failure.
+
+A standby that does not exist keeps the answer back: the commit is done on this server and waits for the other one. That
+is where the connection is broken.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from local_stack.postgres import SUPERUSER
+from local_stack.stack import LocalStack
+from local_stack.waiting import wait_until
+from support.ingesting import attempt, partition_of, plan, row
+from support.work_orders import positions
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.triggers import Trigger
+from workorders.kafka.client.secrets import Connections
+from workorders.kafka.ingest.attempt import Outcome
+from workorders.kafka.ingest.record_mapping import Record, RecordMapping
+from workorders.kafka.ledger import batches
+from workorders.kafka.ledger.positions import stream_name
+from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.spark import executor
+from workorders.kafka.spark.driver import _settle
+from workorders.kafka.spark.executor import PartitionIngest
+
+pytestmark = pytest.mark.integration
+
+WAITS_FOR_THE_STANDBY = """
+    SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name LIKE 'workorders batch %'
+"""
+
+
+@pytest.fixture
+def answers_kept_back(stack: LocalStack) -> Iterator[Connection]:
+    """Let every commit wait for a standby that does not exist; gives a connection whose own commits do not."""
+    with connect(stack.postgres.url(SUPERUSER), autocommit=True, application_name="test") as control:
+        control.execute("SET synchronous_commit = local")
+        control.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        control.execute("SELECT pg_reload_conf()")
+        try:
+            assert wait_until(lambda: standbys(stack) == "nobody", seconds=30)
+            yield control
+        finally:
+            let_answers_go(stack)
+
+
+def let_answers_go(stack: LocalStack) -> None:
+    """Let commits wait for nobody; by a new connection, for no later test could commit if this one's were lost."""
+    with connect(stack.postgres.url(SUPERUSER), autocommit=True) as anew:
+        anew.execute("SET synchronous_commit = local")
+        anew.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        anew.execute("SELECT pg_reload_conf()")
+    assert wait_until(lambda: standbys(stack) == "", seconds=30)
+
+
+def standbys(stack: LocalStack) -> str:
+    """Return the standbys that a new session's commits wait for."""
+    with connect(stack.database_url, autocommit=True) as session:
+        (names,) = session.execute("SHOW synchronous_standby_names").fetchone() or ("",)
+        return str(names)
+
+
+def test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing(
+    stack: LocalStack,
+    connection: Connection,
+    trigger: Trigger,
+    name: str,
+    *,
+    answers_kept_back: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # There is no topic: the messages are made here.
+    monkeypatch.setattr(executor, "prove_same_log", lambda *_: None)
+    connection.execute("SET synchronous_commit = local")
+    connection.commit()
+    range_ = OffsetRange(partition_of(name), 100, 110)
+    stream = stream_name(range_.partition)
+    batch_id = plan(connection, trigger, range_)
+    made = attempt(connection, batch_id)
+    before = batches.load(connection, batch_id)
+    connection.commit()
+    task = PartitionIngest(stack.database_url, {}, RecordMapping(), [made])
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(
+            task.ingest, made, [Record(name, 0, offset, None, b"{}", 1, 0) for offset in range(100, 110)]
+        )
+        assert wait_until(lambda: answers_kept_back.execute(WAITS_FOR_THE_STANDBY).fetchone() is not None, seconds=30)
+        (pid,) = answers_kept_back.execute(WAITS_FOR_THE_STANDBY).fetchone() or (0,)
+        answers_kept_back.execute("SELECT pg_terminate_backend(%s)", (pid,))
+        outcome = writer.result(60)
+    assert outcome.error is not None
+
+    (settled,) = _settle(Connections(stack.database_url, {}), before, made.epoch, [outcome], max_rejected_share=None)
+    assert settled == Outcome(range_, Created(10, 0), outcome.seconds)
+    stood = row(connection, trigger)
+    assert (stood.next_offset, stood.status, stood.last_error) == (110, "active", None)
+    assert positions(connection, trigger, stream) == list(range(100, 110))

@@ -1,0 +1,321 @@
+"""Batches through a real `spark-submit`: some 10 s each, so every test looks at much."""
+
+import re
+from collections.abc import Callable
+from subprocess import CompletedProcess
+from typing import Any, NoReturn
+
+import pytest
+
+from local_stack.stack import CHECKOUT, LocalStack
+from support.definitions import define
+from support.going_on import GoingOn, decided, kept
+from support.ingesting import everything, row
+from support.topics import Topics
+from support.work_orders import positions, remove
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.triggers import Trigger
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.ledger import batches
+from workorders.kafka.ledger import positions as ledger
+from workorders.kafka.ledger.positions import stream_name
+from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.planning.planner import Plan, plan_batch
+from workorders.kafka.recovery.decisions import Kind
+from workorders.kafka.recovery.resolution import Wish
+from workorders.kafka.spark.driver import main
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+Submit = Callable[..., "CompletedProcess[str]"]
+
+FAILING_READER = CHECKOUT / "tests" / "support" / "spark_apps" / "failing_reader.py"
+# The JVM's failure must come when Python has taken messages already; a small stream would fail before it began.
+MANY = 300_000
+
+
+@pytest.fixture
+def plan(stack: LocalStack, cluster: Cluster, name: str) -> Callable[..., Plan]:
+    def planned(**fields: Any) -> Plan:
+        with connect(stack.database_url) as own:
+            return run(plan_batch(own, cluster, define(name, **fields)))
+
+    return planned
+
+
+def batch_of(planned: Plan) -> int:
+    assert planned.batch_id is not None
+    return planned.batch_id
+
+
+def offsets(connection: Connection, trigger: Trigger, range_: OffsetRange) -> list[int | None]:
+    found = positions(connection, trigger, stream_name(range_.partition))
+    connection.rollback()
+    return found
+
+
+def table_of(done: "CompletedProcess[str]") -> list[list[str]]:
+    """Return the cells of the table that ends the log, without the seconds."""
+    lines = done.stdout.splitlines()
+    begin = next(place for place, line in enumerate(lines) if line.startswith("partition "))
+    cells = [re.split(r"\s{2,}", line) for line in lines[begin + 1 :]]
+    return [[*line[:5], line[6]] for line in cells if len(line) == 7]
+
+
+def rejections(connection: Connection, trigger: Trigger) -> list[tuple[int, int, str, bytes | None]]:
+    found = connection.execute(
+        """
+        SELECT (request ->> 'partition')::integer, position, code, raw
+        FROM workorders.rejections JOIN workorders.work_orders ON work_orders.id = rejections.work_order_id
+        WHERE trigger_id = %s ORDER BY 1, 2
+        """,
+        (trigger.id,),
+    ).fetchall()
+    connection.rollback()
+    return found
+
+
+def test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+) -> None:
+    topics.create(name, partitions=4)
+    topics.produce(name, [b'{"n":%d}' % n for n in range(5)], key=b"patient-1", headers=[("a", b"1"), ("a", b"\xff")])
+    topics.produce(name, [b"{}", b"rubbish", None, b"[1]", b"{}"], partition=1)
+    topics.produce_aborted(name, [b'{"aborted":true}'] * 3, partition=2)
+    topics.produce_committed(name, [b'{"committed":true}'] * 2, partition=2)
+    topics.produce_aborted(name, [b'{"aborted":true}'] * 3, partition=3)
+    planned = plan()
+    done = submit(batch_of(planned))
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert table_of(done) == [
+        [f"{name} 0", "[0, 5)", "5", "0", "0", "done"],
+        [f"{name} 1", "[0, 5)", "2", "3", "0", "done"],
+        [f"{name} 2", "[0, 7)", "2", "0", "0", "done"],
+        [f"{name} 3", "[0, 4)", "0", "0", "0", "done"],
+    ]
+    assert [offsets(connection, planned.trigger, range_) for range_ in planned.ranges] == [
+        [0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [4, 5], []
+    ]  # fmt: skip
+    assert [(place[:2], place[3]) for place in rejections(connection, planned.trigger)] == [
+        ((1, 1), b"rubbish"), ((1, 2), None), ((1, 3), b"[1]")
+    ]  # fmt: skip
+    first: Any = connection.execute(
+        "SELECT body, request FROM workorders.dataclips JOIN workorders.work_orders USING (id) "
+        "WHERE trigger_id = %s AND position = 0 AND request ->> 'partition' = '0'",
+        (planned.trigger.id,),
+    ).fetchone()
+    assert first[0] == {"n": 0}
+    assert first[1] == {
+        "topic": name,
+        "partition": 0,
+        "offset": 0,
+        "key": "patient-1",
+        "timestamp": first[1]["timestamp"],
+        "timestamp_type": "CreateTime",
+        "headers": [["a", "1"], ["a", {"base64": "/w=="}]],
+    }
+    assert [row(connection, planned.trigger, number).next_offset for number in range(4)] == [5, 5, 7, 4]
+    before = everything(connection, planned.trigger)
+
+    replay = submit(batch_of(planned))
+    assert replay.returncode == 0, replay.stderr[-3000:]
+    assert [line[2:] for line in table_of(replay)] == [
+        ["0", "0", "5", "done"],
+        ["0", "0", "5", "done"],
+        ["0", "0", "2", "done"],
+        ["0", "0", "0", "done"],
+    ]
+    # A replay is an attempt like any other and takes the batch's next epoch: that, and nothing else.
+    after = everything(connection, planned.trigger)
+    assert after | {"kafka_batches": []} == before | {"kafka_batches": []}
+    secrets = [connection.info.password]
+    assert not any(secret in output for secret in secrets for output in (done.stdout, done.stderr, replay.stdout))
+
+
+def test_partitions_that_fail_leave_the_others_committed_and_say_why_in_the_last_lines(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+) -> None:
+    topics.create(name, partitions=3)
+    for partition in range(3):
+        topics.produce(name, [b"{}"] * 5, partition=partition)
+    planned = plan()
+    trigger = planned.trigger
+    connection.execute(
+        "UPDATE workorders.kafka_ledger SET topic_id = 'other' WHERE trigger_id = %s AND partition = 0", (trigger.id,)
+    )
+    connection.execute(
+        "UPDATE workorders.kafka_ledger SET next_offset = 3 WHERE trigger_id = %s AND partition = 2", (trigger.id,)
+    )
+    connection.commit()
+    done = submit(batch_of(planned))
+    assert done.returncode == 1, done.stderr[-3000:]
+    recreated = f"{name}: {name} 0 [0, 5): the ledger follows another topic of that name now; nothing was committed."
+    conflict = f"{name}: {name} 2 [0, 5): the ledger stands at 3 and not at the range's start; nothing was committed."
+    assert set(done.stdout.splitlines()[-2:]) == {recreated, conflict}
+    assert [line[2:] for line in table_of(done)] == [
+        ["-", "-", "-", "stalled"], ["5", "0", "0", "done"], ["-", "-", "-", "stalled"]
+    ]  # fmt: skip
+    assert [offsets(connection, trigger, range_) for range_ in planned.ranges] == [[], [0, 1, 2, 3, 4], []]
+    stood = [row(connection, trigger, number) for number in range(3)]
+    assert [(place.status, place.last_error, place.next_offset) for place in stood] == [
+        ("stalled", recreated, 0), ("active", None, 5), ("stalled", conflict, 3)
+    ]  # fmt: skip
+    assert [place.next_attempt_at is not None for place in stood] == [True, False, True]
+    assert [part.finished for part in batches.load(connection, batch_of(planned)).ranges] == [False, True, False]
+
+
+def test_an_attempt_with_an_older_epoch_changes_nothing(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+) -> None:
+    topics.create(name)
+    topics.produce(name, [b"{}"] * 5)
+    planned = plan()
+    old = ledger.take_epoch(connection, batch_of(planned))
+    new = ledger.take_epoch(connection, batch_of(planned))
+    connection.commit()
+    before = everything(connection, planned.trigger)
+    done = submit(batch_of(planned), "--epoch", str(old))
+    assert done.returncode == 1, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == (
+        f"{name}: {name} 0 [0, 5): this attempt (epoch {old}) was fenced by a newer one (epoch {new}); "
+        f"nothing was committed here."
+    )
+    assert everything(connection, planned.trigger) == before
+    assert not batches.load(connection, batch_of(planned)).ranges[0].finished
+
+
+def test_a_stream_that_the_jvm_cuts_off_commits_nothing_of_its_partition_and_all_of_the_others(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+) -> None:
+    """A reader that fails in the JVM looks to Python like one that is done."""
+    topics.create(name, partitions=2)
+    topics.produce(name, [b"{}"] * MANY, partition=0)
+    topics.produce(name, [b"{}"] * 5, partition=1)
+    planned = plan(max_messages=2 * MANY, max_bytes="1 GiB")
+    broken, well = planned.ranges
+    assert broken.end == MANY
+    done = submit(batch_of(planned), application=FAILING_READER)
+    assert "the JVM's reader broke" in done.stderr + done.stdout, done.stderr[-3000:]
+    assert offsets(connection, planned.trigger, broken) == []
+    assert row(connection, planned.trigger, 0).next_offset == 0
+    assert done.returncode == 1
+    assert offsets(connection, planned.trigger, well) == [0, 1, 2, 3, 4]
+    assert [line[2:] for line in table_of(done)] == [["-", "-", "-", "stalled"], ["5", "0", "0", "done"]]
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith(str(broken))
+    assert last.endswith("nothing was committed there.")
+    assert row(connection, planned.trigger, 0).last_error == last
+
+
+def test_after_each_kind_of_decision_the_trigger_goes_on_and_every_message_has_one_work_order(
+    stack: LocalStack,
+    connection: Connection,
+    topics: Topics,
+    cluster: Cluster,
+    submit: Submit,
+    *,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Four topics of one trigger: retention ate messages, made again, cut short, and one that starts over."""
+    expired, recreated, cut, repeated = (f"{name}-{what}" for what in ("expired", "recreated", "cut", "repeated"))
+    for topic in (expired, recreated, cut, repeated):
+        topics.create(topic)
+        topics.produce(topic, [b"{}"] * 10)
+    trigger = GoingOn(stack, name, topics=[expired, recreated, cut, repeated])
+    first = trigger.plan()
+    assert submit(batch_of(first)).returncode == 0
+    before = kept(connection, name)
+    assert [len(found) for found in before.values()] == [10] * 4
+
+    topics.produce(expired, [b"{}"] * 10)
+    topics.delete_before(expired, 15)
+    trigger.recreated(lambda: topics.delete(recreated), lambda: topics.create(recreated))
+    topics.produce(recreated, [b"{}"] * 25)
+    # As after a broker lost the end of its log: what was ingested is longer than what is left.
+    connection.execute(
+        "UPDATE workorders.kafka_ledger SET next_offset = 14 WHERE trigger_id = %s AND topic = %s",
+        (first.trigger.id, cut),
+    )
+    remove(connection, first.trigger, [3])
+    connection.commit()
+    stalled = trigger.stalled_batch()
+    wishes = [
+        Wish(Kind.RESUME, name, expired),
+        Wish(Kind.ACCEPT_TOPIC, name, recreated),
+        Wish(Kind.RESUME, name, cut),
+        Wish(Kind.START_OVER, name, repeated, (0,), 2),
+    ]
+    # Each is about one partition.
+    numbers = [number for wish in wishes for ((number, _),) in [decided(stack, cluster, wish).decisions]]
+
+    for variable, value in stack.environment().items():
+        monkeypatch.setenv(variable, value)
+    capsys.readouterr()
+    assert main(["--batch", str(stalled)]) == 0
+    said = capsys.readouterr().out
+    assert [f"was superseded by decision {number} " in said for number in numbers] == [True, True, True, False]
+
+    topics.produce(cut, [b"{}"] * 3)
+    done = submit(batch_of(trigger.plan()))
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {line[0]: line[1:] for line in table_of(done)} == {
+        f"{expired} 0": ["[15, 20)", "5", "0", "0", "done"],
+        f"{recreated} 0": ["[0, 25)", "25", "0", "0", "done"],
+        f"{cut} 0": ["[10, 13)", "3", "0", "0", "done"],
+        f"{repeated} 0": ["[2, 10)", "1", "0", "7", "done"],
+    }
+    assert trigger.plan().batch_id is None
+    after = kept(connection, name)
+    whole, without_three = list(range(10)), [0, 1, 2, *range(4, 10)]
+    old = {stream.split("/")[0]: after.pop(stream) for stream in before}
+    assert old == {
+        expired: [*without_three, *range(15, 20)],
+        recreated: without_three,
+        cut: without_three,
+        repeated: whole,
+    }
+    new = {(stream.split("/")[0], stream.endswith(f"~{numbers[2]}")): found for stream, found in after.items()}
+    assert new == {(recreated, False): list(range(25)), (cut, True): [10, 11, 12]}
+
+
+def no_session() -> NoReturn:
+    raise AssertionError("Spark was started")
+
+
+def test_a_partition_of_which_too_much_is_rejected_stalls_and_the_others_are_committed(
+    stack: LocalStack,
+    connection: Connection,
+    topics: Topics,
+    plan: Callable[..., Plan],
+    submit: Submit,
+    *,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topics.create(name, partitions=2)
+    topics.produce(name, [b"rubbish"] * 20)
+    topics.produce(name, [b"{}"] * 11 + [b"rubbish"] * 10, partition=1)
+    planned = plan()
+    done = submit(batch_of(planned), "--max-rejected-share", "0.5")
+    assert done.returncode == 1
+    last = done.stdout.splitlines()[-1]
+    assert "messages read (100%) were rejected" in last
+    assert last.startswith(f"{name}: {name} 0 [0, 20): ")
+    assert offsets(connection, planned.trigger, planned.ranges[0]) == []
+    assert offsets(connection, planned.trigger, planned.ranges[1]) == list(range(21))
+    stalled = row(connection, planned.trigger)
+    assert (stalled.status, stalled.last_error) == ("stalled", last)
+
+    for variable, value in stack.environment().items():
+        monkeypatch.setenv(variable, value)
+    # The same would be found again, so no session is asked for.
+    assert main(["--batch", str(batch_of(planned)), "--max-rejected-share", "0.5"], session=no_session) == 1
+    assert row(connection, planned.trigger).last_error == (
+        f"{last} Nothing of that has changed since, so the range was not read again; clear the task to have it read "
+        f"and judged anew."
+    )
+    connection.rollback()
+    assert submit(batch_of(planned)).returncode == 0
+    assert offsets(connection, planned.trigger, planned.ranges[0]) == list(range(20))

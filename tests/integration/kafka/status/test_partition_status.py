@@ -1,0 +1,307 @@
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from local_stack.ports import free_port
+from local_stack.stack import LocalStack
+from support.eventually import eventually
+from support.groups import commit, member
+from support.topics import Topics
+from workorders.core import triggers
+from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
+from workorders.core.postgres.connection import Connection
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.exceptions import KafkaUnavailableError
+from workorders.kafka.ledger import batches, positions
+from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.planning.planner import plan_batch, register
+from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
+
+pytestmark = pytest.mark.integration
+
+MESSAGES = [b"{}"] * 5
+
+
+@pytest.fixture
+def definition(name: str) -> KafkaTriggerDefinition:
+    return KafkaTriggerDefinition(name=name, workflow="admit", topics=(name,))
+
+
+def answers(cluster: Cluster, topic: str) -> bool:
+    async def ask() -> None:
+        await cluster.offsets(await cluster.partitions([topic]))
+
+    try:
+        run(ask())
+    except KafkaUnavailableError:
+        return False
+    return True
+
+
+@pytest.fixture
+def topic(topics: Topics, cluster: Cluster, name: str) -> str:
+    topics.create(name, 2)
+    # A busy broker names the leader of a new partition a moment before it leads it.
+    eventually(lambda: answers(cluster, name), seconds=30, what=f"offsets of the new topic {name}")
+    return name
+
+
+@pytest.fixture
+def planned(
+    connection: Connection, cluster: Cluster, topic: str, definition: KafkaTriggerDefinition
+) -> KafkaTriggerDefinition:
+    """The trigger has looked at its topic, which is empty."""
+    assert run(plan_batch(connection, cluster, definition)).batch_id is None
+    connection.commit()
+    return definition
+
+
+def look(connection: Connection, stack: LocalStack, name: str) -> TriggerStatus:
+    (found,) = collect(connection, lambda _: stack.kafka_settings, name)
+    return found
+
+
+def first(found: TriggerStatus) -> PartitionRow:
+    return found.partitions[0]
+
+
+def partition_of(connection: Connection, name: str) -> Partition:
+    return min(positions.positions(connection, name))
+
+
+def test_an_empty_topic_is_up_to_date(
+    connection: Connection, stack: LocalStack, planned: KafkaTriggerDefinition
+) -> None:
+    found = look(connection, stack, planned.name)
+    assert (found.workflow, found.group, found.problem) == ("admit", f"workorders-{planned.name}", None)
+    assert [(row.partition, row.status, row.next_offset, row.lag) for row in found.partitions] == [
+        (0, "up to date", 0, 0),
+        (1, "up to date", 0, 0),
+    ]
+    assert [row.group_offset for row in found.partitions] == [None, None]
+
+
+def test_messages_are_a_lag_of_the_ledger_and_of_the_group(
+    connection: Connection, stack: LocalStack, topics: Topics, cluster: Cluster, planned: KafkaTriggerDefinition
+) -> None:
+    topics.produce(planned.name, MESSAGES)
+    run(cluster.commit(planned.group, {partition_of(connection, planned.name): 2}))
+    row = first(look(connection, stack, planned.name))
+    assert (row.next_offset, row.group_offset, row.last_stable, row.high_watermark) == (0, 2, 5, 5)
+    assert (row.lag, row.group_lag, row.status) == (5, 3, "behind")
+
+
+def test_an_open_transaction_is_waited_for(
+    connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
+) -> None:
+    with topics.open_transaction(planned.name, MESSAGES):
+        row = first(look(connection, stack, planned.name))
+        assert (row.last_stable, row.high_watermark, row.lag) == (0, 5, 0)
+        assert row.status == "waiting for an open transaction"
+        assert row.since is not None
+        assert abs(row.since - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def read_up_to(connection: Connection, name: str, offset: int) -> None:
+    """Let the ledger of partition 0 stand there, as after a batch."""
+    connection.execute(
+        """
+        UPDATE workorders.kafka_ledger SET next_offset = %s FROM workorders.triggers
+        WHERE triggers.id = trigger_id AND triggers.name = %s AND partition = 0
+        """,
+        (offset, name),
+    )
+    connection.commit()
+
+
+def test_a_transaction_that_hangs_between_others_is_waited_for_and_invisible_offsets_are_none(
+    connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
+) -> None:
+    topics.produce_aborted(planned.name, MESSAGES)
+    row = first(look(connection, stack, planned.name))
+    # Nothing in these offsets is visible, and only reading them shows that.
+    assert (row.status, row.lag) == ("behind", 6)
+    with topics.open_transaction(planned.name, MESSAGES):
+        topics.produce_committed(planned.name, MESSAGES)
+        row = first(look(connection, stack, planned.name))
+        assert (row.status, row.lag, row.since) == ("behind", 6, None)
+        read_up_to(connection, planned.name, 6)
+        row = first(look(connection, stack, planned.name))
+        assert (row.status, row.last_stable, row.high_watermark) == ("waiting for an open transaction", 6, 17)
+        assert row.since is not None
+    eventually(
+        lambda: first(look(connection, stack, planned.name)).last_stable == 18, seconds=30, what="the end of the log"
+    )
+    row = first(look(connection, stack, planned.name))
+    assert (row.status, row.since) == ("behind", None)
+    # The last offset is the marker of the abort.
+    read_up_to(connection, planned.name, 18)
+    assert first(look(connection, stack, planned.name)).status == "up to date"
+
+
+@pytest.mark.parametrize(
+    ("committed", "word", "notes"),
+    [
+        (9, "ahead", ["The group {} is ahead of the ledger"]),
+        (1, "behind", ["The group {} is behind the ledger"]),
+        (None, "none", ["The group {} has no offset"]),
+        (5, None, []),
+    ],
+)
+def test_a_group_that_is_not_at_the_ledger_is_said_and_changes_nothing(
+    connection: Connection,
+    stack: LocalStack,
+    topics: Topics,
+    cluster: Cluster,
+    planned: KafkaTriggerDefinition,
+    *,
+    committed: int | None,
+    word: str | None,
+    notes: list[str],
+) -> None:
+    topics.produce(planned.name, MESSAGES)
+    read_up_to(connection, planned.name, 5)
+    if committed is not None:
+        commit(cluster, planned.group, {partition_of(connection, planned.name): committed})
+    found = look(connection, stack, planned.name)
+    row = first(found)
+    assert (row.group_word, row.group_offset, row.next_offset, row.status) == (word, committed, 5, "up to date")
+    assert [text.split(" on ")[0] for text in found.group_notes] == [text.format(planned.group) for text in notes]
+    assert run(plan_batch(connection, cluster, planned)).batch_id is None
+
+
+def test_a_stranger_in_the_group_is_named(
+    connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
+) -> None:
+    topics.produce(planned.name, MESSAGES)
+    with member(stack.kafka_settings, planned.group, planned.name):
+        (note,) = look(connection, stack, planned.name).group_notes
+    assert note.startswith(f"Another consumer is in the group {planned.group} (rdkafka at 127.0.0.1): ")
+
+
+def test_a_planned_batch_and_its_stall_are_shown(
+    connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
+) -> None:
+    topics.produce(planned.name, MESSAGES)
+    trigger = triggers.find(connection, planned.name)
+    partition = partition_of(connection, planned.name)
+    batch_id = batches.create(connection, trigger, [OffsetRange(partition, 0, 5)])
+    connection.commit()
+    row = first(look(connection, stack, planned.name))
+    assert (row.status, row.batch_id, row.attempts) == (f"in batch {batch_id}", batch_id, 0)
+
+    epoch = positions.take_epoch(connection, batch_id)
+    positions.stall(connection, trigger, partition, epoch=epoch, error="The disk is full.", delay_seconds=60)
+    connection.commit()
+    row, other = look(connection, stack, planned.name).partitions
+    assert (row.status, row.attempts, row.last_error) == ("stalled", 1, "The disk is full.")
+    assert row.since is not None
+    assert row.next_attempt_at is not None
+    assert other.status == "up to date"
+
+
+def test_a_new_partition_is_not_planned_yet(
+    connection: Connection, stack: LocalStack, topics: Topics, cluster: Cluster, planned: KafkaTriggerDefinition
+) -> None:
+    topics.grow(planned.name, 3)
+    eventually(lambda: answers(cluster, planned.name), seconds=30, what="offsets of the new partition")
+    row = look(connection, stack, planned.name).partitions[2]
+    assert (row.partition, row.status, row.next_offset) == (2, "not planned yet", None)
+
+
+def test_deleted_messages_that_nobody_read_are_shown(
+    connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
+) -> None:
+    topics.produce(planned.name, MESSAGES)
+    topics.delete_before(planned.name, 3)
+    assert first(look(connection, stack, planned.name)).status == "unread messages deleted"
+
+
+def test_a_topic_that_was_made_again_is_shown(
+    connection: Connection, stack: LocalStack, topics: Topics, cluster: Cluster, planned: KafkaTriggerDefinition
+) -> None:
+    topics.delete(planned.name)
+    topics.create(planned.name, 1)
+    eventually(lambda: answers(cluster, planned.name), seconds=30, what="offsets of the topic made again")
+    made_again, gone = look(connection, stack, planned.name).partitions
+    assert (made_again.status, made_again.lag) == ("topic made again", None)
+    assert gone.status == "not in Kafka"
+
+
+def test_a_topic_that_is_missing_does_not_hide_the_others(
+    connection: Connection, stack: LocalStack, planned: KafkaTriggerDefinition
+) -> None:
+    register(connection, planned.model_copy(update={"topics": (planned.name, f"{planned.name}-missing")}))
+    connection.commit()
+    found = look(connection, stack, planned.name)
+    assert found.problem == f"Kafka does not have the topic {planned.name}-missing."
+    assert [row.status for row in found.partitions] == ["up to date", "up to date"]
+
+
+def test_topics_are_found_by_a_pattern(
+    connection: Connection, stack: LocalStack, topics: Topics, topic: str, definition: KafkaTriggerDefinition
+) -> None:
+    register(connection, definition.model_copy(update={"topics": (f"^{topic}$",)}))
+    connection.commit()
+    found = look(connection, stack, topic)
+    assert found.problem is None
+    assert [row.status for row in found.partitions] == ["not planned yet", "not planned yet"]
+
+
+def unreachable(_connection_id: str) -> Mapping[str, Any]:
+    return {"bootstrap.servers": f"127.0.0.1:{free_port()}", "socket.connection.setup.timeout.ms": 1000}
+
+
+def no_settings(connection_id: str) -> Mapping[str, Any]:
+    raise ConfigurationError(f"There is no connection {connection_id}.")
+
+
+def test_the_ledger_is_shown_when_kafka_is_away(
+    connection: Connection, planned: KafkaTriggerDefinition, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (found,) = collect(connection, unreachable, planned.name)
+    assert found.problem is not None
+    assert "did not answer" in found.problem
+    assert [(row.status, row.next_offset, row.last_stable) for row in found.partitions] == [("?", 0, None)] * 2
+    assert "rdkafka" not in capfd.readouterr().err
+
+
+def test_the_ledger_is_shown_when_nothing_says_where_kafka_is(
+    connection: Connection, planned: KafkaTriggerDefinition
+) -> None:
+    (found,) = collect(connection, no_settings, planned.name)
+    assert found.problem == "There is no connection kafka_default."
+    assert [row.next_offset for row in found.partitions] == [0, 0]
+
+
+def test_the_ledger_is_shown_when_the_kafka_client_refuses_its_settings(
+    connection: Connection, planned: KafkaTriggerDefinition
+) -> None:
+    (found,) = collect(connection, lambda _: {"bootstrap.servers": "a:1", "no.such.setting": "1"}, planned.name)
+    assert found.problem is not None
+    assert "no.such.setting" in found.problem
+    assert [row.next_offset for row in found.partitions] == [0, 0]
+
+
+def test_triggers_of_other_types_are_left_out(connection: Connection, stack: LocalStack, name: str) -> None:
+    triggers.register(connection, name=name, type_="cron", workflow="admit", definition={})
+    connection.commit()
+    with pytest.raises(ConfigurationError, match="is of type cron"):
+        look(connection, stack, name)
+    assert name not in [found.name for found in collect(connection, no_settings)]
+
+
+def test_an_unknown_trigger_is_said(connection: Connection, stack: LocalStack, name: str) -> None:
+    with pytest.raises(UnknownTriggerError, match=name):
+        look(connection, stack, name)
+
+
+def test_a_definition_without_its_fields_is_shown_with_their_defaults(
+    connection: Connection, stack: LocalStack, trigger: triggers.Trigger
+) -> None:
+    found = look(connection, stack, trigger.name)
+    assert (found.group, found.kafka_connection) == (f"workorders-{trigger.name}", "kafka_default")
+    assert found.partitions == ()

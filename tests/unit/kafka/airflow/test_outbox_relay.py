@@ -1,0 +1,77 @@
+"""The shape of the relay's DAG."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization
+
+from workorders.airflow.retries import ENDLESS_RETRIES
+from workorders.kafka.airflow.outbox_relay import HeldMessagesError, RelayRetries, outbox_dags
+from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
+from workorders.outbox.settings import BUCKETS
+
+
+def relays(tmp_path: Path, text: str = "") -> dict[str, DAG]:
+    file = tmp_path / "outbox.yaml"
+    file.write_text(text, encoding="utf-8")
+    return outbox_dags(file)
+
+
+def relay(tmp_path: Path, text: str = "") -> DAG:
+    (dag,) = relays(tmp_path, text).values()
+    return dag
+
+
+def test_each_shard_waits_and_is_drained_without_end_in_a_dag_of_its_own(tmp_path: Path) -> None:
+    dags = relays(tmp_path, "shards: 3\n")
+    assert list(dags) == ["outbox_relay", "outbox_relay_1", "outbox_relay_2"]
+    waited: list[int] = []
+    for shard, dag in enumerate(dags.values()):
+        assert dag.max_active_runs == 1
+        assert {task_id: task.downstream_task_ids for task_id, task in dag.task_dict.items()} == {
+            "wait_for_messages": {"drain"},
+            "drain": set(),
+        }
+        drain: Any = dag.task_dict["drain"]
+        assert (drain.shard, drain.retries, type(drain.retry_policy)) == (shard, ENDLESS_RETRIES, RelayRetries)
+        wait: Any = dag.task_dict["wait_for_messages"]
+        waited += wait.start_trigger_args.trigger_kwargs["buckets"]
+    assert sorted(waited) == list(range(BUCKETS))
+
+
+def test_a_shard_that_is_added_is_not_paused_and_the_first_one_is_as_airflow_is_set(tmp_path: Path) -> None:
+    first, second = relays(tmp_path, "shards: 2\n").values()
+    assert (first.is_paused_upon_creation, second.is_paused_upon_creation) == (None, False)
+
+
+def test_a_relay_without_a_file_has_every_default(tmp_path: Path) -> None:
+    (dag,) = outbox_dags(tmp_path / "none.yaml").values()
+    assert dag.dag_id == "outbox_relay"
+
+
+def test_the_relay_survives_its_serialization_and_its_sensor_starts_in_the_triggerer(tmp_path: Path) -> None:
+    again = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(relay(tmp_path)))))
+    sensor: Any = again.task_dict["wait_for_messages"]
+    assert sensor.start_from_trigger is True
+    arguments = BaseSerialization.deserialize(sensor.start_trigger_args.trigger_kwargs)
+    assert OutboxTrigger(**arguments).serialize()[1] == arguments
+
+
+def test_after_a_refusal_the_next_try_begins_at_once_and_after_other_failures_later_each_time() -> None:
+    policy = RelayRetries()
+
+    def delay(error: Exception) -> float:
+        decision = policy.evaluate(error, 6, ENDLESS_RETRIES)
+        assert decision.retry_delay is not None
+        return decision.retry_delay.total_seconds()
+
+    assert delay(HeldMessagesError("refused")) == 1
+    assert delay(RuntimeError("away")) == 32
+
+
+def test_a_mistake_in_the_file_gives_a_dag_that_says_which_field(tmp_path: Path) -> None:
+    dag = relay(tmp_path, "mode: exactly-once\nshards: 17\n")
+    assert dag.dag_id == "outbox_refused"
+    assert "outbox.yaml: shards:" in (dag.doc_md or "")

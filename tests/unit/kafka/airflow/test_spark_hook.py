@@ -1,0 +1,64 @@
+"""Secrets reach `spark-submit` by its environment and on no other way: seen from a real process."""
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+from workorders.kafka.airflow.spark_hook import SecretEnvironmentHook
+
+SECRET = "correct horse battery staple"
+PROGRAM = """#!{python}
+import json, os, sys
+from pathlib import Path
+Path(os.environ["SEEN"]).write_text(json.dumps({{"arguments": sys.argv[1:], "environment": dict(os.environ)}}))
+sys.exit(int(os.environ.get("EXIT_CODE", "0")))
+"""
+
+
+@pytest.fixture
+def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a `spark-submit` first on the path that writes down how it was called, and return where."""
+    program = tmp_path / "bin" / "spark-submit"
+    program.parent.mkdir()
+    program.write_text(PROGRAM.format(python=sys.executable))
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    monkeypatch.setenv("SEEN", str(tmp_path / "seen.json"))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
+    return tmp_path / "seen.json"
+
+
+def hook(**settings: object) -> SecretEnvironmentHook:
+    plain = SparkSubmitHook(conn_id="spark_default", application_args=["--batch", "7"], **settings)  # type: ignore[arg-type]
+    return SecretEnvironmentHook.like(plain, {"A_SECRET": SECRET})
+
+
+def test_the_process_finds_the_secret_in_its_environment_and_nothing_else_does(
+    seen: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hook(env_vars={"PLAIN": "shown"}).submit("application.py")
+    called = json.loads(seen.read_text())
+    assert called["environment"]["A_SECRET"] == SECRET
+    assert called["environment"]["PLAIN"] == "shown"
+    assert called["arguments"][-3:] == ["application.py", "--batch", "7"]
+    printed = capfd.readouterr()
+    assert SECRET not in " ".join(called["arguments"]) + caplog.text + printed.out + printed.err
+    assert "spark-submit" in caplog.text + printed.out + printed.err
+
+
+def test_a_failure_does_not_repeat_the_secret(seen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXIT_CODE", "3")
+    with pytest.raises(Exception, match="Error code is: 3") as raised:
+        hook().submit("application.py")
+    assert SECRET not in str(raised.value)
+
+
+def test_the_environment_of_this_process_stays_as_it_was(seen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("A_SECRET", raising=False)
+    hook().submit("application.py")
+    assert "A_SECRET" not in os.environ

@@ -1,0 +1,28 @@
+"""What is said when Kafka could not tell."""
+
+import pytest
+from confluent_kafka import KafkaError
+
+from workorders.kafka.client.broker_errors import unavailable
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        (KafkaError._TRANSPORT, "did not answer"),
+        (KafkaError._TIMED_OUT, "did not answer"),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, "is giving a partition another leader and cannot tell yet"),
+        (KafkaError.LEADER_NOT_AVAILABLE, "is giving a partition another leader and cannot tell yet"),
+        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, "is giving the group another coordinator and cannot tell yet"),
+        (KafkaError.REQUEST_TIMED_OUT, "answered with an error"),
+    ],
+)
+def test_a_broker_that_answered_is_not_said_to_be_away(code: int, what: str) -> None:
+    error = KafkaError(code)
+    assert str(unavailable("broker:9092", error)) == f"Kafka at broker:9092 {what}: {error.str()}."
+
+
+def test_what_is_not_known_is_said_before_the_reason() -> None:
+    error = KafkaError(KafkaError._TIMED_OUT)
+    text = str(unavailable("broker:9092", error, "the offsets of consumer group g are not known"))
+    assert text == f"Kafka at broker:9092 did not answer: the offsets of consumer group g are not known: {error.str()}."

@@ -1,0 +1,70 @@
+"""What is said when a client cannot start, whichever it is."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+import workorders.kafka
+from support.wrong_settings import WRONG, assert_said, wrong_settings
+from workorders.core.exceptions import WorkOrdersError
+from workorders.kafka.client import group_offsets, message_times, range_consumer
+from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.new_client import new_client
+from workorders.kafka.client.open import open_cluster
+from workorders.kafka.exceptions import ClientSettingsError
+from workorders.kafka.outbox_relay.checkpoints import Markers
+from workorders.kafka.outbox_relay.definition import RelayDefinition
+from workorders.kafka.outbox_relay.producer import Sender
+from workorders.kafka.partitions import OffsetRange, Partition
+
+PARTITION = Partition("orders", 0, "id")
+Start = Callable[[Mapping[str, Any]], object]
+STARTS: dict[str, Start] = {
+    "admin": Cluster,
+    "group": lambda given: run(group_offsets.group_offsets(given, "group", [PARTITION], timeout_seconds=1)),
+    "times": lambda given: run(message_times.message_times(given, {PARTITION: 0}, timeout_seconds=1)),
+    "range": lambda given: next(range_consumer.read_range(given, OffsetRange(PARTITION, 0, 9), 0)),
+    "markers": lambda given: Markers(given, "markers", "outbox", b"key"),
+    "transactional producer": lambda given: Sender(RelayDefinition(), given, "id"),
+    "plain producer": lambda given: Sender(RelayDefinition(), given, None),
+    "command line": lambda given: open_cluster("kafka_default", lambda _: given),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
+def test_whichever_client_cannot_start_says_why_and_what_to_do(start: Start, what: str) -> None:
+    with pytest.raises(ClientSettingsError) as raised:
+        start(wrong_settings(what))
+    assert isinstance(raised.value, WorkOrdersError)
+    assert_said(str(raised.value), what)
+
+
+def test_no_client_is_started_by_its_class_alone() -> None:
+    """Whoever does that answers a wrong setting with a traceback."""
+    package = Path(workorders.kafka.__file__).parent
+    found = [
+        path.name
+        for path in package.rglob("*.py")
+        if any(f"{kind}(" in path.read_text("utf-8") for kind in (" Consumer", " AdminClient", " Producer"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("kind", [AdminClient, Consumer, Producer], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("name", ["sasl.password", "sasl.oauthbearer.client.secret", "ssl.key.pem", "ssl.key.password"])
+def test_no_secret_is_repeated_even_where_librdkafka_quotes_it(kind: type[Any], name: str) -> None:
+    # A password that somebody wrote into a second setting by mistake is quoted, for that one is no secret by its name.
+    with pytest.raises(ClientSettingsError) as raised:
+        new_client(kind, {"group.id": "group", name: "t0p\nsecret", "security.protocol": "t0p secret"})
+    assert 'Invalid value "***" for configuration property "security.protocol"' in str(raised.value)
+    assert "t0p" not in str(raised.value)
+
+
+def test_a_value_that_is_no_secret_is_shown_since_it_is_what_has_to_be_corrected() -> None:
+    with pytest.raises(ClientSettingsError, match='Invalid value "tls" for configuration property'):
+        Cluster({"bootstrap.servers": "a:1", "security.protocol": "tls"})

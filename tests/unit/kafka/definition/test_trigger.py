@@ -1,0 +1,301 @@
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from workorders.core.definitions.json_schema import json_schema
+from workorders.core.definitions.trigger import parse_definition
+from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.definition.starting_offsets import StartingOffsets
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+
+CHECKOUT = Path(__file__).resolve().parents[4]
+FIVE_LINES = """\
+name: orders
+type: kafka
+workflow: ship
+topics: [orders]
+description: Orders from the shop
+"""
+
+
+def load(more: str = "") -> KafkaTriggerDefinition:
+    content = {**yaml.safe_load(FIVE_LINES), **(yaml.safe_load(more) or {})}
+    found = parse_definition(content, {"kafka": KafkaTriggerDefinition}, where="orders.yaml")
+    assert isinstance(found, KafkaTriggerDefinition)
+    return found
+
+
+def complaint(more: str) -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        load(more)
+    return str(refused.value)
+
+
+def test_five_lines_are_enough() -> None:
+    assert load().model_dump() == {
+        "name": "orders",
+        "type": "kafka",
+        "workflow": "ship",
+        "description": "Orders from the shop",
+        "owner": "workorders",
+        "tags": (),
+        "database_connection": "workorders_db",
+        "kafka_connection": "kafka_default",
+        "spark_connection": "spark_default",
+        "topics": ("orders",),
+        "group": "workorders-orders",
+        "starting_offsets": "earliest",
+        "max_messages": 100_000,
+        "max_bytes": 268_435_456,
+        "rate_limit_per_second": None,
+        "max_wait": 0.0,
+        "min_messages": 1,
+        "poll_interval": 1.0,
+        "max_message_bytes": 10_485_760,
+        "headers": "all",
+        "tombstones": "reject",
+        "max_rejected_share": None,
+        "idempotency": None,
+        "sequence": None,
+        "alert_after": 3600.0,
+        "notify": (),
+        "active_batches": 4,
+        "pool": None,
+        "spark": {
+            "conf": {},
+            "driver_memory": None,
+            "executor_memory": None,
+            "executor_cores": None,
+            "num_executors": None,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "expected"),
+    [
+        ("max_bytes: 64 MiB", "max_bytes", 67_108_864),
+        ("max_bytes: 1.5 MiB", "max_bytes", 1_572_864),
+        ("max_bytes: 5MB", "max_bytes", 5_000_000),
+        ("max_bytes: 4096", "max_bytes", 4096),
+        ("max_message_bytes: 32 MiB", "max_message_bytes", 33_554_432),
+        ("poll_interval: 500 ms", "poll_interval", 0.5),
+        ("poll_interval: 0.1", "poll_interval", 0.1),
+        ("max_wait: 2 s", "max_wait", 2.0),
+        ("max_wait: 1 m", "max_wait", 60.0),
+        ("max_wait: 2 h", "max_wait", 7200.0),
+        ("max_wait: 1d", "max_wait", 86_400.0),
+        ("rate_limit_per_second: 0.5", "rate_limit_per_second", 0.5),
+        ("rate_limit_per_second: null", "rate_limit_per_second", None),
+        ("headers: none", "headers", "none"),
+        ("headers: [traceparent, b]", "headers", ("traceparent", "b")),
+        ("tombstones: accept", "tombstones", "accept"),
+        ("max_rejected_share: 0.5", "max_rejected_share", 0.5),
+        ("max_rejected_share: null", "max_rejected_share", None),
+        ("alert_after: 30 m", "alert_after", 1800.0),
+        ("alert_after: 0", "alert_after", 0.0),
+        ("notify: [shop.alerts.page, shop.alerts.mail]", "notify", ("shop.alerts.page", "shop.alerts.mail")),
+        ("group: old-group", "group", "old-group"),
+        ("group: ''", "group", "workorders-orders"),
+        ("{min_messages: 500, max_wait: 30 s}", "min_messages", 500),
+        ("topics: [orders, '^orders\\..*']", "topics", ("orders", r"^orders\..*")),
+    ],
+)
+def test_a_field_takes_its_forms(more: str, field: str, expected: object) -> None:
+    assert getattr(load(more), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("earliest", StartingOffsets("earliest")),
+        ("latest", StartingOffsets("latest")),
+        ("group", StartingOffsets("group")),
+        ("2026-03-01T00:00:00+01:00", StartingOffsets("timestamp", 1_772_319_600_000)),
+        ("'2026-03-01T00:00:00+01:00'", StartingOffsets("timestamp", 1_772_319_600_000)),
+        ("2026-02-28T23:00:00.250Z", StartingOffsets("timestamp", 1_772_319_600_250)),
+        ("1772319600000", StartingOffsets("timestamp", 1_772_319_600_000)),
+        ("'1772319600000'", StartingOffsets("timestamp", 1_772_319_600_000)),
+    ],
+)
+def test_starting_offsets_take_a_policy_or_a_time(form: str, expected: StartingOffsets) -> None:
+    assert load(f"starting_offsets: {form}").starting_offsets == expected
+
+
+def test_a_time_is_understood_when_python_gives_it() -> None:
+    time = datetime(2026, 2, 28, 23, tzinfo=UTC)
+    assert StartingOffsets.parse(time) == StartingOffsets("timestamp", 1_772_319_600_000)
+
+
+@pytest.mark.parametrize("form", ["latest", "2026-02-28T23:00:00.251Z"])
+def test_a_definition_survives_the_way_through_the_database(form: str) -> None:
+    before = load(f"{{starting_offsets: '{form}', headers: [a], spark: {{conf: {{spark.locality.wait: 0s}}}}}}")
+    assert KafkaTriggerDefinition.model_validate_json(before.model_dump_json()) == before
+
+
+def test_topics_are_told_apart_from_patterns() -> None:
+    definition = load(r"topics: [orders, '^returns\.']")
+    assert definition.topic_names == ("orders",)
+    assert definition.topic_patterns == (re.compile(r"^returns\."),)
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ("topics: orders", r"topics: expected a list of topics such as [orders] or ['^orders\.'], got 'orders'."),
+        ("topics: []", r"topics: expected a list of topics such as [orders] or ['^orders\.'], got []."),
+        ("topics: [a, a]", "topics: expected every topic once, got ['a', 'a']."),
+        (
+            "name: Orders",
+            "name: expected small letters, digits, - and _, beginning with a letter or digit, got 'Orders'.",
+        ),
+        ("topics: [7]", "topics: expected topics as text, got 7; put it in quotes."),
+        (
+            "topics: ['a b']",
+            "topics: expected a topic's name (1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', but not '.' or '..') "
+            "or a regular expression that begins with ^, got 'a b'.",
+        ),
+        (
+            "topics: ['^a(']",
+            "topics: expected a regular expression behind the ^, got '^a(' "
+            "(missing ), unterminated subpattern at position 2).",
+        ),
+        ("max_messages: 0", "max_messages: expected a whole number from 1 to 10000000, got 0."),
+        ("max_messages: many", "max_messages: expected a whole number from 1 to 10000000, got 'many'."),
+        ("max_messages: true", "max_messages: expected a whole number from 1 to 10000000, got True."),
+        (
+            "max_bytes: 64 MiBs",
+            "max_bytes: expected a whole number of bytes or a text such as 64 MiB, got '64 MiBs'.",
+        ),
+        (
+            "max_bytes: .inf",
+            "max_bytes: expected a whole number of bytes or a text such as 64 MiB, got inf.",
+        ),
+        (
+            "max_bytes: 1",
+            "max_bytes: expected a whole number of bytes or a text such as 64 MiB, at least 1024 bytes, got 1.",
+        ),
+        (
+            "max_message_bytes: 33 MiB",
+            "max_message_bytes: expected a whole number of bytes or a text such as 64 MiB, "
+            "at most 33554432 bytes, got '33 MiB'.",
+        ),
+        (
+            "poll_interval: 50 ms",
+            "poll_interval: expected a number of seconds or a text such as 500 ms, 2 s, 1 m or 1 h, "
+            "at least 0.1 s, got '50 ms'.",
+        ),
+        (
+            "max_wait: soon",
+            "max_wait: expected a number of seconds or a text such as 500 ms, 2 s, 1 m or 1 h, got 'soon'.",
+        ),
+        (
+            "rate_limit_per_second: 0",
+            "rate_limit_per_second: expected a number of messages a second above 0, or null for no limit, got 0.",
+        ),
+        (
+            "headers: some",
+            "headers: expected all, none or a list of header names such as [traceparent], got 'some'.",
+        ),
+        *(
+            (
+                f"max_rejected_share: {form}",
+                "max_rejected_share: expected a share above 0 and below 1 such as 0.5, or null for no limit, "
+                f"got {shown}.",
+            )
+            for form, shown in (("0", "0"), ("1", "1"), ("'50 %'", "'50 %'"), ("true", "True"), (".nan", "nan"))
+        ),
+        *(
+            (
+                f"notify: {form}",
+                f"notify: expected a list of names in modules such as [shop.alerts.page], got {shown}.",
+            )
+            for form, shown in (
+                ("shop.alerts.page", "'shop.alerts.page'"),
+                ("[page]", "'page'"),
+                ("['shop.alerts.page()']", "'shop.alerts.page()'"),
+                ('["shop.alerts.page\\n"]', r"'shop.alerts.page\n'"),
+                ("[7]", "7"),
+            )
+        ),
+        ("notify: [a.b, a.b]", "notify: expected every name once, got ['a.b', 'a.b']."),
+        (
+            "alert_after: tomorrow",
+            "alert_after: expected a number of seconds or a text such as 500 ms, 2 s, 1 m or 1 h, got 'tomorrow'.",
+        ),
+        ("tombstones: skip", "tombstones: expected reject or accept, got 'skip'."),
+        ("group: 7", "group: expected the id of a consumer group, got 7."),
+        ("pool: 3", "pool: expected the name of an Airflow pool, got 3."),
+        ("kafka_connection: [a]", "kafka_connection: expected the id of an Airflow connection, got ['a']."),
+        ("min_messages: 5", "min_messages: expected max_wait, such as 30 s, beside a minimum above 1, got 5 alone."),
+        (
+            "{min_messages: 5, max_messages: 4, max_wait: 1}",
+            "min_messages: expected at most max_messages (4), got 5.",
+        ),
+        ("max_mesages: 5", "max_mesages: there is no such field; did you mean max_messages?"),
+        ("spark: {driver_memry: 1g}", "spark.driver_memry: there is no such field; did you mean driver_memory?"),
+        (
+            "spark: {driver_memory: 1 GB}",
+            "spark.driver_memory: expected a size in Spark's form such as 512m or 2g, got '1 GB'.",
+        ),
+    ],
+)
+def test_a_wrong_value_is_answered_with_the_field_and_the_right_form(more: str, sentence: str) -> None:
+    assert complaint(more) == f"orders.yaml: {sentence}"
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["newest", "2026-03-01", "'2026-03-01'", "12345", "2026-03-01T00:00:00", "1969-12-31T00:00:00Z", "true", "[a]"],
+)
+def test_starting_offsets_that_could_mean_anything_are_refused(form: str) -> None:
+    assert complaint(f"starting_offsets: {form}").startswith(
+        "orders.yaml: starting_offsets: expected earliest, latest, group, an ISO 8601 time with its offset such as "
+        "2026-03-01T00:00:00+01:00, or 13 digits of Unix time in milliseconds"
+    )
+
+
+@pytest.mark.parametrize(
+    ("conf", "reason"),
+    [
+        ("spark.ssl.keyPassword: hunter2", "spark.ssl.keyPassword may carry a secret"),
+        ("spark.driver.extraJavaOptions: -Dpassword=hunter2", "spark.driver.extraJavaOptions may carry a secret"),
+        ("spark.kafka.clusters.a.sasl.token.mechanism: x", "may carry a secret"),
+        ("spark.kafka.group.id: mine", "spark.kafka.group.id would break exactly-once or the order of messages"),
+        ("spark.x.failOnDataLoss: false", "spark.x.failOnDataLoss would break exactly-once or the order of messages"),
+        ("spark.x.minPartitions: 8", "spark.x.minPartitions would break exactly-once or the order of messages"),
+        ("spark.master: local", "spark.master cannot be set here; it belongs to the Spark connection"),
+        ("spark.driver.memory: 1g", "spark.driver.memory cannot be set here; use driver_memory"),
+        ("kafka.group.id: mine", "expected names of settings that begin with spark., got 'kafka.group.id'"),
+        ("spark.a: [1]", "expected a text, a whole number, true or false for spark.a"),
+    ],
+)
+def test_spark_settings_that_leak_or_break_the_promises_are_refused(conf: str, reason: str) -> None:
+    sentence = complaint(f"spark: {{conf: {{{conf}}}}}")
+    assert sentence.startswith("orders.yaml: spark.conf: ")
+    assert reason in sentence
+    assert "hunter2" not in sentence
+
+
+def test_a_definition_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        setattr(load(), "group", "other")  # noqa: B010 - mypy knows that it cannot be done
+
+
+def test_the_schema_gives_defaults_as_a_file_would() -> None:
+    fields: dict[str, Any] = json_schema("kafka")["properties"]
+    assert fields["starting_offsets"]["default"] == "earliest"
+    assert fields["topics"]["minItems"] == 1
+
+
+def test_the_examples_of_the_reference_are_triggers() -> None:
+    reference = (CHECKOUT / "docs" / "triggers.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```yaml\n(.*?)```", reference, re.DOTALL)
+    assert [KafkaTriggerDefinition.model_validate(yaml.safe_load(text)).name for text in examples] == [
+        "orders",
+        "vitals",
+    ]

@@ -1,0 +1,111 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from workorders.kafka.exceptions import DataLostError, RangeError, TopicRecreatedError
+from workorders.kafka.ingest.log_checks import begin_of_reading, examine, require_same_log
+from workorders.kafka.ledger.batches import BatchRange
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+
+ORDERS = Partition("orders", 0, "id")
+PLANNED = BatchRange(OffsetRange(ORDERS, 100, 200), None, None, None)
+FINISHED = BatchRange(OffsetRange(ORDERS, 100, 200), datetime(2026, 1, 1, tzinfo=UTC), 90, 10)
+HEALTHY = PartitionOffsets(ORDERS, 0, 200, 200)
+
+
+@pytest.mark.parametrize("part", [PLANNED, FINISHED])
+@pytest.mark.parametrize("log_start", [0, 99, 100])
+def test_a_range_that_kafka_still_has_is_read_from_its_start(part: BatchRange, log_start: int) -> None:
+    assert begin_of_reading("shop", part, replace(HEALTHY, log_start=log_start)) == 100
+
+
+@pytest.mark.parametrize(("log_start", "gone"), [(101, "[100, 101)"), (200, "[100, 200)"), (900, "[100, 900)")])
+def test_what_retention_deleted_unread_is_named(log_start: int, gone: str) -> None:
+    with pytest.raises(DataLostError) as raised:
+        begin_of_reading("shop", PLANNED, PartitionOffsets(ORDERS, log_start, 1000, 1000))
+    assert str(raised.value) == (
+        f"orders 0 [100, 200): offsets {gone} were deleted by retention before they were read; nothing was committed "
+        f"there and nothing was skipped; an operator must decide how to go on, by "
+        f"`workorders resolve resume shop orders --partition 0`."
+    )
+
+
+def test_a_log_that_was_cut_short_is_named_with_its_end() -> None:
+    with pytest.raises(DataLostError, match=r"^orders 0 \[100, 200\): the log ends at offset 199, so it was cut short"):
+        begin_of_reading("shop", PLANNED, PartitionOffsets(ORDERS, 0, 150, 199))
+
+
+@pytest.mark.parametrize(
+    ("end", "gone"), [(150, ", and offsets [150, 200) are gone unread;"), (99, "planned; nothing")]
+)
+def test_what_a_cut_took_unread_is_named(end: int, gone: str) -> None:
+    with pytest.raises(DataLostError) as raised:
+        begin_of_reading("shop", PLANNED, PartitionOffsets(ORDERS, 0, end, end))
+    assert gone in str(raised.value)
+    assert "by `workorders resolve resume shop orders --partition 0`." in str(raised.value)
+
+
+@pytest.mark.parametrize("end", [199, 99])
+def test_a_replay_is_not_read_from_a_log_that_ends_before_it(end: int) -> None:
+    with pytest.raises(DataLostError, match="was cut short"):
+        begin_of_reading("shop", FINISHED, PartitionOffsets(ORDERS, 0, end, end))
+
+
+def test_a_replay_from_before_a_cut_that_was_accepted_reads_nothing() -> None:
+    assert begin_of_reading("shop", replace(FINISHED, cut_since=True), HEALTHY) == 200
+
+
+@pytest.mark.parametrize("log_start", [0, 150, 900])
+def test_what_is_deleted_after_it_was_read_is_no_loss(log_start: int) -> None:
+    require_same_log("shop", PLANNED.range, PartitionOffsets(ORDERS, log_start, 1000, 1000))
+
+
+def test_an_open_transaction_inside_the_log_is_no_cut() -> None:
+    assert begin_of_reading("shop", PLANNED, PartitionOffsets(ORDERS, 0, 150, 200)) == 100
+
+
+@pytest.mark.parametrize("part", [PLANNED, FINISHED])
+def test_a_topic_that_was_made_again_is_never_read_with_the_old_offsets(part: BatchRange) -> None:
+    recreated = PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 1000, 1000)
+    with pytest.raises(TopicRecreatedError, match=r"topic orders was deleted and made again"):
+        begin_of_reading("shop", part, recreated)
+
+
+@pytest.mark.parametrize("part", [PLANNED, FINISHED])
+def test_a_partition_that_is_gone_is_lost_data(part: BatchRange) -> None:
+    with pytest.raises(DataLostError, match="does not have this partition any more"):
+        begin_of_reading("shop", part, None)
+
+
+@pytest.mark.parametrize(("log_start", "begin"), [(0, 100), (100, 100), (150, 150), (200, 200), (900, 200)])
+def test_a_replay_begins_where_kafka_still_has_the_range(log_start: int, begin: int) -> None:
+    assert begin_of_reading("shop", FINISHED, PartitionOffsets(ORDERS, log_start, 1000, 1000)) == begin
+
+
+def test_every_sentence_says_that_nothing_was_committed_and_who_decides() -> None:
+    logs = [
+        None,
+        PartitionOffsets(ORDERS, 150, 200, 200),
+        PartitionOffsets(ORDERS, 0, 150, 150),
+        PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 200, 200),
+    ]
+    for log in logs:
+        with pytest.raises(RangeError, match="nothing was committed there and nothing was skipped; an operator must"):
+            begin_of_reading("shop", PLANNED, log)
+
+
+def test_one_bad_range_leaves_the_others_of_a_batch_readable() -> None:
+    patients, visits = Partition("patients", 1, "id"), Partition("visits", 2, "id")
+    parts = [
+        PLANNED,
+        BatchRange(OffsetRange(patients, 5, 6), None, None, None),
+        BatchRange(OffsetRange(visits, 0, 9), None, None, None),
+    ]
+    logs = {log.partition: log for log in (HEALTHY, PartitionOffsets(replace(visits, topic_id="other"), 0, 9, 9))}
+    begins, errors = examine("shop", parts, logs)
+    assert begins == {ORDERS: 100}
+    assert {partition: type(error) for partition, error in errors.items()} == {
+        patients: DataLostError,
+        visits: TopicRecreatedError,
+    }

@@ -1,0 +1,26 @@
+from dataclasses import replace
+
+from workorders.kafka.ledger.positions import positions_from, stream_name, unknown
+from workorders.kafka.partitions import Partition
+from workorders.kafka.planning.range_planning import Position
+
+ORDERS = Partition("orders", 3, "Xk9")
+
+
+def test_the_stream_of_a_partition_names_the_topic_id_too() -> None:
+    assert stream_name(ORDERS) == "orders/3@Xk9"
+    assert stream_name(replace(ORDERS, topic_id="other")) != stream_name(ORDERS)
+
+
+def test_a_partition_with_a_row_is_known_whatever_its_topic_id() -> None:
+    new = Partition("orders", 4, "Xk9")
+    assert unknown([replace(ORDERS, topic_id="other"), new], [ORDERS]) == [new]
+
+
+def test_rows_of_the_query_become_positions_by_partition() -> None:
+    rows = [("orders", 3, "Xk9", 17, 210.5, True), ("orders", 4, "Xk9", 0, None, False)]
+    other = Partition("orders", 4, "Xk9")
+    assert positions_from(rows) == {
+        ORDERS: Position(ORDERS, 17, busy=True, mean_message_bytes=210.5),
+        other: Position(other, 0, busy=False, mean_message_bytes=None),
+    }

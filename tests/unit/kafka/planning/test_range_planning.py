@@ -1,0 +1,274 @@
+"""Planning decides alone, so its promises can be tried on thousands of made-up clusters."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+from workorders.kafka.planning.range_planning import FIRST_GUESS_MESSAGE_BYTES, Limits, Position, allowed_by_rate, plan
+
+ENOUGH = Limits(messages=1_000_000, bytes=1 << 50)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a planner sees: the log of every partition, and the ledger's rows."""
+
+    logs: Sequence[PartitionOffsets]
+    ledger: Mapping[Partition, Position]
+    limits: Limits
+
+    def plan(self) -> list[OffsetRange]:
+        return plan(self.logs, self.ledger, self.limits)
+
+    @property
+    def backlogs(self) -> dict[Partition, int]:
+        """How much waits in every partition that is free and known."""
+        return {
+            log.partition: log.last_stable - self.ledger[log.partition].next_offset
+            for log in self.logs
+            if log.partition in self.ledger
+            and not self.ledger[log.partition].busy
+            and log.last_stable > self.ledger[log.partition].next_offset
+        }
+
+    def size(self, partition: Partition) -> float:
+        return self.ledger[partition].mean_message_bytes or FIRST_GUESS_MESSAGE_BYTES
+
+
+partitions = st.builds(Partition, st.sampled_from(["orders", "patients"]), st.integers(0, 5), st.just("id"))
+means = st.none() | st.integers(1, 100_000).map(float)
+few_or_many = st.integers(0, 20) | st.integers(0, 1_000_000)
+
+
+@st.composite
+def situations(draw: st.DrawFn, limits: st.SearchStrategy[Limits] | None = None) -> Situation:
+    """Ledgers and logs that agree with each other."""
+    logs: list[PartitionOffsets] = []
+    ledger: dict[Partition, Position] = {}
+    for partition in draw(st.lists(partitions, unique=True, max_size=8)):
+        log_start, before, backlog, unstable = (draw(few_or_many) for _ in range(4))
+        next_offset = log_start + before
+        last_stable = next_offset + backlog
+        logs.append(PartitionOffsets(partition, log_start, last_stable, last_stable + unstable))
+        if draw(st.integers(0, 9)):
+            ledger[partition] = Position(partition, next_offset, draw(st.booleans()), draw(means))
+    any_limits = st.builds(Limits, st.integers(1, 30) | st.integers(1, 1_000_000), st.integers(1, 1 << 30))
+    return Situation(logs, ledger, draw(any_limits if limits is None else limits))
+
+
+def length(range_: OffsetRange) -> int:
+    return range_.end - range_.start
+
+
+@given(situations())
+def test_a_batch_never_holds_more_messages_than_its_limit(situation: Situation) -> None:
+    assert sum(map(length, situation.plan())) <= situation.limits.messages
+
+
+@given(situations())
+def test_a_batch_never_holds_more_bytes_than_its_limit_but_for_a_single_message(situation: Situation) -> None:
+    ranges = situation.plan()
+    total = sum(length(range_) * situation.size(range_.partition) for range_ in ranges)
+    assert total <= situation.limits.bytes * (1 + 1e-9) or sum(map(length, ranges)) == 1
+
+
+@given(situations())
+def test_a_range_begins_at_the_ledger_and_ends_at_or_before_the_last_stable_offset(situation: Situation) -> None:
+    last_stable = {log.partition: log.last_stable for log in situation.logs}
+    for range_ in situation.plan():
+        assert range_.start == situation.ledger[range_.partition].next_offset
+        assert range_.start < range_.end <= last_stable[range_.partition]
+
+
+@given(situations())
+def test_only_free_partitions_with_a_backlog_are_planned_each_once_and_sorted(situation: Situation) -> None:
+    planned = [range_.partition for range_ in situation.plan()]
+    assert set(planned) <= set(situation.backlogs)
+    assert all(before < after for before, after in pairwise(planned))
+
+
+@given(situations())
+def test_something_is_planned_whenever_something_waits(situation: Situation) -> None:
+    assert bool(situation.plan()) == bool(situation.backlogs)
+
+
+@given(situations())
+def test_no_free_partition_starves_when_the_limits_have_room_for_one_message_of_each(situation: Situation) -> None:
+    waiting = situation.backlogs
+    largest = max((situation.size(partition) for partition in waiting), default=1.0)
+    roomy = Limits(
+        max(situation.limits.messages, len(waiting)), max(situation.limits.bytes, math.ceil(len(waiting) * largest))
+    )
+    assert {range_.partition for range_ in replace(situation, limits=roomy).plan()} == set(waiting)
+
+
+@given(situations())
+def test_of_two_partitions_none_gets_less_than_the_other_but_by_its_backlog_or_one_message(
+    situation: Situation,
+) -> None:
+    by_count = replace(situation, limits=Limits(situation.limits.messages, ENOUGH.bytes))
+    taken = dict.fromkeys(by_count.backlogs, 0) | {range_.partition: length(range_) for range_ in by_count.plan()}
+    left_behind = [taken[part] for part, backlog in by_count.backlogs.items() if taken[part] < backlog]
+    assert max(taken.values(), default=0) <= min(left_behind, default=math.inf) + 1
+
+
+@given(situations(st.just(ENOUGH)))
+def test_everything_that_waits_is_taken_when_it_fits(situation: Situation) -> None:
+    fits = sum(situation.backlogs.values()) <= ENOUGH.messages
+    taken = {range_.partition: length(range_) for range_ in situation.plan()}
+    assert (taken == situation.backlogs) is fits
+
+
+@given(situations(), st.data())
+def test_planning_again_and_again_takes_every_offset_exactly_once(situation: Situation, data: st.DataObject) -> None:
+    """Batches stay unfinished for a while and logs grow meanwhile, as they do."""
+    logs = {log.partition: replace(log, last_stable=min(log.last_stable, log.log_start + 40)) for log in situation.logs}
+    starts = {part: min(row.next_offset, logs[part].last_stable) for part, row in situation.ledger.items()}
+    ledger = {part: replace(row, next_offset=starts[part], busy=False) for part, row in situation.ledger.items()}
+    taken: dict[Partition, list[int]] = {part: [] for part in ledger}
+    unfinished: list[OffsetRange] = []
+    growths = data.draw(st.lists(st.integers(0, 5), max_size=5))
+    while True:
+        ranges = plan(list(logs.values()), ledger, situation.limits)
+        for range_ in ranges:
+            taken[range_.partition] += range(range_.start, range_.end)
+            ledger[range_.partition] = replace(ledger[range_.partition], busy=True)
+        unfinished += ranges
+        if not unfinished and not growths:
+            break
+        finished = unfinished if not ranges else unfinished[: data.draw(st.integers(0, len(unfinished)))]
+        for range_ in finished:
+            ledger[range_.partition] = replace(ledger[range_.partition], next_offset=range_.end, busy=False)
+        unfinished = unfinished[len(finished) :]
+        growth = growths.pop() if growths else 0
+        logs = {
+            part: replace(
+                log,
+                last_stable=log.last_stable + growth,
+                high_watermark=max(log.high_watermark, log.last_stable + growth),
+            )
+            for part, log in logs.items()
+        }
+    for partition, offsets in taken.items():
+        assert offsets == list(range(starts[partition], logs[partition].last_stable))
+
+
+ORDERS = Partition("orders", 0, "id")
+
+
+def planned(log: PartitionOffsets, position: Position) -> list[OffsetRange]:
+    return plan([log], {position.partition: position}, ENOUGH)
+
+
+@pytest.mark.parametrize(
+    ("log", "end"),
+    [
+        pytest.param(PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 0, 0), 8, id="made again and empty"),
+        pytest.param(PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 9, 9), 9, id="made again and longer"),
+        pytest.param(PartitionOffsets(ORDERS, 0, 5, 5), 8, id="cut short"),
+        pytest.param(PartitionOffsets(ORDERS, 9, 9, 9), 9, id="all unread deleted by retention"),
+        pytest.param(PartitionOffsets(ORDERS, 9, 20, 20), 20, id="some unread deleted by retention"),
+    ],
+)
+def test_a_contradiction_of_log_and_ledger_gets_a_range_that_will_fail_where_people_look(
+    log: PartitionOffsets, end: int
+) -> None:
+    assert planned(log, Position(ORDERS, 7, busy=False)) == [OffsetRange(ORDERS, 7, end)]
+
+
+def test_a_contradiction_in_a_partition_that_a_batch_holds_gets_no_second_range() -> None:
+    assert planned(PartitionOffsets(ORDERS, 0, 5, 5), Position(ORDERS, 7, busy=True)) == []
+
+
+def test_a_range_keeps_the_topic_id_that_the_ledger_has_read() -> None:
+    other = replace(ORDERS, topic_id="other")
+    (range_,) = planned(PartitionOffsets(other, 0, 9, 9), Position(ORDERS, 7, busy=False))
+    assert range_.partition.topic_id == "id"
+
+
+def test_messages_of_an_open_transaction_are_waited_for() -> None:
+    assert planned(PartitionOffsets(ORDERS, 0, 7, 12), Position(ORDERS, 7, busy=False)) == []
+    assert planned(PartitionOffsets(ORDERS, 0, 9, 12), Position(ORDERS, 7, busy=False)) == [OffsetRange(ORDERS, 7, 9)]
+
+
+def test_a_message_larger_than_a_batch_makes_a_batch_of_its_own() -> None:
+    position = Position(ORDERS, 7, busy=False, mean_message_bytes=5000.0)
+    (range_,) = plan([PartitionOffsets(ORDERS, 0, 90, 90)], {ORDERS: position}, Limits(100, 1024))
+    assert length(range_) == 1
+
+
+def test_nothing_is_planned_when_the_rate_leaves_nothing() -> None:
+    position = Position(ORDERS, 0, busy=False)
+    limits = Limits(100, 1 << 20).allow(0.9)
+    assert plan([PartitionOffsets(ORDERS, 0, 90, 90)], {ORDERS: position}, limits) == []
+
+
+def test_a_rate_leaves_whole_messages_and_never_raises_the_limit() -> None:
+    assert Limits(100, 7).allow(12.9) == Limits(12, 7)
+    assert Limits(100, 7).allow(1000.0) == Limits(100, 7)
+
+
+def test_without_a_rate_limit_everything_is_allowed() -> None:
+    assert allowed_by_rate(None, 0.0, burst=10) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("rate", "seconds", "allowed"),
+    [
+        pytest.param(5.0, None, 5.0, id="first batch: one second's worth"),
+        pytest.param(0.1, None, 1.0, id="first batch of a slow rate: one message"),
+        pytest.param(500.0, None, 100.0, id="first batch: at most a batch"),
+        pytest.param(5.0, 2.0, 10.0, id="what was saved up"),
+        pytest.param(5.0, 0.0, 0.0, id="nothing at once"),
+        pytest.param(5.0, 36_000.0, 100.0, id="an idle night saves up one batch"),
+        pytest.param(5.0, -3.0, 0.0, id="a clock that went back"),
+    ],
+)
+def test_a_rate_limit_allows_what_was_saved_up_since_the_last_batch(
+    rate: float, seconds: float | None, allowed: float
+) -> None:
+    assert allowed_by_rate(rate, seconds, burst=100) == allowed
+
+
+@given(
+    rate=st.floats(0.01, 1000),
+    burst=st.integers(1, 10_000),
+    waits=st.lists(st.floats(0, 100), max_size=50),
+)
+def test_batches_one_after_the_other_keep_to_the_rate(rate: float, burst: int, waits: list[float]) -> None:
+    total = sum(Limits(burst, 1).allow(allowed_by_rate(rate, wait, burst)).messages for wait in waits)
+    assert total <= rate * sum(waits) + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("logs", "planned"),
+    [
+        ([("new", 0)], [("old", 0), ("old", 1)]),
+        ([("new", 0), ("new", 1)], [("old", 0), ("old", 1)]),
+        ([("old", 0)], []),
+        ([], []),
+    ],
+    ids=["made again with fewer", "made again", "a partition is not told", "the topic is not there"],
+)
+def test_partitions_that_a_new_topic_lacks_are_planned_so_that_people_see_it(
+    logs: list[tuple[str, int]], planned: list[tuple[str, int]]
+) -> None:
+    known = [Partition("orders", number, "old") for number in (0, 1)]
+    ledger = {partition: Position(partition, 7, busy=False) for partition in known}
+    found = [PartitionOffsets(Partition("orders", number, topic_id), 0, 7, 7) for topic_id, number in logs]
+    ranges = plan(found, ledger, ENOUGH)
+    assert [(range_.partition.topic_id, range_.partition.partition) for range_ in ranges] == planned
+    assert {(range_.start, range_.end) for range_ in ranges} <= {(7, 8)}
+
+
+def test_a_partition_that_an_operator_has_accepted_as_gone_is_left_alone() -> None:
+    gone = Partition("orders", 1, "new")
+    there = Partition("orders", 0, "new")
+    ledger = {part: Position(part, 0, busy=False) for part in (there, gone)}
+    assert plan([PartitionOffsets(there, 0, 0, 0)], ledger, ENOUGH) == []

@@ -1,0 +1,111 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.planning.range_planning import Limits, Position, plan
+from workorders.kafka.planning.wakeup import Appetite, Backlog, backlog, doubtful, wakes
+
+ORDERS, PATIENTS = Partition("orders", 0, "id"), Partition("patients", 3, "id")
+NOTHING = Backlog(0, (), ())
+AT_ONCE = Appetite(min_messages=1, max_wait_seconds=0.0, rate_limit_per_second=None, max_messages=100)
+PATIENT = Appetite(min_messages=10, max_wait_seconds=30.0, rate_limit_per_second=None, max_messages=100)
+
+
+def awake(waiting: Backlog, appetite: Appetite, waited: float = 0.0, since_last: float | None = None) -> bool:
+    return wakes(waiting, appetite, waited_seconds=waited, seconds_since_last_batch=since_last)
+
+
+def test_a_partition_at_its_end_waits_for_nothing() -> None:
+    waiting = backlog({ORDERS: 7}, {ORDERS: Position(ORDERS, 7, busy=False)})
+    assert waiting == NOTHING
+    assert waiting.empty
+    assert not awake(waiting, AT_ONCE, waited=1e9)
+
+
+def test_offsets_ahead_of_the_ledger_are_added_up_over_the_free_partitions() -> None:
+    ledger = {ORDERS: Position(ORDERS, 7, busy=False), PATIENTS: Position(PATIENTS, 10, busy=False)}
+    waiting = backlog({ORDERS: 9, PATIENTS: 15}, ledger)
+    assert waiting == Backlog(7, (), ())
+    assert not waiting.empty
+    assert awake(waiting, AT_ONCE)
+
+
+@pytest.mark.parametrize("end", [0, 7, 900])
+def test_a_busy_partition_wakes_nobody(end: int) -> None:
+    waiting = backlog({ORDERS: end}, {ORDERS: Position(ORDERS, 7, busy=True)})
+    assert waiting.empty
+    assert not awake(waiting, AT_ONCE)
+
+
+def test_a_busy_partition_whose_topic_was_made_again_wakes_nobody() -> None:
+    ledger = {ORDERS: Position(replace(ORDERS, topic_id="old"), 7, busy=True)}
+    assert backlog({ORDERS: 1}, ledger).empty
+
+
+def test_a_new_partition_wakes_at_once_even_if_it_is_empty() -> None:
+    waiting = backlog({ORDERS: 7, PATIENTS: 0}, {ORDERS: Position(ORDERS, 7, busy=False)})
+    assert waiting == Backlog(0, (PATIENTS,), ())
+    assert not waiting.empty
+    assert awake(waiting, PATIENT)
+
+
+@pytest.mark.parametrize(
+    ("end", "read"),
+    [
+        pytest.param(3, ORDERS, id="cut short"),
+        pytest.param(9, replace(ORDERS, topic_id="old"), id="made again and longer"),
+        pytest.param(0, replace(ORDERS, topic_id="old"), id="made again and empty"),
+    ],
+)
+def test_a_contradiction_wakes_at_once(end: int, read: Partition) -> None:
+    waiting = backlog({ORDERS: end}, {read: Position(read, 7, busy=False)})
+    assert waiting == Backlog(0, (), (ORDERS,))
+    assert not waiting.empty
+    assert awake(waiting, PATIENT)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "waited", "wanted"), [(9, 0.0, False), (9, 29.9, False), (9, 30.0, True), (10, 0.0, True)]
+)
+def test_a_batch_is_wanted_with_enough_messages_or_after_the_longest_wait(
+    offsets: int, waited: float, wanted: bool
+) -> None:
+    assert awake(Backlog(offsets, (), ()), PATIENT, waited) is wanted
+
+
+@pytest.mark.parametrize(("since_last", "wanted"), [(None, True), (0.0, False), (1.9, False), (2.0, True), (1e9, True)])
+def test_a_rate_limit_is_slept_out(since_last: float | None, wanted: bool) -> None:
+    slow = replace(AT_ONCE, rate_limit_per_second=0.5)
+    assert awake(Backlog(1000, (), ()), slow, since_last=since_last) is wanted
+
+
+def test_a_new_partition_does_not_wait_for_the_rate_limit() -> None:
+    slow = replace(AT_ONCE, rate_limit_per_second=0.5)
+    assert awake(Backlog(0, (ORDERS,), ()), slow, since_last=0.0)
+
+
+@given(st.dictionaries(st.builds(Partition, st.just("t"), st.integers(0, 9), st.just("id")), st.integers(0, 99)))
+def test_every_free_offset_is_counted_once(ends: dict[Partition, int]) -> None:
+    ledger = {part: Position(part, 0, busy=part.partition % 2 == 0) for part in ends}
+    assert backlog(ends, ledger).offsets == sum(end for part, end in ends.items() if part.partition % 2)
+
+
+def test_a_ledger_inside_an_open_transaction_is_waited_for_as_planning_does() -> None:
+    """The policy `group` may begin there, if the group was a reader of uncommitted messages."""
+    position = Position(ORDERS, 9, busy=False)
+    log = PartitionOffsets(ORDERS, log_start=0, last_stable=7, high_watermark=12)
+    planned = plan([log], {ORDERS: position}, Limits(100, 1 << 20))
+    ends, ledger = {ORDERS: log.last_stable}, {ORDERS: position}
+    assert doubtful(ends, ledger) == [ORDERS]
+    waiting = backlog(ends, ledger, {ORDERS: log.high_watermark})
+    assert awake(waiting, AT_ONCE) is bool(planned)
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_partition_that_a_topic_made_again_lacks_wakes_unless_a_batch_holds_it(*, busy: bool) -> None:
+    old = Partition("orders", 1, "old")
+    ledger = {ORDERS: Position(ORDERS, 7, busy=False), old: Position(old, 3, busy=busy)}
+    assert backlog({ORDERS: 7}, ledger).contradictions == (() if busy else (old,))

@@ -1,0 +1,184 @@
+import gc
+import pickle
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import replace
+
+import psycopg
+import pyarrow
+import pytest
+
+from workorders.core.creation.work_orders import Created
+from workorders.core.items import Item
+from workorders.core.triggers import Trigger
+from workorders.kafka.exceptions import FencedError, TooManyRejectedError
+from workorders.kafka.ingest.attempt import Attempt, Outcome
+from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.spark import executor
+from workorders.kafka.spark.executor import RESULT_SCHEMA, PartitionIngest, outcomes, sentence
+
+ORDERS = OffsetRange(Partition("orders", 3, "id"), 100, 200)
+ATTEMPT = Attempt(batch_id=7, trigger=Trigger(1, "orders", "kafka", 1, "admit"), range=ORDERS, epoch=1, read_from=100)
+# Port 1 of the loopback interface: nobody listens there.
+UNREACHABLE = "postgresql://someone:hunter2@127.0.0.1:1/nowhere"
+INGEST = PartitionIngest(UNREACHABLE, {"sasl.password": "hunter3"}, RecordMapping(), [ATTEMPT])
+
+SPARK_TO_ARROW = {
+    "string": pyarrow.string(),
+    "int": pyarrow.int32(),
+    "long": pyarrow.int64(),
+    "double": pyarrow.float64(),
+    "boolean": pyarrow.bool_(),
+}
+
+
+def messages(*offsets: int) -> pyarrow.RecordBatch:
+    header = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
+    rows = [
+        {
+            "key": None,
+            "value": b"{}",
+            "topic": "orders",
+            "partition": 3,
+            "offset": offset,
+            "timestamp_ms": 0,
+            "timestampType": 0,
+            "headers": None,
+        }
+        for offset in offsets
+    ]
+    types = [
+        ("key", pyarrow.binary()),
+        ("value", pyarrow.binary()),
+        ("topic", pyarrow.string()),
+        ("partition", pyarrow.int32()),
+        ("offset", pyarrow.int64()),
+        ("timestamp_ms", pyarrow.int64()),
+        ("timestampType", pyarrow.int32()),
+        ("headers", pyarrow.list_(header)),
+    ]
+    return pyarrow.RecordBatch.from_pylist(rows, schema=pyarrow.schema(types))
+
+
+def test_a_partition_without_messages_answers_nothing() -> None:
+    assert list(INGEST(iter([]))) == []
+    assert list(INGEST(iter([messages(), messages()]))) == []
+
+
+def test_a_failure_is_answered_and_not_raised_so_that_other_partitions_go_on() -> None:
+    (answer,) = INGEST(iter([messages(), messages(100), messages(101)]))
+    (outcome,) = outcomes(answer.to_pylist(), [ATTEMPT])
+    assert outcome.range == ORDERS
+    assert outcome.created == Created()
+    assert outcome.error is not None
+    assert outcome.error.startswith("orders 3 [100, 200): OperationalError: connection failed")
+    assert outcome.error.endswith("; nothing was committed there.")
+    assert "\n" not in outcome.error
+    assert "hunter" not in outcome.error
+
+
+def test_the_answer_has_exactly_the_types_that_spark_was_told() -> None:
+    """Spark looks at the types after the function, that is after its commit."""
+    declared = [column.split() for column in RESULT_SCHEMA.split(", ")]
+    (answer,) = INGEST(iter([messages(100)]))
+    assert [(field.name, field.type) for field in answer.schema] == [
+        (name, SPARK_TO_ARROW[type_]) for name, type_ in declared
+    ]
+
+
+def test_what_travels_to_the_executors_shows_no_secret() -> None:
+    assert "hunter" not in repr(INGEST)
+    assert pickle.loads(pickle.dumps(INGEST)) == INGEST
+
+
+def test_an_answer_becomes_the_outcome_of_its_own_range() -> None:
+    other = replace(ATTEMPT, range=OffsetRange(Partition("orders", 4, "id"), 0, 9))
+    row = {
+        "topic": "orders",
+        "partition": 4,
+        "created": 1,
+        "rejected": 2,
+        "already_there": 3,
+        "seconds": 0.5,
+        "error": None,
+        "fenced": False,
+        "too_many_rejected": False,
+    }
+    assert outcomes([row], [ATTEMPT, other]) == [Outcome(other.range, Created(1, 2, 3), 0.5, None)]
+
+
+@pytest.mark.parametrize(
+    ("failure", "fenced", "too_many"),
+    [
+        (FencedError("orders: fenced."), True, False),
+        (TooManyRejectedError("orders: rubbish."), False, True),
+        (psycopg.OperationalError("gone"), False, False),
+    ],
+)
+def test_an_answer_says_whether_the_attempt_was_fenced_and_whether_the_breaker_tripped(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, fenced: bool, too_many: bool
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(executor, "connect", refuse)
+    (answer,) = INGEST(iter([messages(100)]))
+    (outcome,) = outcomes(answer.to_pylist(), [ATTEMPT])
+    assert (outcome.fenced, outcome.too_many_rejected) == (fenced, too_many)
+
+
+def test_our_own_failures_are_said_as_they_are() -> None:
+    assert sentence(ORDERS, FencedError("orders: fenced; nothing was committed here.")) == (
+        "orders: fenced; nothing was committed here."
+    )
+
+
+@pytest.mark.parametrize(
+    "failure", [psycopg.OperationalError("server closed\n\tunexpectedly"), ValueError("no\n  way")]
+)
+def test_any_other_failure_is_one_line_with_its_place(failure: Exception) -> None:
+    text = sentence(ORDERS, failure)
+    assert text.startswith(f"orders 3 [100, 200): {type(failure).__name__}: ")
+    assert text.endswith("; nothing was committed there.")
+    assert "\n" not in text
+
+
+def test_a_failure_that_quotes_what_text_cannot_hold_is_answered_all_the_same() -> None:
+    assert sentence(ORDERS, ValueError("odd \ud800")).startswith("orders 3 [100, 200): ValueError: odd \\ud800;")
+
+
+def test_the_cycle_collector_works_again_after_a_partition() -> None:
+    list(INGEST(iter([messages(100)])))
+    assert gc.isenabled()
+
+
+def test_a_failure_in_the_jvm_is_said_without_its_stack() -> None:
+    java = "Job aborted: Lost task 0.0: KafkaIllegalStateException: no\n\tat org.apache.spark.A.b(A.scala:1)\n\tat C.d"
+    assert sentence(ORDERS, RuntimeError(java)) == (
+        "orders 3 [100, 200): RuntimeError: Job aborted: Lost task 0.0: KafkaIllegalStateException: no; "
+        "nothing was committed there."
+    )
+
+
+def test_items_go_to_the_stream_of_their_log_and_the_topic_is_proved_with_the_executors_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Behind a cut, the same offsets of the same topic are other messages."""
+    streams: list[str | None] = []
+    proved: list[object] = []
+
+    def ingest(
+        _: object, __: object, items: Iterable[Item], ___: object, prove_same_log: Callable[[], None]
+    ) -> Created:
+        streams.extend(item.stream for item in items)
+        prove_same_log()
+        return Created(2)
+
+    monkeypatch.setattr(executor, "connect", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(executor, "ingest", ingest)
+    monkeypatch.setattr(executor, "prove_same_log", lambda *given: proved.extend(given))
+    outcome = INGEST.ingest(replace(ATTEMPT, generation=5), iter([messages(100, 101)]))
+    assert (outcome.created, outcome.error) == (Created(2), None)
+    assert streams == ["orders/3@id~5"] * 2
+    assert proved == [INGEST.kafka_settings, "orders", ORDERS]

@@ -10,7 +10,7 @@ from support.consumed import consumed
 from support.eventually import eventually
 from support.topics import Topics
 from workorders.core.postgres.connection import Connection, connect
-from workorders.outbox import OutboxMessage, enqueue, operating
+from workorders.outbox import OutboxMessage, admin, enqueue
 from workorders.outbox.exceptions import OutboxDecisionError
 
 DAGS = ("outbox_relay", "outbox_relay_1")
@@ -40,10 +40,10 @@ def test_committed_messages_arrive_once_and_a_refusal_is_a_task_instance(
     )
     assert any("Topic e2e.nowhere takes no messages: the cluster has no such topic." in error for error in errors)
     with connect(airflow_stack.database_url) as connection:
-        assert [(hold.kind, hold.topic) for hold in operating.holds(connection)] == [("topic", "e2e.nowhere")]
-        for hold in operating.holds(connection):
+        assert [(hold.kind, hold.topic) for hold in admin.holds(connection)] == [("topic", "e2e.nowhere")]
+        for hold in admin.holds(connection):
             connection.execute("DELETE FROM workorders.outbox_messages WHERE topic = 'e2e.nowhere'")
-            operating.release_hold(connection, hold.id)
+            admin.release_hold(connection, hold.id)
 
 
 def test_a_shard_that_stands_still_is_a_task_instance_and_the_other_shard_goes_on(
@@ -83,7 +83,7 @@ def is_released(stack: LocalStack) -> bool:
     """Decide about the shard in a moment in which no relay tries it."""
     with connect(stack.database_url) as connection:
         try:
-            operating.release_shard(connection, 0, sent=False)
+            admin.release_shard(connection, 0, sent=False)
         except OutboxDecisionError:
             return False
     return True

@@ -7,14 +7,15 @@ CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
     for name in ("crashes", "holds", "relay", "retries", "changes", "rights", "contradictions")
 )
 OWN_TOPIC = "integration/kafka/outbox_relay/test_own_topic.py"
-BATCHES, ENQUEUE, WINDOW = (f"integration/outbox/test_{name}.py" for name in ("batches", "enqueue", "window"))
+BATCHES, WINDOW = "integration/outbox/store/test_claims.py", "integration/outbox/store/test_backlog_cursor.py"
+ENQUEUE = "integration/outbox/test_enqueue.py"
 MIGRATION = "outbox/migrations/versions/outbox_0001_messages.py"
 
 OUTBOX = (
     Mutation(
         "outbox-batch-not-known-by-its-marker",
         2,
-        (Change("outbox/recovery.py", "if claim.marked and claim.number == found:", "if False:"),),
+        (Change("outbox/store/recovery.py", "if claim.marked and claim.number == found:", "if False:"),),
         (f"{BATCHES}::test_a_marker_that_does_not_fit_stops_the_shard_and_changes_nothing",),
     ),
     Mutation(
@@ -22,7 +23,7 @@ OUTBOX = (
         2,
         (
             Change(
-                "outbox/recovery.py",
+                "outbox/store/recovery.py",
                 "    if lease.marked_batch == TAKE_WHAT_IS_THERE:\n        return None\n",
                 "    return None\n",
             ),
@@ -92,7 +93,13 @@ OUTBOX = (
     Mutation(
         "outbox-topic-of-markers-is-not-recorded",
         4,
-        (Change("outbox/origins.py", '        connection.execute(_QUERIES["record_markers_topics"])\n', ""),),
+        (
+            Change(
+                "outbox/store/transaction_identity.py",
+                '        connection.execute(_QUERIES["record_markers_topics"])\n',
+                "",
+            ),
+        ),
         (f"{OWN_TOPIC}::test_nobody_can_enqueue_for_the_topic_of_markers",),
     ),
     Mutation(
@@ -112,7 +119,7 @@ OUTBOX = (
         1,
         (
             Change(
-                "outbox/recovery.py",
+                "outbox/store/recovery.py",
                 "        if claim.marked and claim.number == found:\n            return claim",
                 "        return claim",
             ),
@@ -122,7 +129,7 @@ OUTBOX = (
     Mutation(
         "outbox-read-ahead-takes-what-is-under-way",
         2,
-        (Change("outbox/sql/relay.sql", "AND id <> ALL (%(under_way)s::bigint[])", ""),),
+        (Change("outbox/store/sql/relay.sql", "AND id <> ALL (%(under_way)s::bigint[])", ""),),
         (f"{DRAIN}::test_a_backlog_of_many_batches_keeps_the_order_of_its_keys",),
     ),
     Mutation(
@@ -130,7 +137,7 @@ OUTBOX = (
         3,
         (
             Change(
-                "outbox/sql/relay.sql",
+                "outbox/store/sql/relay.sql",
                 "AND id <> ALL (%(under_way)s::bigint[])",
                 "AND id > (SELECT coalesce(max(passed), 0) FROM unnest(%(under_way)s::bigint[]) AS passed)",
             ),
@@ -143,7 +150,7 @@ OUTBOX = (
     Mutation(
         "outbox-read-ahead-passes-what-is-large",
         3,
-        (Change("outbox/window.py", "self.met_large = True", "pass"),),
+        (Change("outbox/store/backlog_cursor.py", "self.met_large = True", "pass"),),
         (
             f"{WINDOW}::test_a_row_too_large_for_so_many_at_a_time_ends_the_window_before_anything_behind_it",
             f"{DRAIN}::test_messages_of_all_sizes_are_sent_in_order_and_in_batches_of_few_bytes",
@@ -164,7 +171,7 @@ OUTBOX = (
     Mutation(
         "outbox-paused-amid-a-transaction-holds-its-shard",
         4,
-        (Change("outbox/leases.py", '"idle_in_transaction_session_timeout": "10s", ', ""),),
+        (Change("outbox/store/leases.py", '"idle_in_transaction_session_timeout": "10s", ', ""),),
         (f"{CRASHES}::test_a_zombie_changes_nothing_on_either_side",),
     ),
     Mutation(
@@ -184,7 +191,7 @@ OUTBOX = (
     Mutation(
         "outbox-markers-read-wherever-they-lie",
         2,
-        (Change("outbox/origins.py", "before is not None and before != place and", "False and"),),
+        (Change("outbox/store/transaction_identity.py", "before is not None and before != place and", "False and"),),
         (
             f"{CHANGES}::test_a_topic_of_markers_that_is_lost_while_a_batch_is_open_stops_the_shard",
             f"{CHANGES}::test_another_topic_of_markers_is_refused_while_a_batch_is_open_and_taken_when_none_is",
@@ -219,7 +226,7 @@ OUTBOX = (
         3,
         (
             Change(
-                "outbox/sql/relay.sql",
+                "outbox/store/sql/relay.sql",
                 "WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL\nRETURNING last_batch",
                 "WHERE shard = %(shard)s\nRETURNING last_batch",
             ),
@@ -255,13 +262,13 @@ OUTBOX = (
         3,
         (
             Change(
-                "outbox/sql/relay.sql",
+                "outbox/store/sql/relay.sql",
                 "    WHERE hold.kind = 'key' AND hold.topic = share.topic AND hold.bucket = share.bucket "
                 "AND hold.key = message.key",
                 "    WHERE false",
             ),
             Change(
-                "outbox/sql/relay.sql",
+                "outbox/store/sql/relay.sql",
                 "        ON hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket "
                 "AND hold.key = message.key",
                 "        ON false",
@@ -274,7 +281,7 @@ OUTBOX = (
         3,
         (
             Change(
-                "outbox/sql/relay.sql",
+                "outbox/store/sql/relay.sql",
                 "        WHERE held.kind = 'key' AND held.topic = dropped.topic AND held.bucket = dropped.bucket",
                 "        WHERE false",
             ),
@@ -289,7 +296,7 @@ OUTBOX = (
         4,
         (
             Change(
-                "outbox/holds.py",
+                "outbox/store/holds.py",
                 '        connection.execute(_QUERIES["row_comes_back"], place)\n',
                 "",
             ),
@@ -301,7 +308,7 @@ OUTBOX = (
         4,
         (
             Change(
-                "outbox/sql/relay.sql",
+                "outbox/store/sql/relay.sql",
                 "    -- One that somebody just ends is waited for, and its rows stay where they are.\n"
                 "    FOR KEY SHARE OF hold\n",
                 "",
@@ -312,7 +319,7 @@ OUTBOX = (
     Mutation(
         "outbox-numbers-come-twice-after-a-restore",
         2,
-        (Change("outbox/sql/relay.sql", "SET last_batch = greatest(last_batch, %(batch)s),", "SET"),),
+        (Change("outbox/store/sql/relay.sql", "SET last_batch = greatest(last_batch, %(batch)s),", "SET"),),
         (f"{CONTRADICTIONS}::test_a_database_that_was_restored_goes_on_with_numbers_behind_those_in_kafka",),
     ),
     Mutation(
@@ -332,7 +339,7 @@ OUTBOX = (
         4,
         (
             Change(
-                "outbox/sql/relay.sql",
+                "outbox/store/sql/relay.sql",
                 "greatest(1, %(messages)s / (SELECT count(DISTINCT topic) FROM wanted) / count(*) OVER topics) "
                 "AS messages",
                 "CASE WHEN topic = (SELECT max(topic) FROM wanted) THEN %(messages)s ELSE 0 END AS messages",

@@ -21,8 +21,8 @@ from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.kafka.outbox_relay.prefetch import Ahead
 from workorders.kafka.outbox_relay.producer import Sender
 from workorders.kafka.outbox_relay.relay import drain
-from workorders.outbox import batches
-from workorders.outbox.rows import Reading
+from workorders.outbox.store import claims
+from workorders.outbox.store.rows import Reading
 
 DEFINITION_VARIABLE = "TEST_RELAY"
 
@@ -129,7 +129,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "settled": lambda: _after(producer_startup, "settle_claims", _always),
     "read ahead": _read_ahead,
     "filled": _filled,
-    "claiming": lambda: _before(batches, "_is_current", _second),
+    "claiming": lambda: _before(claims, "_is_current", _second),
     "claimed": lambda: _after(shard, "claim", _always),
     "produced": lambda: _before(Sender, "_commit", _second),
     "acknowledged": _acknowledged,
@@ -138,14 +138,14 @@ STEPS: dict[str, Callable[[], None]] = {
 }
 
 RETRY_STEPS: dict[str, Callable[[], None]] = {
-    "claiming again": lambda: _before(batches, "_write_claim", _always),
+    "claiming again": lambda: _before(claims, "_write_claim", _always),
     "claimed again": lambda: _after(shard, "advance", _always),
     "filled again": lambda: _after(Sender, "fill", _always),
     "produced again": lambda: _before(Sender, "_commit", _always),
     "acknowledged again": lambda: _before(Sender, "_commit", _flushed),
     "committed again": lambda: _after(Sender, "_commit", _always),
-    "deleting again": lambda: _before(batches, "_finish", _always),
-    "deleted again": lambda: _after(batches, "_finish", _always),
+    "deleting again": lambda: _before(claims, "_finish", _always),
+    "deleted again": lambda: _after(claims, "_finish", _always),
 }
 """Where the first batch of the process is that of a held key, whose oldest message tries again."""
 

@@ -8,8 +8,8 @@ import typer
 from workorders.cli import times
 from workorders.cli.connections import Database, connect, connect_to_write
 from workorders.cli.output import AsJson, Column, count, print_json, print_table
-from workorders.outbox import operating
-from workorders.outbox.operating import Hold, ShardStatus, TopicStatus
+from workorders.outbox import admin
+from workorders.outbox.admin import Hold, ShardStatus, TopicStatus
 
 app = typer.Typer(no_args_is_help=True, help="Look at the outbox, and decide about messages that cannot be sent.")
 
@@ -62,7 +62,7 @@ def status(as_json: AsJson = False, database: Database = None) -> None:
       workorders outbox status --json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        topics, held, shards = operating.topics(connection), operating.holds(connection), operating.shards(connection)
+        topics, held, shards = admin.topics(connection), admin.holds(connection), admin.shards(connection)
     if as_json:
         print_json({"topics": topics, "holds": [_hold_json(hold) for hold in held], "shards": shards})
     else:
@@ -97,10 +97,10 @@ def release(
         raise typer.BadParameter("name a hold, or a shard with --sent or --unsent.")
     with connect_to_write(database) as connection:
         if hold is not None:
-            messages = operating.release_hold(connection, hold)
+            messages = admin.release_hold(connection, hold)
             print(f"Hold {hold} has ended; {count(messages)} messages came back.")
         elif shard is not None and sent is not None:
-            messages = operating.release_shard(connection, shard, sent=sent)
+            messages = admin.release_shard(connection, shard, sent=sent)
             done = "were deleted as sent" if sent else "are sent by the next relay"
             print(f"Shard {shard} goes on; {count(messages)} messages of its open batch {done}.")
 
@@ -120,7 +120,7 @@ def purge(
     if not yes:
         raise typer.BadParameter("this deletes messages that were never sent; say --yes.")
     with connect_to_write(database) as connection:
-        messages = operating.purge_hold(connection, hold)
+        messages = admin.purge_hold(connection, hold)
     print(f"{count(messages)} messages of hold {hold} were deleted unsent.")
 
 

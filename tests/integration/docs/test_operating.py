@@ -25,7 +25,7 @@ from workorders.kafka.ledger import batches, positions, stall_alerts
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.recovery.resolution import recorded
-from workorders.outbox import operating
+from workorders.outbox import admin
 from workorders.outbox.published import enqueue_published
 
 pytestmark = pytest.mark.integration
@@ -166,7 +166,7 @@ def test_the_reader_may_look_and_change_nothing(stack: LocalStack, granted: None
         assert isinstance(work_orders.registered_triggers(reader), list)
         assert isinstance(positions.status(reader), list)
         assert isinstance(recorded(reader), list)
-        assert operating.shards(reader)
+        assert admin.shards(reader)
         for statement in (
             b"UPDATE workorders.kafka_ledger SET next_offset = next_offset",
             b"SELECT workorders.enqueue('topic', 'k', 'v')",

@@ -18,7 +18,7 @@ from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.kafka.client.secrets import Connections
 from workorders.kafka.outbox_relay.definition import RelayDefinition, load_relay
-from workorders.outbox.settings import buckets_of
+from workorders.outbox.store.settings import buckets_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

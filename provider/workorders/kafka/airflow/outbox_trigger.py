@@ -8,9 +8,9 @@ from workorders.airflow.connections import async_database_url
 from workorders.airflow.shared import shared_database
 from workorders.airflow.waiting import Look, WaitingTrigger
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.settings import BUCKETS
+from workorders.outbox.store.settings import BUCKETS
 
-_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 
 
 class OutboxTrigger(WaitingTrigger):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from workorders.kafka.outbox_relay.delivery_errors import Refusal, Suspicion
-from workorders.outbox.rows import ROW_TOPIC, OutboxRow, Row
+from workorders.outbox.store.rows import ROW_TOPIC, OutboxRow, Row
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.exceptions import KafkaUnavailableError
-from workorders.outbox.origins import MarkersPlace
-from workorders.outbox.settings import BUCKETS
+from workorders.outbox.store.settings import BUCKETS
+from workorders.outbox.store.transaction_identity import MarkersPlace
 
 _SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.1

@@ -21,7 +21,7 @@ from workorders.kafka.client.new_client import new_client
 from workorders.kafka.client.range_consumer import GROUP_NEVER_JOINED
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.outbox_relay.checkpoint_topic import ready_topic
-from workorders.outbox.origins import MarkersPlace
+from workorders.outbox.store.transaction_identity import MarkersPlace
 
 log: Final = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from workorders.outbox.rows import ROW_TOPIC, OutboxRow, Row
+from workorders.outbox.store.rows import ROW_TOPIC, OutboxRow, Row
 
 
 def compacted(rows: Sequence[Row], topics: Collection[str]) -> tuple[Sequence[Row], Counter[str]]:

@@ -12,11 +12,11 @@ from workorders.kafka.outbox_relay.connection_pool import SpareConnections
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.kafka.outbox_relay.producer import Sender
 from workorders.kafka.outbox_relay.topic_metadata import KnownTopics
-from workorders.outbox import settings
-from workorders.outbox.origins import MarkersPlace
-from workorders.outbox.settings import OutboxSettings
+from workorders.outbox.store import settings
+from workorders.outbox.store.settings import OutboxSettings
+from workorders.outbox.store.transaction_identity import MarkersPlace
 
-_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 
 
 @dataclass(frozen=True, slots=True)

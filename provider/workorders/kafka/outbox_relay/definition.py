@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from workorders.core.definitions.fields import BYTES_SCHEMA, KIB, MIB, SECONDS_SCHEMA, byte_count, seconds
 from workorders.core.definitions.trigger import read_mapping, validate
 from workorders.kafka.definition.fields import kafka_name
-from workorders.outbox.settings import BUCKETS, TopicSettings
+from workorders.outbox.store.settings import BUCKETS, TopicSettings
 
 Bytes = Annotated[int, byte_count(KIB, 512 * MIB), BYTES_SCHEMA]
 Seconds = Annotated[float, seconds(0), SECONDS_SCHEMA]

@@ -5,7 +5,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
-from workorders.outbox.rows import OutboxRow
+from workorders.outbox.store.rows import OutboxRow
 
 _OF_MESSAGE: Final = frozenset(
     {

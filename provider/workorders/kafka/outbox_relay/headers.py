@@ -4,7 +4,7 @@ from base64 import b64decode
 from collections.abc import Sequence
 from typing import Any
 
-from workorders.outbox.rows import text_of
+from workorders.outbox.store.rows import text_of
 
 RecordHeader = tuple[str, bytes | str | None]
 

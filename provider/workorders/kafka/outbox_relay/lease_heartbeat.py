@@ -10,9 +10,9 @@ import psycopg
 
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import connect
-from workorders.outbox import leases
 from workorders.outbox.exceptions import OutboxFencedError
-from workorders.outbox.leases import LEASE_SECONDS, Lease
+from workorders.outbox.store import leases
+from workorders.outbox.store.leases import LEASE_SECONDS, Lease
 
 log: Final = logging.getLogger(__name__)
 

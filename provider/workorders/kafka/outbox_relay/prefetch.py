@@ -12,9 +12,9 @@ import psycopg
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.outbox_relay.connection_pool import SpareConnections
-from workorders.outbox.batches import Batch, Wanted
-from workorders.outbox.rows import Part, Reading
-from workorders.outbox.window import Window, opened
+from workorders.outbox.store.backlog_cursor import Window, opened
+from workorders.outbox.store.claims import Batch, Wanted
+from workorders.outbox.store.rows import Part, Reading
 
 log: Final = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from workorders.kafka.outbox_relay.checkpoints import Marker
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.kafka.outbox_relay.delivery_errors import Refusal, Suspicion, is_late, is_of_message, is_of_topic
 from workorders.kafka.outbox_relay.headers import record_headers
-from workorders.outbox.rows import ROW_TOPIC, OutboxRow, Row
+from workorders.outbox.store.rows import ROW_TOPIC, OutboxRow, Row
 
 SECONDS: Final = 60.0
 """Limit of a transaction, and of every wait for Kafka."""

@@ -6,9 +6,9 @@ from typing import Final
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.outbox_relay.context import Tools
 from workorders.kafka.outbox_relay.producer import Sender
-from workorders.outbox import origins
-from workorders.outbox.leases import Lease
-from workorders.outbox.recovery import open_claims, settle_claims
+from workorders.outbox.store import transaction_identity
+from workorders.outbox.store.leases import Lease
+from workorders.outbox.store.recovery import open_claims, settle_claims
 
 log: Final = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def new_sender(connection: Connection, lease: Lease, tools: Tools) -> Sender:
     if tools.definition.transactional or any(claim.marked for claim in left):
         # First the fence, then the look: the other way round, an older producer could still commit in between.
         sender = _fencing_sender(connection, lease, tools)
-        origins.refuse_other_place(connection, lease, tools.markers_place(), left)
+        transaction_identity.refuse_other_place(connection, lease, tools.markers_place(), left)
         marker = tools.markers.last(lease.shard)
     deleted = settle_claims(connection, lease, tools.settings, marker, marks=tools.definition.transactional)
     if left:
@@ -39,14 +39,14 @@ def new_sender(connection: Connection, lease: Lease, tools: Tools) -> Sender:
     if sender is None or not tools.definition.transactional:
         return tools.new_sender(None)
     # Before anything is claimed, and not before the older producers were fenced by what stood there.
-    origins.record(connection, lease, tools.definition.transactional_id_prefix, tools.markers_place())
+    transaction_identity.record(connection, lease, tools.definition.transactional_id_prefix, tools.markers_place())
     return sender
 
 
 def _fencing_sender(connection: Connection, lease: Lease, tools: Tools) -> Sender:
     """Return a producer that has fenced all older ones of the shard, those of a former prefix as well."""
     prefix = tools.definition.transactional_id_prefix
-    former = origins.recorded_prefix(connection, lease.shard)
+    former = transaction_identity.recorded_prefix(connection, lease.shard)
     if former is not None and former != prefix:
         tools.new_sender(_transactional_id(former, lease.shard, tools))
     return tools.new_sender(_transactional_id(prefix, lease.shard, tools))

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.outbox_relay.context import Tools
 from workorders.kafka.outbox_relay.delivery_errors import Refusal
-from workorders.outbox import holds
-from workorders.outbox.leases import Lease
+from workorders.outbox.store import holds
+from workorders.outbox.store.leases import Lease
 
 
 def hold_topics(connection: Connection, lease: Lease, tools: Tools, topics: Mapping[str, str]) -> None:

@@ -22,8 +22,8 @@ from workorders.kafka.outbox_relay.producer import SenderLostError
 from workorders.kafka.outbox_relay.shard import ShardRelay
 from workorders.kafka.outbox_relay.shard_leases import HeldShards, held_shards, noting
 from workorders.kafka.outbox_relay.topic_metadata import KnownTopics, RefusedTopics
-from workorders.outbox import leases, sent, settings
 from workorders.outbox.exceptions import OutboxFencedError
+from workorders.outbox.store import leases, sent_log, settings
 
 log: Final = logging.getLogger(__name__)
 
@@ -195,5 +195,5 @@ class _Relay:
         if time.monotonic() < self._forget_at:
             return
         # What is left waits until the next look at the shards, for sending goes first.
-        if sent.forget(self._connection, older_than=seconds, within=_FORGET_SECONDS):
+        if sent_log.forget(self._connection, older_than=seconds, within=_FORGET_SECONDS):
             self._forget_at = time.monotonic() + _FORGET_EVERY_SECONDS

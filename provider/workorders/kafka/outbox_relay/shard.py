@@ -20,11 +20,11 @@ from workorders.kafka.outbox_relay.quarantine import hold_refused, hold_topics
 from workorders.kafka.outbox_relay.stumbles import Stumbles
 from workorders.kafka.outbox_relay.topic_metadata import sending_topics
 from workorders.kafka.outbox_relay.wanted import of_hold, of_topics
-from workorders.outbox import holds
-from workorders.outbox.batches import Batch, Sent, Wanted, advance, claim, drop_claims, is_anything_waiting
-from workorders.outbox.holds import DueHold
-from workorders.outbox.leases import Lease
-from workorders.outbox.rows import Reading, Row, bytes_of
+from workorders.outbox.store import holds
+from workorders.outbox.store.claims import Batch, Sent, Wanted, advance, claim, drop_claims, is_anything_waiting
+from workorders.outbox.store.holds import DueHold
+from workorders.outbox.store.leases import Lease
+from workorders.outbox.store.rows import Reading, Row, bytes_of
 
 _FIRST_BATCH: Final = 500
 """A shard begins with a small batch: while Kafka takes it, which is slow the first time, large ones are read."""

@@ -13,9 +13,9 @@ from workorders.core.postgres.connection import Connection
 from workorders.kafka.outbox_relay.context import Tools
 from workorders.kafka.outbox_relay.lease_heartbeat import Heartbeat
 from workorders.kafka.outbox_relay.shard import ShardRelay
-from workorders.outbox import leases, settings
 from workorders.outbox.exceptions import OutboxFencedError
-from workorders.outbox.leases import Lease
+from workorders.outbox.store import leases, settings
+from workorders.outbox.store.leases import Lease
 
 
 class HeldShards:

@@ -9,9 +9,9 @@ from workorders.kafka.outbox_relay.context import Tools
 from workorders.kafka.outbox_relay.delivery_errors import Refusal
 from workorders.kafka.outbox_relay.producer import SenderLostError
 from workorders.kafka.outbox_relay.quarantine import hold_refused, hold_topics
-from workorders.outbox.holds import DueHold
-from workorders.outbox.leases import Lease
-from workorders.outbox.rows import Row
+from workorders.outbox.store.holds import DueHold
+from workorders.outbox.store.leases import Lease
+from workorders.outbox.store.rows import Row
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import Final
 
 from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.outbox_relay.delivery_errors import Refusal
-from workorders.outbox.rows import ROW_PARTITION, ROW_TOPIC, OutboxRow, Row
+from workorders.outbox.store.rows import ROW_PARTITION, ROW_TOPIC, OutboxRow, Row
 
 _KNOWN_SECONDS: Final = 60.0
 _TOPIC: Final = itemgetter(ROW_TOPIC)

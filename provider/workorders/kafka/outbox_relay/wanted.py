@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.outbox.batches import Wanted
-from workorders.outbox.holds import DueHold
+from workorders.outbox.store.claims import Wanted
+from workorders.outbox.store.holds import DueHold
 
 
 def of_hold(definition: RelayDefinition, due: DueHold) -> Wanted:

@@ -18,7 +18,7 @@ from workorders.airflow.retries import endless_retries
 from workorders.kafka.airflow.outbox_relay import DrainOutboxOperator, HeldMessagesError, RelayRetries
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.outbox import OutboxMessage
-from workorders.outbox.settings import buckets_of
+from workorders.outbox.store.settings import buckets_of
 
 pytestmark = pytest.mark.integration
 

@@ -11,7 +11,7 @@ from support.outbox import Outbox, new_outbox
 from support.stopped_relay import MESSAGES, assert_whole, killed, relay_that, write
 from support.topics import Topics
 from workorders.kafka.outbox_relay.checkpoint_topic import MarkersTopicError
-from workorders.outbox import operating
+from workorders.outbox import admin
 from workorders.outbox.exceptions import OutboxContradictionError
 
 pytestmark = pytest.mark.integration
@@ -24,7 +24,7 @@ def outbox(stack: LocalStack) -> Outbox:
 
 def release(outbox: Outbox, *, sent: bool) -> int:
     with outbox.connect() as connection:
-        return operating.release_shard(connection, 0, sent=sent)
+        return admin.release_shard(connection, 0, sent=sent)
 
 
 @pytest.mark.parametrize("step", ["acknowledged", "committed"])

@@ -16,8 +16,9 @@ from workorders.core.postgres.connection import Connection
 from workorders.kafka.outbox_relay import relay
 from workorders.kafka.outbox_relay.definition import TopicDefinition
 from workorders.kafka.outbox_relay.relay import prepare
-from workorders.outbox import OutboxMessage, leases, operating
-from workorders.outbox.holds import hold_topic
+from workorders.outbox import OutboxMessage, admin
+from workorders.outbox.store import leases
+from workorders.outbox.store.holds import hold_topic
 
 pytestmark = pytest.mark.integration
 
@@ -34,15 +35,15 @@ def large() -> bytes:
     return os.urandom(5000)
 
 
-def holds(outbox: Outbox) -> list[operating.Hold]:
+def holds(outbox: Outbox) -> list[admin.Hold]:
     with outbox.connect() as connection:
-        return list(operating.holds(connection))
+        return list(admin.holds(connection))
 
 
 def release(outbox: Outbox) -> None:
     with outbox.connect() as connection:
-        for hold in operating.holds(connection):
-            operating.release_hold(connection, hold.id)
+        for hold in admin.holds(connection):
+            admin.release_hold(connection, hold.id)
 
 
 def its_time_comes(outbox: Outbox) -> None:
@@ -167,7 +168,7 @@ def test_only_the_last_message_of_a_key_goes_where_a_topic_is_compacted_before(
     outbox.drain(topics={name: TopicDefinition(compact=True)})
     assert {*outbox.values(name)} == {b"27", b"28", b"29"}
     with outbox.connect() as connection:
-        (topic,) = operating.topics(connection)
+        (topic,) = admin.topics(connection)
     assert (topic.sent, topic.compacted, topic.waiting) == (3, 27, 0)
 
 
@@ -266,7 +267,7 @@ def test_shards_that_meet_the_same_failure_hold_the_topic_longer_once(
             its_time_comes(outbox)
 
 
-@pytest.mark.parametrize("ending", [operating.release_hold, operating.purge_hold])
+@pytest.mark.parametrize("ending", [admin.release_hold, admin.purge_hold])
 def test_a_hold_that_ends_while_rows_step_aside_ends_no_drain(
     outbox: Outbox, topics: Topics, name: str, ending: Callable[[Connection, int], int]
 ) -> None:
@@ -283,7 +284,7 @@ def test_a_hold_that_ends_while_rows_step_aside_ends_no_drain(
             eventually(lambda: waits_for_a_lock(outbox), seconds=30, what="The relay waiting for the decision")
         assert draining.result(60).failures == []
     outbox.drain()
-    assert outbox.values(name) == ([b"1", b"2"] if ending is operating.release_hold else [b"2"])
+    assert outbox.values(name) == ([b"1", b"2"] if ending is admin.release_hold else [b"2"])
     assert holds(outbox) == []
     assert outbox.waiting() == 0
 

@@ -8,8 +8,8 @@ from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.outbox_relay.lease_heartbeat import Heartbeat
-from workorders.outbox import leases
-from workorders.outbox.leases import Lease
+from workorders.outbox.store import leases
+from workorders.outbox.store.leases import Lease
 
 pytestmark = pytest.mark.integration
 

@@ -13,8 +13,8 @@ from support.consumed import consumed
 from support.outbox import Outbox, new_outbox
 from support.stopped_relay import MESSAGES, assert_whole, killed, write
 from support.topics import Topics
-from workorders.outbox import OutboxMessage, OutboxMessageError, operating
-from workorders.outbox.settings import BUCKETS
+from workorders.outbox import OutboxMessage, OutboxMessageError, admin
+from workorders.outbox.store.settings import BUCKETS
 
 pytestmark = pytest.mark.integration
 
@@ -50,7 +50,7 @@ def open_batches(outbox: Outbox) -> list[tuple[Any, ...]]:
 
 def holds(outbox: Outbox) -> list[tuple[str, str, str]]:
     with outbox.connect() as connection:
-        return [(hold.kind, hold.topic, hold.reason) for hold in operating.holds(connection)]
+        return [(hold.kind, hold.topic, hold.reason) for hold in admin.holds(connection)]
 
 
 def test_a_message_for_the_markers_topic_waits_alone_and_all_others_are_sent(
@@ -101,8 +101,8 @@ def test_messages_wait_while_their_topic_is_configured_as_that_of_markers_and_ar
         outbox.write(OutboxMessage(topic=later, key="k", value="refused"))
     outbox.drain()
     with outbox.connect() as connection:
-        (hold,) = operating.holds(connection)
-        operating.release_hold(connection, hold.id)
+        (hold,) = admin.holds(connection)
+        admin.release_hold(connection, hold.id)
     assert outbox.drain().failures == []
     assert b"waits" in outbox.values(later)
     outbox.write(OutboxMessage(topic=later, key="k", value="taken again"))

@@ -16,7 +16,7 @@ from workorders.kafka.outbox_relay import producer, shard
 from workorders.kafka.outbox_relay.prefetch import Ahead
 from workorders.kafka.outbox_relay.producer import Sender
 from workorders.outbox import OutboxMessage, enqueue
-from workorders.outbox.rows import bytes_of
+from workorders.outbox.store.rows import bytes_of
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,7 @@ from support.outbox import Outbox, new_outbox
 from support.stopped_relay import assert_whole, relay_that, write
 from support.topics import Topics
 from workorders.kafka.outbox_relay.definition import TopicDefinition
-from workorders.outbox import OutboxMessage, operating
+from workorders.outbox import OutboxMessage, admin
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +38,7 @@ def test_sent_messages_are_kept_whole_and_are_sent_no_more(outbox: Outbox, topic
     assert outbox.ask("SELECT bool_and(now() - sent_at < interval '1 hour') FROM workorders.outbox_sent") == [(True,)]
     assert outbox.drain().messages == 0
     with outbox.connect() as connection:
-        (topic,) = operating.topics(connection)
+        (topic,) = admin.topics(connection)
     assert (topic.sent, topic.waiting) == (2, 0)
 
 

@@ -13,7 +13,7 @@ from support.relay_process import RETRY_STEPS
 from support.stopped_relay import relay_that
 from support.topics import Topics
 from workorders.kafka.outbox_relay.producer import Sender
-from workorders.outbox import OutboxMessage, operating
+from workorders.outbox import OutboxMessage, admin
 
 pytestmark = pytest.mark.integration
 
@@ -121,7 +121,7 @@ def test_an_operator_who_gives_an_open_try_back_keeps_the_order_of_the_key(
         process.wait(30)
     outbox.leases_run_out()
     with outbox.connect() as connection:
-        assert operating.release_shard(connection, 0, sent=False) == 1
+        assert admin.release_shard(connection, 0, sent=False) == 1
     assert outbox.drain().failures == []
     assert_sent_in_order(outbox, name)
 
@@ -148,7 +148,7 @@ def test_a_message_that_is_refused_again_holds_its_key_longer_and_stays_its_olde
             monkeypatch.setattr(Sender, "_commit", change)
         assert len(outbox.drain(**uncompressed).failures) == 1
         with outbox.connect() as connection:
-            (hold,) = operating.holds(connection)
+            (hold,) = admin.holds(connection)
         assert (hold.tries, hold.messages) == (tries, 2)
         assert outbox.waiting() == 0
 
@@ -158,12 +158,12 @@ def test_a_held_key_waits_while_its_topic_is_held(outbox: Outbox, topics: Topics
     topics.delete(name)
     assert len(outbox.drain().failures) == 1
     with outbox.connect() as connection:
-        assert [(hold.kind, hold.tries) for hold in operating.holds(connection)] == [("key", 1), ("topic", 1)]
+        assert [(hold.kind, hold.tries) for hold in admin.holds(connection)] == [("key", 1), ("topic", 1)]
     assert outbox.drain().failures == []
     its_time_comes(outbox)
     assert len(outbox.drain().failures) == 1
     with outbox.connect() as connection:
-        assert [(hold.kind, hold.tries) for hold in operating.holds(connection)] == [("key", 1), ("topic", 2)]
+        assert [(hold.kind, hold.tries) for hold in admin.holds(connection)] == [("key", 1), ("topic", 2)]
     topics.create(name, PARTITION + 1)
     its_time_comes(outbox)
     assert outbox.drain().failures == []

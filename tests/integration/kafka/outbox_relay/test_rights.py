@@ -28,7 +28,7 @@ from workorders.kafka.client.range_consumer import GROUP_NEVER_JOINED
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.outbox_relay import producer as sender
 from workorders.kafka.outbox_relay.producer import Sender
-from workorders.outbox import OutboxMessage, operating
+from workorders.outbox import OutboxMessage, admin
 
 pytestmark = pytest.mark.integration
 
@@ -96,7 +96,7 @@ def write(outbox: Outbox, *topics: str) -> None:
 
 def held(outbox: Outbox) -> dict[str, str]:
     with outbox.connect() as connection:
-        return {hold.topic: hold.reason for hold in operating.holds(connection)}
+        return {hold.topic: hold.reason for hold in admin.holds(connection)}
 
 
 def values(topics: Topics, topic: str) -> list[bytes | None]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from workorders.kafka.outbox_relay.headers import record_headers
-from workorders.outbox.rows import OutboxRow, bytes_of
+from workorders.outbox.store.rows import OutboxRow, bytes_of
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.leases import LEASE_SECONDS, Lease, fenced
-from workorders.outbox.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, Part, Reading, Row, as_reading
-from workorders.outbox.settings import OutboxSettings
+from workorders.outbox.store.leases import LEASE_SECONDS, Lease, fenced
+from workorders.outbox.store.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, Part, Reading, Row, as_reading
+from workorders.outbox.store.settings import OutboxSettings
 
-_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 _ORDER: Final = itemgetter(ROW_TOPIC, ROW_BUCKET, ROW_ID)
 
 

@@ -10,11 +10,11 @@ from psycopg.rows import class_row
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.batches import OpenClaim
 from workorders.outbox.exceptions import OutboxContradictionError
-from workorders.outbox.leases import Lease, fenced
+from workorders.outbox.store.claims import OpenClaim
+from workorders.outbox.store.leases import Lease, fenced
 
-_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 
 
 @dataclass(frozen=True, slots=True)

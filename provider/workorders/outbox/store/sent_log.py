@@ -6,7 +6,7 @@ from typing import Final
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 
 _ROWS_AT_ONCE: Final = 5_000
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.batches import OpenClaim, Sent, advance, drop_claims, hold_shard
 from workorders.outbox.exceptions import OutboxContradictionError
-from workorders.outbox.leases import Lease
-from workorders.outbox.settings import OutboxSettings
+from workorders.outbox.store.claims import OpenClaim, Sent, advance, drop_claims, hold_shard
+from workorders.outbox.store.leases import Lease
+from workorders.outbox.store.settings import OutboxSettings
 
-_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 
 TAKE_WHAT_IS_THERE = -1
 

@@ -10,7 +10,7 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 
 BUCKETS: Final = 16
 """Into so many buckets the keys are divided, for good; shards are made of whole buckets."""

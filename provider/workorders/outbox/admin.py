@@ -10,8 +10,8 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxDecisionError
 
-_QUERIES = load_queries("workorders.outbox", "sql/operating.sql")
-_RELAY = load_queries("workorders.outbox", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox", "sql/admin.sql")
+_RELAY = load_queries("workorders.outbox.store", "sql/relay.sql")
 
 
 @dataclass(frozen=True, slots=True)

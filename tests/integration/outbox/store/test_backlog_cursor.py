@@ -8,10 +8,10 @@ import pytest
 from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from workorders.outbox import OutboxMessage
-from workorders.outbox.batches import Wanted
-from workorders.outbox.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, ROW_VALUE, Part, Reading
-from workorders.outbox.settings import BUCKETS
-from workorders.outbox.window import opened
+from workorders.outbox.store.backlog_cursor import opened
+from workorders.outbox.store.claims import Wanted
+from workorders.outbox.store.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, ROW_VALUE, Part, Reading
+from workorders.outbox.store.settings import BUCKETS
 
 pytestmark = pytest.mark.integration
 

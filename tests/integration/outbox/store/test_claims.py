@@ -5,11 +5,12 @@ import pytest
 from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from workorders.core.exceptions import ConfigurationError
-from workorders.outbox import OutboxMessage, leases, settings
-from workorders.outbox.batches import Wanted, advance
+from workorders.outbox import OutboxMessage
 from workorders.outbox.exceptions import OutboxContradictionError, OutboxFencedError
-from workorders.outbox.recovery import settle_claims
-from workorders.outbox.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, OutboxRow
+from workorders.outbox.store import leases, settings
+from workorders.outbox.store.claims import Wanted, advance
+from workorders.outbox.store.recovery import settle_claims
+from workorders.outbox.store.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, OutboxRow
 
 pytestmark = pytest.mark.integration
 

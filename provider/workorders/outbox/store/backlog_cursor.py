@@ -14,10 +14,10 @@ from psycopg import ServerCursor
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.batches import Wanted
-from workorders.outbox.rows import Part, Reading, Row, as_reading, bytes_of, ids_of, place_of
+from workorders.outbox.store.claims import Wanted
+from workorders.outbox.store.rows import Part, Reading, Row, as_reading, bytes_of, ids_of, place_of
 
-_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 
 _PLACES: Final = 64
 """Buckets of topics that are read by turns, with a cursor each. Where more wait, each topic has one before any has two,

@@ -7,12 +7,12 @@ from psycopg.rows import class_row
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.batches import hold_shard
-from workorders.outbox.leases import Lease
-from workorders.outbox.rows import OutboxRow
-from workorders.outbox.settings import OutboxSettings
+from workorders.outbox.store.claims import hold_shard
+from workorders.outbox.store.leases import Lease
+from workorders.outbox.store.rows import OutboxRow
+from workorders.outbox.store.settings import OutboxSettings
 
-_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxFencedError
 
-_QUERIES = load_queries("workorders.outbox", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 
 LEASE_SECONDS: Final = 15.0
 SESSION: Final = {"idle_in_transaction_session_timeout": "10s", "enable_bitmapscan": "off"}

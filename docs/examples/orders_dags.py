@@ -5,7 +5,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
-from workorders.airflow.hook import WorkOrdersHook
+from workorders.airflow.hooks import WorkOrdersHook
 from workorders.airflow.retries import endless_retries
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,

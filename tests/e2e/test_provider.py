@@ -33,13 +33,13 @@ def test_the_provider_is_found_with_its_parts(provider: dict[str, Any]) -> None:
     text = json.dumps(provider)
     for module in ("sensor", "operators", "trigger"):
         assert f"workorders.kafka.airflow.{module}" in text
-    assert "workorders.airflow.hook.WorkOrdersHook" in text
+    assert "workorders.airflow.hooks.WorkOrdersHook" in text
 
 
 def test_the_connection_type_is_offered(airflow_stack: LocalStack) -> None:
     hooks = json.loads(airflow(airflow_stack, "providers", "hooks", "--output", "json"))
     (ours,) = [hook for hook in hooks if hook["connection_type"] == "workorders"]
-    assert "workorders.airflow.hook.WorkOrdersHook" in ours.values()
+    assert "workorders.airflow.hooks.WorkOrdersHook" in ours.values()
 
 
 def test_the_plugin_is_loaded_without_errors(airflow_stack: LocalStack) -> None:

@@ -4,8 +4,8 @@ from mutations.mutation import Change, Mutation
 
 CRON, DAGS, NOTIFIERS = (
     "integration/cron/test_creating.py",
-    "unit/airflow/test_dags.py",
-    "unit/airflow/test_notifiers.py",
+    "unit/airflow/dags/test_trigger_dags.py",
+    "unit/airflow/test_notifications.py",
 )
 
 STARTING = (
@@ -27,19 +27,19 @@ STARTING = (
     Mutation(
         "refused-file-waits-to-be-unpaused",
         5,
-        (Change("airflow/dags.py", "is_paused_upon_creation=False,", "is_paused_upon_creation=None,"),),
+        (Change("airflow/dags/trigger_dags.py", "is_paused_upon_creation=False,", "is_paused_upon_creation=None,"),),
         (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
     ),
     Mutation(
         "refused-file-lost-with-its-first-try",
         5,
-        (Change("airflow/dags.py", "retries=3", "retries=0"),),
+        (Change("airflow/dags/trigger_dags.py", "retries=3", "retries=0"),),
         (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
     ),
     Mutation(
         "callback-called-twice-per-stall",
         6,
-        (Change("airflow/notifiers.py", "if callback and alert.cleared:", "if False:"),),
+        (Change("airflow/notifications.py", "if callback and alert.cleared:", "if False:"),),
         (f"{NOTIFIERS}::test_an_ordinary_callback_gets_the_tasks_context_once_per_stall_and_not_at_its_end",),
     ),
 )

@@ -19,7 +19,7 @@ from airflow.sdk.execution_time.comms import (
 )
 from airflow.sdk.execution_time.xcom import XCom
 
-from workorders.airflow import following
+from workorders.airflow.dag_runs import executor
 
 NOT_FOUND = ErrorResponse(
     error=ErrorType.API_SERVER_ERROR, detail={"status_code": 404, "message": "Server returned error", "detail": {}}
@@ -58,7 +58,7 @@ class DagRuns:
         """Return one that every question of a task goes to, and looks that follow each other closely."""
         runs = cls()
         monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", runs, raising=False)
-        monkeypatch.setattr(following, "LOOK_SECONDS", 0.05)
+        monkeypatch.setattr(executor, "LOOK_SECONDS", 0.05)
         return runs
 
     def send(self, message: Any) -> Any:

@@ -14,7 +14,7 @@ from local_stack.stack import LocalStack
 from support.going_on import GoingOn
 from support.topics import Topics
 from support.webhooks import Webhooks
-from workorders.airflow.failures import TaskFailedError
+from workorders.airflow.task_errors import TaskFailedError
 from workorders.core.admission.limits import HardLimitError
 from workorders.core.creation.manual import NotAnInputError
 from workorders.cron import airflow as cron_airflow

@@ -14,11 +14,11 @@ def get_provider_info() -> dict[str, Any]:
             "Kafka messages become work orders in Postgres exactly once, driven by Airflow and processed by Spark."
         ),
         "versions": [__version__],
-        "hooks": [{"integration-name": "Work orders", "python-modules": ["workorders.airflow.hook"]}],
+        "hooks": [{"integration-name": "Work orders", "python-modules": ["workorders.airflow.hooks"]}],
         "connection-types": [
             {
                 "connection-type": "workorders",
-                "hook-class-name": "workorders.airflow.hook.WorkOrdersHook",
+                "hook-class-name": "workorders.airflow.hooks.WorkOrdersHook",
                 "hook-name": "Work orders",
                 "ui-field-behaviour": {
                     "hidden-fields": [],
@@ -31,7 +31,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Work orders",
                 "python-modules": [
-                    "workorders.airflow.run_sensor",
+                    "workorders.airflow.sensors.runs",
                     "workorders.kafka.airflow.outbox_relay",
                     "workorders.kafka.airflow.sensors",
                 ],
@@ -41,13 +41,13 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Work orders",
                 "python-modules": [
-                    "workorders.airflow.bulk_jobs",
-                    "workorders.airflow.dags",
-                    "workorders.airflow.execute",
-                    "workorders.airflow.gaps",
-                    "workorders.airflow.left_jobs",
-                    "workorders.airflow.run_dags",
-                    "workorders.airflow.upkeep",
+                    "workorders.airflow.dags.trigger_dags",
+                    "workorders.airflow.operators.bulk_jobs",
+                    "workorders.airflow.operators.execute_runs",
+                    "workorders.airflow.operators.maintenance",
+                    "workorders.airflow.operators.resume_bulk_jobs",
+                    "workorders.airflow.operators.run_dags",
+                    "workorders.airflow.operators.sequence_gaps",
                     "workorders.cron.airflow",
                     "workorders.kafka.airflow.operators",
                     "workorders.kafka.airflow.outbox_relay",
@@ -60,7 +60,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Work orders",
                 "python-modules": [
-                    "workorders.airflow.run_trigger",
+                    "workorders.airflow.triggers.runs",
                     "workorders.kafka.airflow.outbox_trigger",
                     "workorders.kafka.airflow.triggers",
                 ],

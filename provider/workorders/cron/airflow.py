@@ -6,9 +6,9 @@ from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.failures import explained, readable
+from workorders.airflow.dags.factories import START
 from workorders.airflow.retries import endless_retries
-from workorders.airflow.schedules import START
+from workorders.airflow.task_errors import explained, readable
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
 from workorders.cron.creating import Due, Interval, ManualRun, create

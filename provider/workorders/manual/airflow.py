@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, Param
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.failures import explained, readable
-from workorders.airflow.schedules import by_hand
-from workorders.airflow.users import user_of
+from workorders.airflow.context import user_of
+from workorders.airflow.dags.factories import by_hand
+from workorders.airflow.task_errors import explained, readable
 from workorders.core import triggers
 from workorders.core.creation.manual import NotAnInputError, Wish, create
 from workorders.core.postgres.connection import connect

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG, BaseHook
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags import stated_trigger_folder
+from workorders.airflow.dags.trigger_dags import stated_trigger_folder
 from workorders.webhook.authentication import Secret
 from workorders.webhook.definition import WebhookTriggerDefinition
 

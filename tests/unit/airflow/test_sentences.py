@@ -12,14 +12,14 @@ from local_stack.ports import free_port
 from support.definitions import define
 from support.operators import subclasses
 from support.tries import a_try
-from workorders.airflow.bulk_jobs import BulkJobOperator
-from workorders.airflow.dags import RefusedOperator
-from workorders.airflow.execute import ExecuteRunsOperator
-from workorders.airflow.gaps import WatchGapsOperator
-from workorders.airflow.left_jobs import LeftJobsOperator
+from workorders.airflow.dags.trigger_dags import RefusedOperator
+from workorders.airflow.operators.bulk_jobs import BulkJobOperator
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
+from workorders.airflow.operators.maintenance import RetentionOperator, UpkeepOperator
+from workorders.airflow.operators.resume_bulk_jobs import LeftJobsOperator
+from workorders.airflow.operators.run_dags import RunDagsOperator
+from workorders.airflow.operators.sequence_gaps import WatchGapsOperator
 from workorders.airflow.retries import endless_retries
-from workorders.airflow.run_dags import RunDagsOperator
-from workorders.airflow.upkeep import RetentionOperator, UpkeepOperator
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError
 from workorders.cron.airflow import CreateScheduledOperator

@@ -6,9 +6,9 @@ import pytest
 from airflow.sdk import DAG
 
 from support.dag_table import created_paused, unpaused_by_readme
-from workorders.airflow.dags import trigger_dags
-from workorders.airflow.history_dags import history_dags
-from workorders.airflow.workflows import workflow_dags
+from workorders.airflow.dags.history_dags import history_dags
+from workorders.airflow.dags.trigger_dags import trigger_dags
+from workorders.airflow.dags.workflow_dags import workflow_dags
 from workorders.kafka.airflow.outbox_relay import outbox_dags
 
 SEQUENCE = "sequence: {key: 'body:/id', number: 'body:/n'}\n"

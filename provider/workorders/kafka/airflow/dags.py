@@ -4,8 +4,8 @@ from typing import Any
 
 from airflow.sdk import DAG, Param
 
+from workorders.airflow.dags.factories import START, always_running, by_hand
 from workorders.airflow.retries import endless_retries
-from workorders.airflow.schedules import START, always_running, by_hand
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,

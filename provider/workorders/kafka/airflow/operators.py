@@ -12,8 +12,8 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.failures import FAILURES, explained, readable, reason
 from workorders.airflow.retries import next_try, tries_since_clear
+from workorders.airflow.task_errors import FAILURES, explained, readable, reason
 from workorders.core.admission import limits
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, RetryDecision
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags import refused_dag
-from workorders.airflow.failures import explained, readable
+from workorders.airflow.dags.factories import always_running
+from workorders.airflow.dags.trigger_dags import refused_dag
 from workorders.airflow.retries import EndlessRetries, endless_retries, next_try
-from workorders.airflow.schedules import always_running
-from workorders.airflow.waiting import WaitingSensor
+from workorders.airflow.task_errors import explained, readable
+from workorders.airflow.triggers.polling import WaitingSensor
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger

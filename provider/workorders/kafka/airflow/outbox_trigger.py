@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from workorders.airflow.connections import async_database_url
-from workorders.airflow.shared import shared_database
-from workorders.airflow.waiting import Look, WaitingTrigger
+from workorders.airflow.triggers.polling import Look, WaitingTrigger
+from workorders.airflow.triggers.shared_connection import shared_database
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.store.settings import BUCKETS
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Param
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.failures import explained, readable
-from workorders.airflow.users import user_of
+from workorders.airflow.context import user_of
+from workorders.airflow.task_errors import explained, readable
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.client.admin import Cluster

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from workorders.airflow.shared import key_of
+from workorders.airflow.triggers.shared_connection import key_of
 from workorders.kafka.client.admin import Cluster
 from workorders.kafka.client.settings import client_settings
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk.observability import stats
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.notifiers import Log, say, usable
+from workorders.airflow.notifications import Log, say, usable
 from workorders.core.admission import gap_alerts
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import connect

@@ -10,8 +10,8 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from workorders.airflow.connections import async_database_url
-from workorders.airflow.shared import SharedDatabase, shared_database
-from workorders.airflow.waiting import Look, WaitingTrigger
+from workorders.airflow.triggers.polling import Look, WaitingTrigger
+from workorders.airflow.triggers.shared_connection import SharedDatabase, shared_database
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.airflow.connections import async_kafka_settings
 from workorders.kafka.airflow.ingest_runs import IngestRuns

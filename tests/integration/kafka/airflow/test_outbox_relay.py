@@ -13,8 +13,8 @@ from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
 from support.tries import a_try
-from workorders.airflow.failures import TaskFailedError
 from workorders.airflow.retries import endless_retries
+from workorders.airflow.task_errors import TaskFailedError
 from workorders.kafka.airflow.outbox_relay import DrainOutboxOperator, HeldMessagesError, RelayRetries
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.outbox import OutboxMessage

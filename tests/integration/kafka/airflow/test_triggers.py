@@ -16,8 +16,8 @@ from local_stack.stack import LocalStack
 from support.definitions import define
 from support.eventually import eventually
 from support.topics import Topics
-from workorders.airflow.shared import MAX_CONNECTIONS
-from workorders.airflow.waiting import FAILED
+from workorders.airflow.triggers.polling import FAILED
+from workorders.airflow.triggers.shared_connection import MAX_CONNECTIONS
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.triggers import LEFT_BEHIND_SECONDS, NewMessagesTrigger
 from workorders.kafka.client.admin import Cluster

@@ -1,0 +1,1 @@
+"""Workflows that run a Dag instead of a function."""

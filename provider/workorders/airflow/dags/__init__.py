@@ -1,0 +1,1 @@
+"""Factories: the Dags of trigger files, workflow files, and history."""

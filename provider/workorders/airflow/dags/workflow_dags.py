@@ -1,0 +1,88 @@
+"""The DAG of a workflow: a sensor waits for runs, and mapped tasks work through them, group by group."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from airflow.sdk import DAG
+
+from workorders.airflow.dags.factories import always_running
+from workorders.airflow.dags.trigger_dags import refused_dag
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
+from workorders.airflow.operators.run_dags import RunDagsOperator
+from workorders.airflow.retries import endless_retries
+from workorders.airflow.sensors.runs import WaitForRunsSensor
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.exceptions import ConfigurationError
+from workorders.core.workflows import FOLDER_VARIABLE, MODULES_VARIABLE, declared_in, load, workflow_files
+
+
+def workflow_folder(default: Path) -> Path:
+    """Return the folder of workflow files: the environment's, or else the default."""
+    return Path(os.environ.get(FOLDER_VARIABLE, default))
+
+
+def workflow_modules() -> list[str]:
+    """Return the modules whose decorated functions are workflows, as the environment names them."""
+    return [name.strip() for name in os.environ.get(MODULES_VARIABLE, "").split(",") if name.strip()]
+
+
+def workflow_dags(folder: Path, modules: Iterable[str] = ()) -> dict[str, DAG]:
+    """Return the DAGs of every workflow in a folder and in some modules, by id.
+
+    A file or a module with a mistake takes no other workflow down with it: in the place of its DAG stands one that
+    fails, and says which field is wrong.
+
+    Raises:
+        ConfigurationError: the folder does not exist.
+    """
+    dags: list[DAG] = []
+    taken: dict[str, str] = {}
+    sources = [(path, None) for path in workflow_files(folder)] + [(Path(name), name) for name in modules]
+    for path, module in sources:
+        try:
+            definitions = [load(path)] if module is None else declared_in(module)
+            for definition in definitions:
+                if definition.name in taken:
+                    raise ConfigurationError(
+                        f"{path.name}: name: workflow {definition.name} is already defined in "
+                        f"{taken[definition.name]}; every workflow needs a name of its own."
+                    )
+                taken[definition.name] = path.name
+                dags.append(make_dag(definition))
+        except ConfigurationError as error:
+            dags.append(refused_dag(path if module is None else Path(module.replace(".", "_")), error, "workflow"))
+    return {dag.dag_id: dag for dag in dags}
+
+
+def make_dag(definition: WorkflowDefinition) -> DAG:
+    """Return the DAG that executes a workflow's runs. Pausing it leaves its work orders waiting."""
+    with always_running(
+        f"{definition.name}_runs",
+        description=definition.description or f"Executes the work orders of {definition.name}",
+        default_args={"owner": definition.owner},
+        tags=sorted({"workorders", "workflow", definition.name, *definition.tags}),
+        doc_md=_DOC.format(name=definition.name, does=definition.callable or f"the DAG {definition.dag_id}"),
+    ) as dag:
+        wait = WaitForRunsSensor(task_id="wait_for_runs", definition=definition, **endless_retries())
+        operator = ExecuteRunsOperator if definition.callable else RunDagsOperator
+        execute = operator.partial(
+            task_id="execute_group",
+            definition=definition,
+            map_index_template="group {{ task.group }}",
+            **endless_retries(),
+        ).expand(group=list(range(1, definition.groups + 1)))
+        wait >> execute
+    return dag
+
+
+_DOC = """
+Executes the work orders of workflow **{name}** by {does}.
+
+* `wait_for_runs` waits in the triggerer, without a worker. `execute_group` claims what waits and works through it.
+* A run that fails is that run's: `workorders runs show ID` has its state, error and log. The task
+  stays green.
+* An `execute_group` that is up for retry could not work at all, and the last line of its log says why. It is
+  retried without end; a clear claims what waits then.
+* Pause this DAG to leave the work orders waiting. Nothing is lost.
+"""

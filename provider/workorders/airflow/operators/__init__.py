@@ -1,0 +1,1 @@
+"""Operators that every trigger type and workflow shares."""

@@ -1,0 +1,217 @@
+"""The operator behind the forms by which people rerun, cancel and export work orders."""
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from airflow.sdk import BaseOperator, Param
+from airflow.sdk.exceptions import AirflowFailException
+
+from workorders.airflow.connections import database_url
+from workorders.airflow.context import user_of
+from workorders.airflow.task_errors import explained, readable
+from workorders.core.bulk import capacity, jobs, runner
+from workorders.core.bulk.jobs import Job, JobBusyError, NoRoomError
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.tables import WORK_ORDER_STATES
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+EXPORTS_VARIABLE: Final = "WORKORDERS_EXPORTS"
+"""Environment variable with the folder on the workers for exports; `exports` in AIRFLOW_HOME if it is not set."""
+RETRY_DELAY: Final = jobs.SILENCE + timedelta(seconds=10)
+"""A task that died is taken for alive until its job was silent for so long."""
+
+_UNDONE: Final = "What the job had done stays done, and a further try goes on where it stood."
+_FILE_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*\.(jsonl|csv)$"
+_REPORT_SECONDS: Final = 5.0
+_TEXTS: Final = ("trigger", "workflow", "state", "reason", "stream", "text")
+
+
+def form(kind: str) -> dict[str, Param]:
+    """Return the fields of the form of one kind of job."""
+    fields = {
+        "trigger": _text("Trigger", "Only of this trigger."),
+        "workflow": _text("Workflow", "Only for this workflow."),
+        "state": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, *WORK_ORDER_STATES],
+            title="State",
+            # Otherwise the page says "null", which is a state to nobody.
+            values_display={"null": "any"},
+        ),
+        "reason": _text("Reason", "Only rejected for this reason, such as not-json."),
+        "since": _time("Since", "Created at this time or later."),
+        "until": _time("Until", "Created before this time."),
+        "stream": _text("Stream", "Only of streams whose name begins so, such as orders/0@."),
+        "from_position": _position("From position", "First position in the stream."),
+        "to_position": _position("To position", "The position behind the last one."),
+        "text": _text("Text", "Words that all stand in body, request or rejection; a word may end in *."),
+        "id": _text("Work order", "The id of one work order alone."),
+    }
+    if kind == "export":
+        fields["file"] = Param(
+            "work_orders.jsonl",
+            type="string",
+            pattern=_FILE_NAME,
+            title="File",
+            description=f"A new file in the folder of {EXPORTS_VARIABLE}; it ends in .jsonl or .csv.",
+        )
+    return {
+        **fields,
+        "why": Param(type="string", minLength=1, title="Why", description="The reason, which is kept with the job."),
+        "dry_run": Param(True, type="boolean", title="Dry run", description="Count what matches, and change nothing."),
+    }
+
+
+class BulkJobOperator(BaseOperator):
+    """Makes one job of the run's form and works it through; with `dry_run` it only counts.
+
+    A try after a crash goes on where the job stood, for the job belongs to the DAG run.
+
+    Args:
+        kind: rerun, cancel or export.
+        database_connection: Airflow connection of the work orders' database.
+    """
+
+    ui_color = "#fdf0d5"
+
+    def __init__(self, *, kind: str, database_connection: str = "workorders_db", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kind = kind
+        self.database_connection = database_connection
+
+    @readable
+    def execute(self, context: "Context") -> dict[str, Any]:
+        """Count, and unless it is a dry run do it; returns the numbers.
+
+        Raises:
+            AirflowFailException: the form asks for what cannot be, or the job failed for a reason that stays.
+            TaskFailedError: the database failed, somebody else works at the job, or a workflow's limits leave no room
+                for the rest of it now.
+        """
+        with explained(self, context, f"The form to {self.kind} work orders", _UNDONE):
+            return self._execute(context)
+
+    def _execute(self, context: "Context") -> dict[str, Any]:
+        params: Mapping[str, Any] = context["params"]
+        run, user = context["dag_run"], user_of(context)
+        url = database_url(self.database_connection)
+        with connect(url, application_name=f"workorders {self.kind}") as connection:
+            try:
+                wanted = wanted_by(params)
+                if params["dry_run"]:
+                    return self._dry_run(connection, wanted)
+                options = self._options(params)
+                job = jobs.create(
+                    connection,
+                    self.kind,
+                    wanted,
+                    who=user,
+                    account=user,
+                    why=params["why"],
+                    options=options,
+                    request_key=f"{run.dag_id}/{run.run_id}",
+                )
+                connection.commit()
+                return self._work(connection, job, Path(options["file"]) if options else None)
+            except (JobBusyError, NoRoomError):
+                raise
+            except WorkOrdersError as error:
+                raise AirflowFailException(str(error)) from error
+
+    def _dry_run(self, connection: Connection, wanted: Filter) -> dict[str, Any]:
+        counts = jobs.count(connection, wanted)
+        for state, number in counts.items():
+            self.log.info("Matches: %s work orders that are %s", f"{number:,}", state)
+        for at in capacity.of(connection, wanted) if self.kind == "rerun" else ():
+            self.log.info("%s", at)
+        self.log.info(
+            "%s work orders match in all. Nothing was changed; trigger this DAG again without the dry run to do it.",
+            f"{sum(counts.values()):,}",
+        )
+        return {"total": sum(counts.values()), "by_state": counts}
+
+    def _work(self, connection: Connection, job: Job, file: Path | None) -> dict[str, Any]:
+        if job.state not in {"finished", "cancelled"}:
+            self.log.info("Job %s comes to %s work orders: %s", job.id, f"{job.total:,}", job.wanted)
+            reported = time.monotonic()
+
+            def report(now: Job) -> None:
+                nonlocal reported
+                if time.monotonic() - reported > _REPORT_SECONDS:
+                    reported = time.monotonic()
+                    self.log.info("%s", now)
+
+            job = runner.work(connection, job.id, progress=report, file=file)
+        self.log.info("%s", job)
+        if job.state == "waiting":
+            raise NoRoomError(f"{job} {job.error}")
+        return {"job": job.id, "state": job.state, "total": job.total, "done": job.done, "skipped": dict(job.skipped)}
+
+    def _options(self, params: Mapping[str, Any]) -> dict[str, str]:
+        if self.kind != "export":
+            return {}
+        folder = export_folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return {
+            "file": str((folder / params["file"]).absolute()),
+            "format": Path(params["file"]).suffix.removeprefix("."),
+        }
+
+
+def export_folder() -> Path:
+    """Return the folder on this worker that exports are written to."""
+    home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
+    return Path(os.environ.get(EXPORTS_VARIABLE) or home / "exports")
+
+
+def wanted_by(params: Mapping[str, Any]) -> Filter:
+    """Return the filter that a form asks for; a field that is empty asks for nothing.
+
+    Raises:
+        ConfigurationError: a time or an id has a wrong form.
+    """
+    given: dict[str, Any] = {name: params[name] for name in _TEXTS if params[name]}
+    given |= {name: params[name] for name in ("from_position", "to_position") if params[name] is not None}
+    for name in ("since", "until"):
+        if params[name]:
+            given[name] = _parsed_time(name, params[name])
+    if params["id"]:
+        given["id"] = _parsed_id(params["id"])
+    return Filter(**given)
+
+
+def _parsed_time(name: str, given: str) -> datetime:
+    try:
+        time_ = datetime.fromisoformat(given)
+    except ValueError as error:
+        raise ConfigurationError(f"{name}: expected a time such as 2026-03-01T14:30Z, got {given!r}.") from error
+    return time_ if time_.tzinfo else time_.replace(tzinfo=UTC)
+
+
+def _parsed_id(given: str) -> UUID:
+    if not re.fullmatch(r"[0-9a-fA-F-]{32,36}", given):
+        raise ConfigurationError(f"id: expected the id of a work order, got {given!r}.")
+    return UUID(given)
+
+
+def _text(title: str, description: str) -> Param:
+    return Param(None, type=["null", "string"], title=title, description=description)
+
+
+def _time(title: str, description: str) -> Param:
+    return Param(None, type=["null", "string"], format="date-time", title=title, description=description)
+
+
+def _position(title: str, description: str) -> Param:
+    return Param(None, type=["null", "integer"], title=title, description=description)

@@ -1,0 +1,82 @@
+"""Operators that keep the history fast and as long as it should be."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import BaseOperator
+
+from workorders.airflow.connections import database_url
+from workorders.airflow.task_errors import explained, readable
+from workorders.core.maintenance import refresh, retention
+from workorders.core.postgres.connection import connect
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+_UNDONE: Final = "The steps that were finished stay done, and the next run of this DAG does the rest."
+
+
+class UpkeepOperator(BaseOperator):
+    """Adds the words of new work orders to the full text, and counts by state.
+
+    Args:
+        database_connection: Airflow connection of the work orders' database.
+        seconds: no further step begins after so many seconds; the next run goes on.
+    """
+
+    ui_color = "#e8f0e8"
+
+    def __init__(self, *, database_connection: str = "workorders_db", seconds: float = 240.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.database_connection = database_connection
+        self.seconds = seconds
+
+    @readable
+    def execute(self, context: "Context") -> dict[str, Any]:
+        """Do it; returns the numbers.
+
+        Raises:
+            TaskFailedError: the database failed; what was done stays done.
+        """
+        with (
+            explained(self, context, "The upkeep of the history", _UNDONE),
+            connect(database_url(self.database_connection), application_name="workorders upkeep") as connection,
+        ):
+            done = refresh.run(connection, seconds=self.seconds)
+        self.log.info(
+            "The words of %s work orders were added, %s were looked at again.",
+            f"{done.filled:,}",
+            f"{done.looked_again:,}",
+        )
+        return {"filled": done.filled, "looked_again": done.looked_again, "counted": done.counted}
+
+
+class RetentionOperator(BaseOperator):
+    """Wipes and deletes what the retention of each workflow says.
+
+    Args:
+        database_connection: Airflow connection of the work orders' database.
+    """
+
+    ui_color = "#f0e8e8"
+
+    def __init__(self, *, database_connection: str = "workorders_db", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.database_connection = database_connection
+
+    @readable
+    def execute(self, context: "Context") -> dict[str, int]:
+        """Do it; returns the numbers.
+
+        Raises:
+            TaskFailedError: the database failed; what was done stays done.
+        """
+        with (
+            explained(self, context, "The retention of the history", _UNDONE),
+            connect(database_url(self.database_connection), application_name="workorders retention") as connection,
+        ):
+            swept = retention.run(connection)
+        self.log.info("%s work orders were deleted, and %s inputs wiped.", f"{swept.deleted:,}", f"{swept.wiped:,}")
+        if swept.remainder:
+            self.log.warning("%s", swept.remainder)
+        return {"deleted": swept.deleted, "wiped": swept.wiped, "left": swept.left}

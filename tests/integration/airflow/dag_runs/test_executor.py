@@ -1,0 +1,385 @@
+"""What becomes of runs that are DAG runs, on a real database, and an Airflow that is a table of DAG runs."""
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse, GetXCom, TriggerDagRun
+
+from local_stack.stack import LocalStack
+from support.dag_runs import DagRuns
+from support.eventually import eventually
+from support.executing import Executing
+from workorders.airflow.dag_runs import api_outage
+from workorders.airflow.dag_runs.executor import Following
+from workorders.core.postgres.connection import connect
+from workorders.core.runs import lifecycle
+from workorders.core.worker.summary import Tally
+
+pytestmark = pytest.mark.integration
+
+Make = Callable[..., Executing]
+
+
+@pytest.fixture
+def make(stack: LocalStack, name: str) -> Make:
+    """Makes a workflow of this test whose runs are DAG runs."""
+    return lambda **fields: Executing(stack.database_url, name, None, **{"dag_id": "visits", **fields})
+
+
+@pytest.fixture
+def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
+    """An Airflow in place of the supervisor that a task talks to."""
+    return DagRuns.in_place(monkeypatch)
+
+
+def follow(executing: Executing, **fields: Any) -> Tally:
+    """Follow whatever waits, as a task does."""
+    given = {"stop": Event(), "claim_seconds": 60.0, "turn": "a turn", "say": executing.said.append, **fields}
+    return Following(executing.url, executing.workflow, **given).work()
+
+
+WORDS = """
+    SELECT body ->> 'word', runs.state::text
+    FROM workorders.runs JOIN workorders.dataclips ON dataclips.id = work_order_id
+    WHERE workflow_id = %(workflow_id)s
+"""
+
+
+def lanes(numbers: range) -> list[dict[str, Any]]:
+    """Return inputs of three lanes, whose third one fails at the first attempt."""
+    return [
+        {"lane": lane, "number": number, "word": f"{lane}:{number}"} for number in numbers for lane in ("a", "b", "c")
+    ]
+
+
+def test_a_lane_has_one_dag_run_at_a_time_in_the_order_of_the_source_and_lanes_go_side_by_side(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make(lane="body:/lane", processes=6)
+    executing.create(lanes(range(4)), stream="ward")
+    begun: list[str] = []
+    side_by_side: list[int] = []
+
+    def starts(conf: dict[str, Any]) -> None:
+        states = dict(executing.rows(WORDS))
+        before = [f"{conf['lane']}:{number}" for number in range(conf["number"])]
+        assert [states[word] for word in before] == ["success"] * len(before)
+        begun.append(conf["word"])
+        side_by_side.append(sum(state == "started" for state in states.values()))
+
+    dag_runs.on_start = starts
+    assert follow(executing).states == {"success": 12}
+    assert {lane: [word for word in begun if word.startswith(lane)] for lane in ("a", "b", "c")} == {
+        lane: [f"{lane}:{number}" for number in range(4)] for lane in ("a", "b", "c")
+    }
+    assert max(side_by_side) == 3
+
+
+def test_what_stands_behind_a_retry_in_its_lane_waits_for_it(make: Make, dag_runs: DagRuns) -> None:
+    # All are claimed at once, and so those behind the retry are the group's when it fails.
+    executing = make(lane="body:/lane", processes=12, retries={"attempts": 1, "first_delay_seconds": 0})
+    executing.create(lanes(range(4)), stream="ward")
+    begun: list[str] = []
+
+    def starts(conf: dict[str, Any]) -> None:
+        conf["end"] = "failed" if conf["number"] == 1 and conf["word"] not in begun else "success"
+        begun.append(conf["word"])
+
+    dag_runs.on_start = starts
+    eventually(
+        lambda: follow(executing) and {state for state, _ in executing.states()} == {"success"},
+        seconds=60,
+        what="the success of all",
+    )
+    for lane in ("a", "b", "c"):
+        assert [word for word in begun if word.startswith(lane)] == [f"{lane}:{number}" for number in (0, 1, 1, 2, 3)]
+
+
+def test_a_group_that_is_stopped_gives_back_what_it_has_not_begun(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(lane="body:/lane", processes=6)
+    executing.create(lanes(range(2)), stream="ward")
+    stop = Event()
+    dag_runs.on_look = lambda _: stop.set()
+    follow(executing, stop=stop)
+    assert executing.states() == [("running", "started")] * 3 + [("pending", "available")] * 3
+
+
+def test_dag_runs_that_airflow_has_taken_are_followed_to_their_ends_when_it_takes_no_more(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make(processes=3)
+    executing.create([{}] * 4)
+
+    def starts(_: dict[str, Any]) -> None:
+        if len(dag_runs.confs) == 1:
+            dag_runs.refuse = ErrorType.GENERIC_ERROR
+
+    dag_runs.on_start = starts
+    with pytest.raises(AirflowRuntimeError):
+        follow(executing)
+    assert sorted(state for state, _ in executing.states()) == ["pending"] * 2 + ["success"] * 2
+
+
+def lose(executing: Executing, dag_runs: DagRuns) -> str:
+    """Follow until there is a DAG run, die, and be found lost; return the id of the DAG run."""
+    stop = Event()
+    dag_runs.on_look = lambda _: stop.set()
+    follow(executing, stop=stop)
+    dag_runs.on_look = lambda _: None
+    with connect(executing.url) as connection:
+        connection.execute(
+            "UPDATE workorders.runs SET heartbeat_at = now() - interval '1 day' WHERE workflow_id = %s",
+            [executing.workflow.id],
+        )
+        lifecycle.recover_lost(connection, executing.workflow)
+    (dag_run_id,) = dag_runs.confs
+    return dag_run_id
+
+
+ENDS = """
+    SELECT attempt, state::text FROM workorders.runs WHERE workflow_id = %(workflow_id)s ORDER BY attempt
+"""
+AT_ONCE = {"attempts": 1, "first_delay_seconds": 0}
+
+
+@pytest.mark.parametrize("end", ["success", "failed"])
+def test_a_dag_run_that_an_attempt_left_behind_when_it_was_lost_is_followed_to_its_end(
+    make: Make, dag_runs: DagRuns, end: str
+) -> None:
+    executing = make(retries=AT_ONCE)
+    executing.create([{}])
+    left = lose(executing, dag_runs)
+    dag_runs.states[left] = "running"
+    dag_runs.on_look = lambda dag_run_id: dag_runs.states.update({dag_run_id: end})
+    follow(executing)
+    assert executing.rows(ENDS) == [(1, "lost"), (2, end)]
+    assert list(dag_runs.confs) == [left]
+    assert any(left in said for said in executing.said)
+
+
+def test_a_dag_run_that_has_succeeded_after_its_attempt_was_lost_is_the_success_of_the_next(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make(retries={**AT_ONCE, "attempts": 2})
+    executing.create([{}])
+    left = lose(executing, dag_runs)
+    dag_runs.states[left] = "running"
+    # The attempt that takes it up is lost in turn.
+    assert lose(executing, dag_runs) == left
+    dag_runs.states[left] = "success"
+    follow(executing)
+    assert executing.rows(ENDS) == [(1, "lost"), (2, "lost"), (3, "success")]
+    assert list(dag_runs.confs) == [left]
+
+
+@pytest.mark.parametrize("became", ["failed", "deleted"])
+def test_where_a_lost_attempt_left_nothing_of_use_the_next_one_has_a_dag_run_of_its_own(
+    make: Make, dag_runs: DagRuns, became: str
+) -> None:
+    executing = make(retries=AT_ONCE)
+    executing.create([{}])
+    left = lose(executing, dag_runs)
+    dag_runs.states[left] = became
+    if became == "deleted":
+        del dag_runs.confs[left]
+    follow(executing)
+    assert executing.rows(ENDS) == [(1, "lost"), (2, "success")]
+    assert len(set(dag_runs.confs) - {left}) == 1
+
+
+def test_a_retry_waits_for_the_dag_run_of_an_attempt_that_was_killed(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(retries=AT_ONCE, timeout_seconds=1)
+    executing.create([{"end": "running"}])
+    going: list[int] = []
+
+    def starts(conf: dict[str, Any]) -> None:
+        going.append(sum(dag_runs.state(dag_run_id) == "running" for dag_run_id in dag_runs.confs))
+        if len(going) > 1:
+            conf["end"] = "success"
+
+    def ends() -> None:
+        if any("waits" in said for said in executing.said):
+            dag_runs.states.update(dict.fromkeys(dag_runs.confs, "success"))
+
+    dag_runs.on_start, dag_runs.on_count = starts, ends
+    follow(executing)
+    assert executing.rows(ENDS) == [(1, "killed"), (2, "success")]
+    assert going == [0, 0]
+    assert sum("waits" in said for said in executing.said) == 1
+
+
+def test_a_retry_that_waits_beyond_its_own_time_is_killed_and_starts_nothing(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(retries=AT_ONCE, timeout_seconds=1)
+    executing.create([{"end": "running"}])
+    follow(executing)
+    assert executing.rows(ENDS) == [(1, "killed"), (2, "killed")]
+    assert len(dag_runs.confs) == 1
+    errors = executing.rows("SELECT error FROM workorders.runs WHERE workflow_id = %(workflow_id)s ORDER BY attempt")
+    assert "of an earlier attempt, still goes on" in errors[1][0]
+
+
+def test_a_dag_run_that_somebody_deletes_is_the_end_of_its_run_alone(make: Make, dag_runs: DagRuns) -> None:
+    executing = make()
+    executing.create([{"number": number} for number in range(3)])
+
+    def look(dag_run_id: str) -> None:
+        if dag_runs.confs[dag_run_id]["number"] == 1:
+            del dag_runs.confs[dag_run_id]
+
+    dag_runs.on_look = look
+    follow(executing)
+    assert [state for state, _ in executing.states()] == ["success", "exception", "success"]
+
+
+OUTPUTS = """
+    SELECT output FROM workorders.run_outputs JOIN workorders.runs ON runs.id = run_id
+    WHERE workflow_id = %(workflow_id)s
+"""
+FAILURES = "SELECT state::text, error_type, error FROM workorders.runs WHERE workflow_id = %(workflow_id)s"
+
+
+def test_a_dag_run_finds_the_context_of_its_run_beside_the_input(make: Make, dag_runs: DagRuns) -> None:
+    executing = make()
+    executing.create([{"bed": 3}])
+    follow(executing)
+    ((dag_run_id, conf),) = dag_runs.confs.items()
+    context = conf.pop("workorders_context")
+    assert conf == {"bed": 3}
+    assert (f"run_{context['run_id']}", context["attempt"]) == (dag_run_id, 1)
+    assert (context["workflow"], context["trigger"]) == (executing.name, executing.name)
+
+
+def test_an_input_with_the_key_of_the_context_is_an_exception_of_its_run_that_is_not_tried_again(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make(context_key="bed", retries=AT_ONCE)
+    executing.create([{"bed": 3}, {"room": 4}])
+    follow(executing)
+    assert executing.states() == [("exception", "exception"), ("success", "success")]
+    assert [set(conf) for conf in dag_runs.confs.values()] == [{"bed", "room"}]
+    ((_, error_type, error),) = [row for row in executing.rows(FAILURES) if row[0] == "exception"]
+    assert error_type == "ContextKeyTakenError"
+    assert "context_key" in error
+
+
+def test_what_the_output_task_returned_is_the_output_of_the_run_without_secrets(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(output_task="sum")
+    executing.create([{}])
+    dag_runs.returned = {"beds": [3, 2**40], "note": "say hunter2 at the door"}
+    follow(executing, mask=lambda text: text.replace("hunter2", "***"))
+    assert executing.rows(OUTPUTS) == [({"beds": [3, 2**40], "note": "say *** at the door"},)]
+
+
+def test_an_output_task_that_returned_nothing_leaves_a_success_without_output_and_the_log_says_so(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make(output_task="sum")
+    executing.create([{}])
+    follow(executing)
+    assert executing.states() == [("success", "success")]
+    assert executing.rows(OUTPUTS) == []
+    assert any("has no output: task sum" in said for said in executing.said)
+
+
+@pytest.mark.parametrize(
+    ("returned", "reason"),
+    [("x" * 200, "OutputTooLargeError"), ({"nul": "\0"}, "ValueError")],
+    ids=["too large", "nothing that Postgres holds"],
+)
+def test_an_output_that_cannot_be_kept_fails_its_run_and_is_not_tried_again(
+    make: Make, dag_runs: DagRuns, returned: Any, reason: str
+) -> None:
+    executing = make(output_task="sum", output_bytes=100, retries=AT_ONCE)
+    executing.create([{}])
+    dag_runs.returned = returned
+    follow(executing, mask=lambda text: text.replace("visits", "***"))
+    ((state, error_type, error),) = executing.rows(FAILURES)
+    assert (state, error_type) == ("failed", reason)
+    assert "of DAG *** has succeeded, but what its task sum returned cannot be kept" in error
+
+
+@pytest.mark.parametrize("question", ["GetDagRunState", "TriggerDagRun"])
+def test_a_short_silence_of_airflow_costs_no_run_and_starts_none_twice(
+    make: Make, dag_runs: DagRuns, question: str
+) -> None:
+    executing = make(output_task="sum")
+    executing.create([{}, {}])
+    dag_runs.returned = 3
+    dag_runs.silent_for = [question] * 2
+    assert follow(executing).states == {"success": 2}
+    assert len(dag_runs.confs) == 2
+    assert [output for (output,) in executing.rows(OUTPUTS)] == [3, 3]
+    assert sum("it is asked again in 1 s" in said for said in executing.said) == 1
+    assert sum("Airflow answers again" in said for said in executing.said) == 1
+
+
+def test_an_output_that_airflow_does_not_show_is_asked_for_until_the_time_of_its_run_is_over(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make(processes=2, output_task="sum", timeout_seconds=2)
+    executing.create([{"number": 0}, {"number": 1}])
+    dag_runs.returned = 3
+    dag_runs.never_answers = lambda message: (
+        isinstance(message, GetXCom) and dag_runs.confs[message.run_id]["number"] == 0
+    )
+    assert follow(executing).states == {"success": 1, "failed": 1}
+    assert dag_runs.asked.count("GetXCom") > 2
+    assert "has succeeded, but what its task sum returned cannot be kept" in error_of(executing, "failed")
+
+
+def test_a_question_that_airflow_never_answers_ends_its_own_run_when_its_time_is_over_and_no_other(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make(processes=2, timeout_seconds=2)
+    executing.create([{"number": 0}, {"number": 1, "end": "queued"}])
+    dag_runs.never_answers = lambda message: isinstance(message, TriggerDagRun) and (message.conf or {})["number"] == 0
+    assert follow(executing).states == {"exception": 1, "killed": 1}
+    assert error_of(executing, "exception").startswith("Airflow did not answer within timeout_seconds (2)")
+    assert not any("it is asked again" in said for said in executing.said)
+
+
+def error_of(executing: Executing, state: str) -> str:
+    [(error,)] = executing.rows(
+        f"SELECT error FROM workorders.runs WHERE workflow_id = %(workflow_id)s AND state = '{state}'"
+    )
+    return str(error)
+
+
+def test_nothing_more_is_begun_while_airflow_is_silent(make: Make, dag_runs: DagRuns) -> None:
+    executing = make()
+    executing.create([{}])
+    dag_runs.silent_for = ["GetDagRunState"] * 2
+    # A work order that could be begun while Airflow is silent.
+    follow(executing, say=lambda said: executing.create([{}]) if "asked again in 1 s" in said else None)
+    assert dag_runs.asked == ["TriggerDagRun", *["GetDagRunState"] * 4, "TriggerDagRun", *["GetDagRunState"] * 2]
+
+
+def test_a_long_silence_of_airflow_ends_the_group_and_its_dag_runs_are_taken_up_later(
+    make: Make, dag_runs: DagRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api_outage, "LONGEST_SECONDS", 0.5)
+    executing = make(lane="stream")
+    executing.create([{}] * 2, stream="ward")
+    dag_runs.silent_for = ["GetDagRunState"] * 9
+    with pytest.raises(AirflowRuntimeError):
+        follow(executing)
+    assert executing.states() == [("running", "started"), ("pending", "available")]
+
+
+def test_what_has_ended_is_written_down_even_if_airflow_refuses_the_next_question(
+    make: Make, dag_runs: DagRuns
+) -> None:
+    executing = make()
+    executing.create([{"number": 0}, {"number": 1}])
+
+    def look(dag_run_id: str) -> None:
+        if dag_runs.confs[dag_run_id]["number"] == 1 and "success" in map(dag_runs.state, dag_runs.confs):
+            raise AirflowRuntimeError(ErrorResponse(error=ErrorType.PERMISSION_DENIED))
+
+    dag_runs.on_look = look
+    with pytest.raises(AirflowRuntimeError):
+        follow(executing)
+    assert executing.states() == [("success", "success"), ("running", "started")]

@@ -1,0 +1,146 @@
+"""The tasks that work through runs, on a real database, and an Airflow that is a table of DAG runs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+
+from local_stack.stack import LocalStack
+from support.dag_runs import DagRuns
+from support.executing import Executing
+from support.tries import a_try
+from support.turns import ask
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
+from workorders.airflow.operators.run_dags import RunDagsOperator
+from workorders.airflow.retries import endless_retries
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.postgres.connection import connect
+from workorders.core.worker.exceptions import ExecutionError
+
+pytestmark = pytest.mark.integration
+
+Make = Callable[..., Executing]
+TRY: Any = a_try()
+
+
+@pytest.fixture(autouse=True)
+def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's connection, as its environment gives it."""
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
+
+
+@pytest.fixture
+def make(stack: LocalStack, name: str) -> Make:
+    """Makes a workflow of this test."""
+    return lambda function="behave", **fields: Executing(stack.database_url, name, function, **fields)
+
+
+def definition(executing: Executing) -> WorkflowDefinition:
+    assert executing.workflow.definition is not None
+    return executing.workflow.definition
+
+
+def test_failures_of_runs_leave_the_task_green(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}, {"do": "fail"}, {"do": "echo"}])
+    ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert [state for state, _ in executing.states()] == ["success", "failed", "success"]
+
+
+def test_what_a_run_publishes_is_in_the_outbox_once_it_has_succeeded(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "publish"}, {"do": "publish", "fail": True}])
+    before = executing.rows("SELECT count(*) FROM workorders.outbox_messages")[0][0]
+    ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert executing.rows("SELECT count(*) FROM workorders.outbox_messages")[0][0] == before + 2
+
+
+def test_a_callable_that_cannot_be_imported_fails_the_task_with_the_sentence(make: Make) -> None:
+    executing = make("missing")
+    executing.create([{}])
+    with pytest.raises(ExecutionError, match=rf"Workflow {executing.name}: .*missing.* Next try in 1 s\."):
+        ExecuteRunsOperator(task_id="execute", definition=definition(executing), **endless_retries()).execute(TRY)
+    assert [state for state, _ in executing.states()] == ["pending"]
+
+
+def test_runs_of_a_task_that_died_are_found_by_the_next_one(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}])
+    executing.claim_and_fall_silent()
+    ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert executing.states() == [("success", "success")]
+
+
+@pytest.fixture
+def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
+    """An Airflow in place of the supervisor that a task talks to."""
+    return DagRuns.in_place(monkeypatch)
+
+
+def test_a_run_ends_as_the_dag_run_that_it_started(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(None, dag_id="visits", processes=2, timeout_seconds=2)
+    executing.create([{"end": end} for end in ("success", "failed", "success", "queued")])
+    RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert [state for state, _ in executing.states()] == ["success", "failed", "success", "killed"]
+    assert len(dag_runs.confs) == 4
+
+
+def test_an_input_that_the_dag_does_not_take_is_an_exception_of_its_run_alone(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(None, dag_id="visits", retries={"attempts": 3})
+    executing.create([{"end": "success"}, {"end": "refused"}, {"end": "success"}])
+    executing.create_text([b'{"deep":' + b"[" * 1_010 + b"%d" % 2**64 + b"]" * 1_010 + b"}"])
+    RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert [state for state, _ in executing.states()] == ["success", "exception", "success", "exception"]
+    errors = executing.rows(
+        "SELECT error FROM workorders.runs WHERE workflow_id = %(workflow_id)s AND state = 'exception'"
+    )
+    assert sorted("Invalid input for param visit" in error for (error,) in errors) == [False, True]
+
+
+def test_a_dag_that_airflow_does_not_know_leaves_every_work_order_waiting(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(None, dag_id="nowhere")
+    executing.create([{"end": "success"}] * 3)
+    dag_runs.refuse = ErrorType.GENERIC_ERROR
+    with pytest.raises(ExecutionError, match="Next try in 1 s") as raised:
+        RunDagsOperator(task_id="execute", definition=definition(executing), **endless_retries()).execute(TRY)
+    assert isinstance(raised.value.__cause__, AirflowRuntimeError)
+    assert [state for state, _ in executing.states()] == ["pending"] * 3
+
+
+def test_the_task_that_follows_dag_runs_starts_no_more_for_another_workflow_that_waits(
+    make: Make, dag_runs: DagRuns, stack: LocalStack, name: str
+) -> None:
+    waiting = Executing(stack.database_url, f"{name}-waiting")
+    waiting.create([{}])
+    with connect(stack.database_url) as connection:
+        connection.execute("DELETE FROM workorders.turns")
+        ask(connection, waiting.name, seconds_ago=60)
+    executing = make(None, dag_id="visits", processes=1, turn_seconds=1)
+    executing.create([{"end": "success"}] * 100)
+    RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    ended = len(dag_runs.confs)
+    assert 1 < ended < 100
+    assert [state for state, _ in executing.states()] == ["success"] * ended + ["pending"] * (100 - ended)
+
+
+def test_a_workflow_whose_dag_runs_are_followed_asks_no_more(make: Make, dag_runs: DagRuns, stack: LocalStack) -> None:
+    executing = make(None, dag_id="visits", processes=1)
+    executing.create([{"end": "success"}] * 2)
+    with connect(stack.database_url) as connection:
+        ask(connection, executing.name)
+    asked: list[object] = []
+    asks = "SELECT asked_at IS NOT NULL FROM workorders.turns WHERE workflow_id = %(workflow_id)s"
+
+    dag_runs.on_look = lambda _: asked.append(executing.rows(asks))
+    RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert asked[0] == [(False,)]
+
+
+def test_a_task_that_is_killed_before_it_has_a_group_claims_nothing(make: Make) -> None:
+    executing = make()
+    executing.create([{"do": "nothing"}])
+    operator = ExecuteRunsOperator(task_id="execute", definition=definition(executing))
+    operator.on_kill()
+    operator.execute(TRY)
+    assert [state for state, _ in executing.states()] == ["pending"]

@@ -1,0 +1,79 @@
+"""The connections that the deferred tasks of a triggerer share."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from local_stack.stack import LocalStack
+from workorders.airflow.triggers.shared_connection import MAX_CONNECTIONS, SharedDatabase
+
+pytestmark = pytest.mark.integration
+
+# Locking is writing to Postgres, so a server that only reads refuses it.
+WRITING = "SELECT id FROM workorders.workflows LIMIT 0 FOR UPDATE"
+
+
+def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(stack: LocalStack) -> None:
+    async def fail_over() -> list[tuple[object, ...]]:
+        database = SharedDatabase(stack.database_url)
+        try:
+            # With rows, as every question has them.
+            await database.fetch("SELECT set_config('default_transaction_read_only', 'on', false)", {})
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                await database.fetch(WRITING, {})
+            return await database.fetch(WRITING, {})
+        finally:
+            await database.close_idle()
+
+    assert asyncio.run(fail_over()) == []
+
+
+async def is_waiting_for_a_lock(database: SharedDatabase) -> bool:
+    """Return whether a session of the triggerer waits for a lock."""
+    rows = await database.fetch(
+        "SELECT FROM pg_stat_activity WHERE application_name = 'workorders triggerer' AND wait_event = 'advisory'", {}
+    )
+    return bool(rows)
+
+
+def test_a_statement_that_waits_holds_up_no_other_task(stack: LocalStack) -> None:
+    async def look_meanwhile() -> None:
+        database = SharedDatabase(stack.database_url)
+        with psycopg.connect(stack.database_url) as other:
+            other.execute("SELECT pg_advisory_xact_lock(4712)")
+            slow = asyncio.create_task(database.fetch("SELECT pg_advisory_xact_lock(4712)", {}))
+            async with asyncio.timeout(30):
+                # Each look is one of another task, and ends while the slow statement waits.
+                while not await is_waiting_for_a_lock(database):
+                    await asyncio.sleep(0)
+            assert not slow.done()
+            other.rollback()
+            await slow
+        await database.close_idle()
+
+    asyncio.run(look_meanwhile())
+
+
+def test_however_many_look_at_once_there_are_a_few_connections(stack: LocalStack) -> None:
+    async def pids() -> set[object]:
+        database = SharedDatabase(stack.database_url)
+        looks = [database.fetch("SELECT pg_backend_pid()", {}) for _ in range(5 * MAX_CONNECTIONS)]
+        try:
+            return {pid for ((pid,),) in await asyncio.gather(*looks)}
+        finally:
+            await database.close_idle()
+
+    assert len(asyncio.run(pids())) <= MAX_CONNECTIONS
+
+
+def test_a_statement_that_takes_too_long_gives_its_connection_back(stack: LocalStack) -> None:
+    async def limits() -> tuple[object, ...]:
+        database = SharedDatabase(stack.database_url)
+        query = "SELECT current_setting('statement_timeout'), current_setting('lock_timeout')"
+        try:
+            return (await database.fetch(query, {}))[0]
+        finally:
+            await database.close_idle()
+
+    assert asyncio.run(limits()) == ("30s", "5s")

@@ -1,0 +1,106 @@
+"""DAGs from a folder of trigger files."""
+
+from pathlib import Path
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from workorders.airflow.dags.trigger_dags import RefusedOperator, trigger_dags, trigger_folder
+from workorders.airflow.operators.sequence_gaps import WatchGapsOperator
+from workorders.core.exceptions import ConfigurationError
+
+GOOD = "name: {name}\ntype: kafka\nworkflow: register_event\ntopics: [{name}]\n"
+
+
+def write(folder: Path, file: str, text: str) -> None:
+    (folder / file).write_text(text, encoding="utf-8")
+
+
+def test_every_file_gives_a_listener_and_an_ingest(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", GOOD.format(name="admissions"))
+    write(tmp_path, "b.yml", GOOD.format(name="births"))
+    write(tmp_path, "notes.txt", "no trigger")
+    assert set(trigger_dags(tmp_path)) == {
+        "admissions_listener",
+        "admissions_ingest",
+        "admissions_resolve",
+        "births_listener",
+        "births_ingest",
+        "births_resolve",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "clause"),
+    [
+        (
+            GOOD.format(name="bad") + "max_mesages: 5\n",
+            "max_mesages: there is no such field; did you mean max_messages?",
+        ),
+        ("name: bad\ntype: kafak\nworkflow: w\n", "type: expected one of"),
+        ("name: [", "this is not YAML"),
+        ("- a\n- b\n", "a trigger file is a mapping"),
+        ("name: bad\ntype: kafka\nworkflow: w\n", "topics: this field is required"),
+    ],
+    ids=["unknown-field", "unknown-type", "no-yaml", "no-mapping", "missing-field"],
+)
+def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path: Path, text: str, clause: str) -> None:
+    write(tmp_path, "bad.yaml", text)
+    write(tmp_path, "good.yaml", GOOD.format(name="good"))
+    dags = trigger_dags(tmp_path)
+    assert set(dags) == {"bad_refused", "good_listener", "good_ingest", "good_resolve"}
+    # A Dag that Airflow creates paused, which is its default, never runs: nobody would see the mistake.
+    assert dags["bad_refused"].is_paused_upon_creation is False
+    (task,) = dags["bad_refused"].tasks
+    assert isinstance(task, RefusedOperator)
+    # A try that Airflow loses is retried; the mistake itself is not.
+    assert task.retries
+    with pytest.raises(AirflowFailException, match=r"bad\.yaml") as raised:
+        task.execute({})
+    assert clause in str(raised.value)
+    assert clause in (dags["bad_refused"].doc_md or "")
+
+
+def test_of_two_files_with_one_name_the_second_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "first.yaml", GOOD.format(name="same"))
+    write(tmp_path, "second.yaml", GOOD.format(name="same"))
+    dags = trigger_dags(tmp_path)
+    assert set(dags) == {"same_listener", "same_ingest", "same_resolve", "second_refused"}
+    (task,) = dags["second_refused"].tasks
+    assert isinstance(task, RefusedOperator)
+    with pytest.raises(
+        AirflowFailException, match=r"second\.yaml: name: trigger same is already defined in first\.yaml"
+    ):
+        task.execute({})
+
+
+def test_a_folder_that_does_not_exist_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="does not exist; create it or name another"):
+        trigger_dags(tmp_path / "nowhere")
+
+
+def test_the_environment_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORKORDERS_TRIGGERS", raising=False)
+    assert trigger_folder(tmp_path) == tmp_path
+    monkeypatch.setenv("WORKORDERS_TRIGGERS", "/elsewhere")
+    assert trigger_folder(tmp_path) == Path("/elsewhere")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "type: kafka\ntopics: [orders]\n",
+        "type: webhook\nauthentication: public\n",
+        "type: cron\nschedule: '@daily'\n",
+        "type: manual\n",
+    ],
+)
+def test_every_trigger_with_a_sequence_has_a_dag_that_watches_it_from_the_start(tmp_path: Path, fields: str) -> None:
+    rules = "notify: [shop.alerts.page]\nsequence: {key: 'body:/id', number: 'body:/n'}\n"
+    (tmp_path / "orders.yaml").write_text(f"name: orders\nworkflow: ship\n{fields}{rules}")
+    dag = trigger_dags(tmp_path)["orders_gaps"]
+    watch = dag.task_dict["watch"]
+    assert isinstance(watch, WatchGapsOperator)
+    assert (dag.is_paused_upon_creation, watch.notify) == (False, ("shop.alerts.page",))
+    (tmp_path / "orders.yaml").write_text(f"name: orders\nworkflow: ship\n{fields}")
+    assert "orders_gaps" not in trigger_dags(tmp_path)

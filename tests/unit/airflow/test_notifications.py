@@ -1,0 +1,124 @@
+"""Notifiers are found by name and called so that they can hurt nothing."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
+
+import pytest
+from airflow.sdk import BaseNotifier
+
+from workorders.airflow.notifications import call, resolve, usable
+from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.ledger.stall_alerts import Alert
+
+ALERT = Alert(
+    "shop", "orders", 0, 100, 110, datetime(2026, 3, 1, 12, tzinfo=UTC), 70, "orders 0 is stalled.", cleared=False
+)
+
+
+class Log:
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def warning(self, text: str, *arguments: Any) -> None:
+        self.lines.append(text % arguments)
+
+
+class Template(BaseNotifier):
+    """A notifier as providers have them: with a template."""
+
+    template_fields = ("text",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+        self.sent: list[tuple[str, Any]] = []
+
+    def notify(self, context: Any) -> None:
+        self.sent.append((self.text, context["ti"]))
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    made = ModuleType("shop_alerts")
+    monkeypatch.setitem(sys.modules, "shop_alerts", made)
+    return made
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+def hand_over(notifier: Any, log: Log, seconds: float = 30.0, alert: Alert = ALERT) -> bool:
+    return call("shop_alerts.page", notifier, alert, {"ti": "the task"}, log, seconds=seconds)  # type: ignore[typeddict-item]
+
+
+def test_a_function_gets_the_alert(module: Any, log: Log) -> None:
+    seen: list[Alert] = []
+    module.page = seen.append
+    hand_over(resolve("shop_alerts.page"), log)
+    assert (seen, log.lines) == ([ALERT], [])
+
+
+def test_a_notifier_of_airflow_gets_the_tasks_context_with_the_alert_in_it(module: Any, log: Log) -> None:
+    module.page = Template("{{ alert.topic }} {{ alert.partition }}: {{ alert.sentence }}")
+    hand_over(resolve("shop_alerts.page"), log)
+    assert module.page.sent == [("orders 0: orders 0 is stalled.", "the task")]
+    assert log.lines == []
+
+
+def test_an_ordinary_callback_gets_the_tasks_context_once_per_stall_and_not_at_its_end(module: Any, log: Log) -> None:
+    seen: list[Any] = []
+
+    def page(context: Any) -> None:
+        seen.append(context)
+
+    module.page = page
+    assert hand_over(resolve("shop_alerts.page"), log)
+    assert hand_over(resolve("shop_alerts.page"), log, alert=replace(ALERT, cleared=True))
+    assert seen == [{"ti": "the task", "alert": ALERT, "exception": "orders 0 is stalled."}]
+    assert log.lines == []
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("no network"), SystemExit(3)])
+def test_a_notifier_that_fails_is_logged_and_hurts_nothing(log: Log, failure: BaseException) -> None:
+    def page(_: Alert) -> None:
+        raise failure
+
+    assert hand_over(page, log)
+    assert log.lines == [
+        f"The notifier shop_alerts.page failed: {type(failure).__name__}: {failure}. The alert stands in this log."
+    ]
+
+
+def test_a_notifier_that_hangs_is_left_alone(log: Log) -> None:
+    go_on = threading.Event()
+    assert not hand_over(lambda _: go_on.wait(60), log, seconds=0.05)
+    go_on.set()
+    assert log.lines == ["The notifier shop_alerts.page did not return within 0 s and is left alone."]
+
+
+async def coroutine(_: Alert) -> None:
+    """Would never run."""
+
+
+@pytest.mark.parametrize("wrong", [Template, coroutine, "a text", None])
+def test_what_would_be_called_in_vain_is_refused(module: Any, wrong: object) -> None:
+    module.page = wrong
+    with pytest.raises(ConfigurationError, match="neither a function that takes an alert nor an instance"):
+        resolve("shop_alerts.page")
+
+
+@pytest.mark.parametrize("path", ["no_such_module.page", "shop_alerts.missing"])
+def test_what_cannot_be_imported_is_said_and_keeps_no_other_from_its_alert(module: Any, log: Log, path: str) -> None:
+    module.page = print
+    assert usable([path, "shop_alerts.page"], log) == {"shop_alerts.page": print}
+    (line,) = log.lines
+    assert line.startswith(f"The notifier {path} cannot be imported: ")

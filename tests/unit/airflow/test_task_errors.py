@@ -1,0 +1,80 @@
+"""The sentence of a failure stands in lines that can be read without scrolling, right before the failure itself."""
+
+import logging
+from types import SimpleNamespace
+
+import psycopg
+import pytest
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from support.tries import a_try
+from workorders.airflow.retries import endless_retries
+from workorders.airflow.task_errors import LINE_LENGTH, TaskFailedError, explained, readable
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+
+PLACES = ", ".join(f"health.events {partition} [49, 74)" for partition in range(20))
+SENTENCE = f"Trigger events, batch 2: {PLACES}: type `workorders resolve resume events health.events`. Next try in 4 s."
+PATH = "/" + "a-long-name/" * 20
+
+
+def failing(error: Exception) -> None:
+    @readable
+    def execute(self: object, context: object) -> None:
+        raise error
+
+    execute(SimpleNamespace(log=logging.getLogger("task")), {})
+
+
+def test_a_long_sentence_is_logged_in_short_lines_and_raised_whole(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(WorkOrdersError) as raised:
+        failing(WorkOrdersError(SENTENCE))
+    assert str(raised.value) == SENTENCE
+    assert len(caplog.messages) > 1
+    assert max(map(len, caplog.messages)) <= LINE_LENGTH
+    assert " ".join(caplog.messages) == SENTENCE
+    assert {record.levelno for record in caplog.records} == {logging.ERROR}
+
+
+def test_what_is_to_be_copied_is_not_torn_apart(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(WorkOrdersError):
+        failing(WorkOrdersError(f"See {PATH} for more."))
+    assert PATH in caplog.messages
+
+
+def test_an_error_that_is_a_mistake_of_ours_says_nothing_beside_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(KeyError):
+        failing(KeyError("x"))
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (WorkOrdersError("Kafka did not answer."), "Kafka did not answer."),
+        (psycopg.OperationalError("refused\n\tIs it running?"), "Postgres: refused Is it running?"),
+        (psycopg.OperationalError("no such host"), "Postgres: no such host."),
+        (AirflowNotFoundException("There is no `x`"), "There is no `x`: define this connection in Airflow."),
+    ],
+)
+def test_the_whole_sentence_says_where_why_what_was_not_done_and_when_the_next_try_is(
+    error: Exception, why: str
+) -> None:
+    with (
+        pytest.raises(TaskFailedError) as raised,
+        explained(BaseOperator(task_id="a", **endless_retries()), a_try(2), "Trigger orders", "Nothing was done."),
+    ):
+        raise error
+    assert str(raised.value) == f"Trigger orders: {why} Nothing was done. Next try in 2 s."
+    assert raised.value.__cause__ is error
+
+
+@pytest.mark.parametrize("error", [ConfigurationError("It says all."), KeyError("a mistake of ours")])
+def test_what_is_whole_already_and_a_mistake_of_ours_pass_as_they_are(error: Exception) -> None:
+    task = BaseOperator(task_id="a")
+    with (
+        pytest.raises(type(error)) as raised,
+        explained(task, a_try(), "Here", "Nothing.", whole=(ConfigurationError,)),
+    ):
+        raise error
+    assert raised.value is error

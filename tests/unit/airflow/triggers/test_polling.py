@@ -1,0 +1,151 @@
+"""What all waits in the triggerer have in common."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
+from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
+
+from support.tries import a_try
+from workorders.airflow.retries import endless_retries
+from workorders.airflow.triggers.polling import FAILED, CannotWaitError, Look, WaitingSensor, WaitingTrigger
+from workorders.core.exceptions import ConfigurationError
+
+
+class Scripted(WaitingTrigger):
+    """Sees, look by look, what a list says: nothing, a reason, or a failure."""
+
+    subject = "Script"
+    awaited = "a reason"
+
+    def __init__(self, script: Iterable[str | Exception | None], idle_after: float = 5.0) -> None:
+        super().__init__(poll_interval=0.0, idle_after=idle_after)
+        self.script = iter(script)
+        self.entered = 0
+        self.open = 0
+
+    def arguments(self) -> dict[str, Any]:
+        """Return nothing: it is not stored."""
+        return {}
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[Look]:
+        """Count how often it was begun and ended."""
+        self.entered += 1
+        self.open += 1
+
+        async def look() -> str | None:
+            seen = next(self.script)
+            if isinstance(seen, Exception):
+                raise seen
+            return seen
+
+        try:
+            yield look
+        finally:
+            self.open -= 1
+
+
+def ended(trigger: WaitingTrigger) -> TriggerEvent:
+    async def first() -> TriggerEvent:
+        return await anext(trigger.run())
+
+    return asyncio.run(first())
+
+
+@pytest.fixture
+def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the waits between looks, none of which is waited."""
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    return waited
+
+
+def test_it_ends_the_task_with_success_once_a_look_finds_a_reason(delays: list[float]) -> None:
+    trigger = Scripted([None, None, "There is one."])
+    assert isinstance(ended(trigger), TaskSuccessEvent)
+    assert (trigger.entered, trigger.open) == (1, 0)
+
+
+def test_what_is_away_is_asked_again_later_and_later_by_connections_looked_up_anew(delays: list[float]) -> None:
+    away = psycopg.OperationalError("away")
+    trigger = Scripted([away, away, away, "There is one."])
+    assert isinstance(ended(trigger), TaskSuccessEvent)
+    assert delays == [1, 2, 4]
+    assert (trigger.entered, trigger.open) == (4, 0)
+
+
+def test_a_failure_after_a_good_look_is_the_first_again(delays: list[float]) -> None:
+    away = psycopg.OperationalError("away")
+    trigger = Scripted([away, away, None, away, "There is one."])
+    assert isinstance(ended(trigger), TaskSuccessEvent)
+    assert delays == [1, 2, 0.0, 1]
+
+
+def test_an_airflow_that_does_not_answer_is_asked_again_later(delays: list[float]) -> None:
+    away = AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR))
+    assert isinstance(ended(Scripted([away, "There is one."])), TaskSuccessEvent)
+    assert delays == [1]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConfigurationError("The form is wrong."), "The form is wrong."),
+        (AirflowNotFoundException("No `x`"), "No `x`: define this connection in Airflow."),
+        (psycopg.errors.UndefinedTable("no table of that name"), "Postgres: no table of that name."),
+        (psycopg.errors.QueryCanceled("statement timeout"), "Postgres: statement timeout."),
+        (psycopg.errors.ProgramLimitExceeded("string too long"), "Postgres: string too long."),
+        (psycopg.InterfaceError("the cursor is closed"), "Postgres: the cursor is closed."),
+        (
+            psycopg.OperationalError('password authentication failed for user "w"'),
+            'Postgres: password authentication failed for user "w".',
+        ),
+    ],
+)
+def test_what_waiting_cannot_heal_goes_to_a_worker_for_only_there_is_the_retry_policy_asked(
+    delays: list[float], error: Exception, said: str
+) -> None:
+    trigger = Scripted([error])
+    event = ended(trigger)
+    assert type(event) is TriggerEvent
+    assert event.payload == {FAILED: f"Script: {said} Nothing was changed."}
+    assert (delays, trigger.open) == ([], 0)
+
+
+class Sensor(WaitingSensor):
+    """Waits by a script."""
+
+    trigger_class = Scripted
+
+    def arguments(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+
+def test_there_the_task_fails_with_the_sentence_and_the_next_try() -> None:
+    sensor = Sensor(task_id="wait", **endless_retries())
+    with pytest.raises(CannotWaitError) as raised:
+        sensor.execute_complete(a_try(3), {FAILED: "Script: no. Nothing was changed."})
+    assert str(raised.value) == "Script: no. Nothing was changed. Next try in 4 s."
+
+
+def test_a_wait_that_did_not_fail_is_over_without_a_word() -> None:
+    Sensor(task_id="wait").execute_complete(a_try(), "success")
+
+
+def test_the_task_is_skipped_when_nothing_came_in_time() -> None:
+    def nothing_for_ever() -> Iterable[None]:
+        while True:
+            yield None
+
+    assert isinstance(ended(Scripted(nothing_for_ever(), idle_after=0.05)), TaskSkippedEvent)

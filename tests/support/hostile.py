@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from workorders.kafka.ingest.record_mapping import Record
+from workorders.kafka.partitions import Record
 
 #: Around each limit of doubles, of Postgres' numeric, and of the rule for bodies.
 _EXPONENTS = (0, 9, 10, 99, 300, 308, 309, 324, 325, 399, 400, 401, 999, 9999, 16383, 16384, 1073741823, 1073741824)

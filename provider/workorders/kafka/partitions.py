@@ -1,6 +1,11 @@
-"""Partitions, and the offsets in them. Every range is half-open."""
+"""Partitions, the offsets in them, and the records at these offsets. Every range is half-open."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+DEFAULT_MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
+"""Largest message that becomes a work order unless a trigger file says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,3 +41,31 @@ class OffsetRange:
     def __str__(self) -> str:
         """Return the form in which people see ranges everywhere: `orders 0 [100, 2100)`."""
         return f"{self.partition.topic} {self.partition.partition} [{self.start}, {self.end})"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """What the ledger says of one partition."""
+
+    partition: Partition
+    next_offset: int
+    """First offset that has no work order yet."""
+    busy: bool
+    """An unfinished batch holds the partition."""
+    mean_message_bytes: float | None = None
+    """Size of a message, key and headers included, learnt from earlier batches."""
+
+
+class Record(NamedTuple):
+    """One Kafka record as a client gives it."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int | None
+    """Milliseconds since 1970; -1 or None when the record has no timestamp."""
+    timestamp_type: int
+    """Kafka's number: -1 none, 0 set by the producer, 1 set by the broker."""
+    headers: Sequence[tuple[str | bytes, bytes | None]] = ()

@@ -20,9 +20,8 @@ from workorders.kafka.client.admin import Cluster
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger.batches import unfinished_from
 from workorders.kafka.ledger.positions import positions_from
-from workorders.kafka.partitions import Partition
+from workorders.kafka.partitions import Partition, Position
 from workorders.kafka.planning.open_transactions import WaitingNews, held_by_transactions, waiting
-from workorders.kafka.planning.range_planning import Position
 from workorders.kafka.planning.wakeup import Appetite, Backlog, backlog, doubtful, wakes
 
 _LEDGER = load_queries("workorders.kafka.ledger", "sql/positions.sql")

@@ -12,8 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
-from workorders.kafka.ingest.record_mapping import Record
-from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.partitions import OffsetRange, Record
 
 TIMEOUT_SECONDS = 60.0
 """Longest wait for the next message, or for the word that there is none."""

@@ -20,7 +20,7 @@ from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.kafka.definition.fields import REGEX_MARK, header_names, rate, share, topics
 from workorders.kafka.definition.spark import SparkSettings
 from workorders.kafka.definition.starting_offsets import StartingOffsets, StartingOffsetsField
-from workorders.kafka.ingest.record_mapping import DEFAULT_MAX_MESSAGE_BYTES
+from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 LARGEST_MESSAGE_LIMIT: Final = 32 * MIB
 """Up to here Postgres holds every value as jsonb: an array of 32 MiB has 16.7 million elements, its very limit."""

@@ -16,6 +16,7 @@ import orjson
 from workorders.core.creation.json_body import ODD_PATTERN, is_odd, judge
 from workorders.core.items import Item, Rejection
 from workorders.core.secret_headers import carries_a_secret
+from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES, Record
 
 if TYPE_CHECKING:
     import pyarrow
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 NO_TIMESTAMP: Final = -1
 TIMESTAMP_TYPES: Final = {-1: b"NoTimestampType", 0: b"CreateTime", 1: b"LogAppendTime"}
-DEFAULT_MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
 
 # Templates of bytes take a third of the time of dicts that are dumped. The keys stand in the order in which jsonb keeps
 # them, by length and then by bytes, which spares Postgres the sorting.
@@ -32,21 +32,6 @@ _REQUEST: Final = (
     b'{"key":%b,"topic":%b,"offset":%d,"headers":[%b],"partition":%b,"timestamp":%b,"timestamp_type":"%b"}'
 )
 _CUT_REQUEST: Final = b'{"key":null,"topic":%b,"offset":%d,"headers":[],"partition":%b,"omitted_bytes":%d}'
-
-
-class Record(NamedTuple):
-    """One Kafka record as a client gives it."""
-
-    topic: str
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    timestamp_ms: int | None
-    """Milliseconds since 1970; -1 or None when the record has no timestamp."""
-    timestamp_type: int
-    """Kafka's number: -1 none, 0 set by the producer, 1 set by the broker."""
-    headers: Sequence[tuple[str | bytes, bytes | None]] = ()
 
 
 @dataclass(frozen=True, slots=True)

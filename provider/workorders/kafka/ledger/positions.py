@@ -13,8 +13,7 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import FencedError
 from workorders.kafka.ledger import batches
-from workorders.kafka.partitions import OffsetRange, Partition
-from workorders.kafka.planning.range_planning import Position
+from workorders.kafka.partitions import OffsetRange, Partition, Position
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/positions.sql")
 

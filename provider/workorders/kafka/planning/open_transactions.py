@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from workorders.kafka.partitions import Partition
-from workorders.kafka.planning.range_planning import Position
+from workorders.kafka.partitions import Partition, Position
 
 if TYPE_CHECKING:
     from workorders.kafka.client.admin import Cluster

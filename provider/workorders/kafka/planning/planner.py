@@ -10,8 +10,8 @@ from workorders.kafka.client.admin import Cluster
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
-from workorders.kafka.planning.range_planning import Limits, Position, allowed_by_rate, not_overtaken, plan
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Position
+from workorders.kafka.planning.range_planning import Limits, allowed_by_rate, not_overtaken, plan
 from workorders.kafka.planning.starting_offsets import first_offsets
 
 

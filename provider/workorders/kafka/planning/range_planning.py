@@ -4,23 +4,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Position
 
 FIRST_GUESS_MESSAGE_BYTES = 1024.0
 """Size of a message that is assumed for a partition of which none was read yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """What the ledger says of one partition."""
-
-    partition: Partition
-    next_offset: int
-    """First offset that has no work order yet."""
-    busy: bool
-    """An unfinished batch holds the partition."""
-    mean_message_bytes: float | None = None
-    """Size of a message, key and headers included, learnt from earlier batches."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from workorders.kafka.client.admin import Cluster
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ledger import positions
-from workorders.kafka.partitions import Partition, PartitionOffsets
-from workorders.kafka.planning.range_planning import Position
+from workorders.kafka.partitions import Partition, PartitionOffsets, Position
 
 
 async def first_offsets(

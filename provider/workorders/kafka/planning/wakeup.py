@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from workorders.kafka.partitions import Partition
-from workorders.kafka.planning.range_planning import Position, allowed_by_rate, vanished
+from workorders.kafka.partitions import Partition, Position
+from workorders.kafka.planning.range_planning import allowed_by_rate, vanished
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ from workorders.core.worker import json_values, outputs
 from workorders.core.worker.conversions import without_input
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.core.workflows import Workflow
-from workorders.kafka.ingest.record_mapping import Record, RecordMapping
+from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.partitions import Record
 
 pytestmark = pytest.mark.integration
 

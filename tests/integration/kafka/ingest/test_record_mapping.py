@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from local_stack.stack import LocalStack
 from workorders.core.items import Item
-from workorders.kafka.ingest.record_mapping import Record, RecordMapping
+from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.partitions import Record
 
 pytestmark = pytest.mark.integration
 

@@ -11,8 +11,7 @@ from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.positions import LockedPosition
-from workorders.kafka.partitions import OffsetRange, Partition
-from workorders.kafka.planning.range_planning import Position
+from workorders.kafka.partitions import OffsetRange, Partition, Position
 
 pytestmark = pytest.mark.integration
 

@@ -4,7 +4,7 @@ from support.definitions import define
 from support.groups import commit
 from support.topics import Topics
 from workorders.kafka.client.admin import Cluster, run
-from workorders.kafka.planning.range_planning import Position
+from workorders.kafka.partitions import Position
 from workorders.kafka.planning.starting_offsets import first_offsets
 
 pytestmark = pytest.mark.integration

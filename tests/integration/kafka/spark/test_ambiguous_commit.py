@@ -19,10 +19,10 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.secrets import Connections
 from workorders.kafka.ingest.attempt import Outcome
-from workorders.kafka.ingest.record_mapping import Record, RecordMapping
+from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import stream_name
-from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark import executor
 from workorders.kafka.spark.driver import _settle
 from workorders.kafka.spark.executor import PartitionIngest

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from workorders.core.items import Item, Rejection
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.ingest.record_mapping import Record, RecordMapping
+from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.partitions import Record
 
 STREAM = "orders/0"
 HEADERS = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))

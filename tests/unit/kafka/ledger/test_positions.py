@@ -1,8 +1,7 @@
 from dataclasses import replace
 
 from workorders.kafka.ledger.positions import positions_from, stream_name, unknown
-from workorders.kafka.partitions import Partition
-from workorders.kafka.planning.range_planning import Position
+from workorders.kafka.partitions import Partition, Position
 
 ORDERS = Partition("orders", 3, "Xk9")
 

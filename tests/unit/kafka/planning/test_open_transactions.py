@@ -1,8 +1,7 @@
 """Which partitions wait for a producer, and that it is said once."""
 
-from workorders.kafka.partitions import Partition
+from workorders.kafka.partitions import Partition, Position
 from workorders.kafka.planning.open_transactions import WaitingNews, waiting
-from workorders.kafka.planning.range_planning import Position
 
 ORDERS = Partition("orders", 0, "id-1")
 

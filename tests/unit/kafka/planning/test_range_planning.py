@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
-from workorders.kafka.planning.range_planning import FIRST_GUESS_MESSAGE_BYTES, Limits, Position, allowed_by_rate, plan
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Position
+from workorders.kafka.planning.range_planning import FIRST_GUESS_MESSAGE_BYTES, Limits, allowed_by_rate, plan
 
 ENOUGH = Limits(messages=1_000_000, bytes=1 << 50)
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workorders.kafka.partitions import Partition, PartitionOffsets
-from workorders.kafka.planning.range_planning import Limits, Position, plan
+from workorders.kafka.partitions import Partition, PartitionOffsets, Position
+from workorders.kafka.planning.range_planning import Limits, plan
 from workorders.kafka.planning.wakeup import Appetite, Backlog, backlog, doubtful, wakes
 
 ORDERS, PATIENTS = Partition("orders", 0, "id"), Partition("patients", 3, "id")

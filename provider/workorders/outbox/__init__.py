@@ -1,7 +1,7 @@
-"""Messages for Kafka that commit with a Postgres transaction; a relay in the Kafka room carries them there."""
+"""Messages for Kafka that commit with a Postgres transaction; a relay in `workorders.kafka` sends them."""
 
-from workorders.outbox.enqueue import enqueue
+from workorders.outbox.enqueue import enqueue, publish
 from workorders.outbox.exceptions import OutboxMessageError
 from workorders.outbox.message import OutboxMessage
 
-__all__ = ["OutboxMessage", "OutboxMessageError", "enqueue"]
+__all__ = ["OutboxMessage", "OutboxMessageError", "enqueue", "publish"]

@@ -9,7 +9,7 @@ import psycopg
 from workorders.core.ids import increasing_ids
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxMessageError
-from workorders.outbox.message import OutboxMessage, headers_json, key_bytes, value_bytes
+from workorders.outbox.message import Header, OutboxMessage, headers_json, key_bytes, value_bytes
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection as SqlalchemyConnection
@@ -46,6 +46,36 @@ def enqueue(connection: "Caller", messages: OutboxMessage | Iterable[OutboxMessa
     else:
         _run_sqlalchemy(connection, arguments)
     return list(arguments["event_ids"])
+
+
+def publish(
+    connection: "Caller",
+    topic: str,
+    value: Any,
+    *,
+    key: bytes | str | None = None,
+    headers: Sequence[Header] = (),
+    partition: int | None = None,
+    timestamp_ms: int | None = None,
+    event_id: UUID | None = None,
+) -> UUID:
+    """Put one message into the outbox and return its event id: `enqueue` for a program that sends one at a time.
+
+    `OutboxMessage` says what each argument means.
+
+    Raises:
+        OutboxMessageError: the message could never be sent; nothing was enqueued.
+    """
+    message = OutboxMessage(
+        topic=topic,
+        value=value,
+        key=key,
+        headers=headers,
+        partition=partition,
+        timestamp_ms=timestamp_ms,
+        event_id=event_id,
+    )
+    return enqueue(connection, message)[0]
 
 
 def _arguments(messages: Sequence[OutboxMessage]) -> dict[str, Sequence[Any]]:

@@ -14,7 +14,7 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.outbox_relay.headers import record_headers
-from workorders.outbox import OutboxMessage, OutboxMessageError, enqueue
+from workorders.outbox import OutboxMessage, OutboxMessageError, enqueue, publish
 
 pytestmark = pytest.mark.integration
 
@@ -48,6 +48,20 @@ def test_messages_wait_in_the_order_given_once_the_transaction_has_committed(wri
         (b"k", b"\0raw", [["a", "1"], ["a", {"base64": "/w=="}], ["b", None]], None, None, ids[0]),
         (b"k", b'{"n":1}', None, 2, 5, known),
         (b"k", None, None, None, None, ids[2]),
+    ]
+
+
+def test_one_message_is_published_with_all_that_can_be_said_of_it(writer: Writer, name: str) -> None:
+    connection, known = writer(), uuid4()
+    with connection.transaction():
+        given = publish(
+            connection, name, {"n": 1}, key="k", headers=[("h", "v")], partition=3, timestamp_ms=7, event_id=known
+        )
+        made_up = publish(connection, name, None)
+    assert given == known
+    assert rows(connection, name) == [
+        (b"k", b'{"n":1}', [["h", "v"]], 3, 7, known),
+        (None, None, None, None, None, made_up),
     ]
 
 

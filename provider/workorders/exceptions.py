@@ -1,0 +1,33 @@
+"""Every error that a program may want to catch. All of them are `WorkOrdersError`."""
+
+from workorders.core.exceptions import (
+    ConfigurationError,
+    DuplicateItemsError,
+    SchemaError,
+    UnknownRunError,
+    UnknownTriggerError,
+    UnknownWorkflowError,
+    WorkOrdersError,
+)
+from workorders.core.worker.exceptions import FinalError
+from workorders.outbox.exceptions import (
+    OutboxContradictionError,
+    OutboxDecisionError,
+    OutboxFencedError,
+    OutboxMessageError,
+)
+
+__all__ = [
+    "ConfigurationError",
+    "DuplicateItemsError",
+    "FinalError",
+    "OutboxContradictionError",
+    "OutboxDecisionError",
+    "OutboxFencedError",
+    "OutboxMessageError",
+    "SchemaError",
+    "UnknownRunError",
+    "UnknownTriggerError",
+    "UnknownWorkflowError",
+    "WorkOrdersError",
+]

@@ -1,0 +1,74 @@
+"""What other programs may import."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import workorders
+from workorders import exceptions
+from workorders.exceptions import WorkOrdersError
+
+PUBLIC = {
+    "workorders": {
+        "Context",
+        "Item",
+        "Rejection",
+        "TriggerDefinition",
+        "__version__",
+        "connect",
+        "create_for",
+        "create_one",
+        "find_trigger",
+        "publish",
+        "upgrade_schema",
+        "workflow",
+    },
+    "workorders.outbox": {"OutboxMessage", "OutboxMessageError", "enqueue", "publish"},
+    "workorders.exceptions": {
+        "ConfigurationError",
+        "DuplicateItemsError",
+        "FinalError",
+        "OutboxContradictionError",
+        "OutboxDecisionError",
+        "OutboxFencedError",
+        "OutboxMessageError",
+        "SchemaError",
+        "UnknownRunError",
+        "UnknownTriggerError",
+        "UnknownWorkflowError",
+        "WorkOrdersError",
+    },
+}
+"""A name that disappears from here breaks somebody's program, so that is a decision and not an accident."""
+
+LOADED = """
+import sys, workorders
+heavy = {"airflow", "confluent_kafka", "psycopg", "pydantic", "pyspark", "sqlalchemy"}
+print(*sorted(heavy & {name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_public_name_is_declared_and_can_be_loaded(module: str) -> None:
+    loaded = importlib.import_module(module)
+    assert set(loaded.__all__) == PUBLIC[module]
+    assert set(loaded.__all__) <= set(dir(loaded))
+    for name in PUBLIC[module]:
+        assert getattr(loaded, name) is not None
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    """Airflow imports every installed provider, in each of its processes."""
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'workorders' has no attribute 'nothing'"):
+        _ = workorders.nothing
+
+
+def test_every_public_error_has_one_root() -> None:
+    assert all(issubclass(getattr(exceptions, name), WorkOrdersError) for name in exceptions.__all__)

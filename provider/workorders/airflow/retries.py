@@ -37,8 +37,8 @@ class EndlessRetries(RetryPolicy):
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: "Context | None" = None
     ) -> RetryDecision:
-        """Return the wait after this failure."""
-        delay = next_try_seconds(try_number, max_tries)
+        """Return the wait after this failure: the error's own `retry_after_seconds`, or the next one of the series."""
+        delay = getattr(exception, "retry_after_seconds", None) or next_try_seconds(try_number, max_tries)
         return RetryDecision.retry(delay=timedelta(seconds=delay), reason=f"next try in {delay} s")
 
     def serialize(self) -> dict[str, Any]:
@@ -51,12 +51,24 @@ class EndlessRetries(RetryPolicy):
         return cls()
 
 
-def next_try(task: "BaseOperator", ti: "RuntimeTaskInstanceProtocol", again: str | None = None) -> str:
-    """Return when a task that fails now is tried again, as a sentence; `again` is what to do after the last try."""
+def next_try(
+    task: "BaseOperator",
+    ti: "RuntimeTaskInstanceProtocol",
+    again: str | None = None,
+    retry_after_seconds: int | None = None,
+) -> str:
+    """Return when a task that fails now is tried again, as a sentence.
+
+    Args:
+        task: the task.
+        ti: its instance.
+        again: what to do after the last try.
+        retry_after_seconds: the wait that the failure itself asks for.
+    """
     if ti.try_number > ti.max_tries:
         return again or "It is not tried again by itself; clear the task to try again."
     if isinstance(task.retry_policy, EndlessRetries):
-        return f"Next try in {next_try_seconds(ti.try_number, ti.max_tries)} s."
+        return f"Next try in {retry_after_seconds or next_try_seconds(ti.try_number, ti.max_tries)} s."
     if task.retry_policy is None and not task.retry_exponential_backoff:
         return f"Next try in {task.retry_delay.total_seconds():.0f} s."
     return "It is tried again when its own retry settings say so."

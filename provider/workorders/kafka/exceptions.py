@@ -44,7 +44,12 @@ class ForeignBatchError(WorkOrdersError):
 
 
 class StalledError(WorkOrdersError):
-    """Ranges of a batch could not be ingested now; the text ends with one sentence a range."""
+    """Ranges of a batch could not be ingested now; the text ends with one sentence per range."""
+
+    def __init__(self, message: str, *, retry_after_seconds: int | None = None) -> None:
+        """Keep the wait until the first of these ranges is due; None where the ledger does not know."""
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class RangeError(WorkOrdersError):

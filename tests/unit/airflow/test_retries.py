@@ -14,6 +14,7 @@ from workorders.airflow.retries import (
     next_try,
     next_try_seconds,
 )
+from workorders.kafka.exceptions import StalledError
 
 LARGEST_INTEGER = 2**31 - 1
 
@@ -38,6 +39,14 @@ def test_the_policy_retries_with_that_wait_and_says_it() -> None:
     assert decision.retry_delay is not None
     assert decision.retry_delay.total_seconds() == 8
     assert decision.reason == "next try in 8 s"
+
+
+def test_an_error_that_knows_when_to_try_again_is_believed_and_the_sentence_agrees() -> None:
+    error = StalledError("too much is rejected", retry_after_seconds=600)
+    decision = EndlessRetries().evaluate(error, 4, ENDLESS_RETRIES)
+    assert decision.retry_delay == timedelta(minutes=10)
+    task = BaseOperator(task_id="a_task", **endless_retries())
+    assert next_try(task, a_try(4, max_tries=ENDLESS_RETRIES)["ti"], retry_after_seconds=600) == "Next try in 600 s."
 
 
 @pytest.mark.parametrize(

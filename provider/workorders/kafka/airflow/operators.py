@@ -33,7 +33,6 @@ from workorders.kafka.exceptions import (
     NotPlannedError,
     StalledError,
 )
-from workorders.kafka.ingest import breaker_verdicts
 from workorders.kafka.ingest.preflight import prepare
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
@@ -241,7 +240,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                 if epoch is not None:
                     self._submit(context, connections, batch_id, epoch)
         except StalledError as error:
-            raise StalledError(self._sentence(context, batch_id, str(error))) from None
+            wait = error.retry_after_seconds
+            raise StalledError(self._sentence(context, batch_id, str(error), wait), retry_after_seconds=wait) from None
         except FAILURES as error:
             raise StalledError(self._sentence(context, batch_id, _nothing_committed(error))) from error
 
@@ -260,8 +260,6 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
             _own_batch(database, batch_id, self.trigger_name)  # before the epoch is taken, which fences others
             epoch = ledger.take_epoch(database, batch_id)
-            if not again:
-                breaker_verdicts.forget(database, batch_id)
             batches.mark_handed_over(database, [batch_id])
             batch = batches.load(database, batch_id)
             self.log.info("Batch %s of trigger %s (epoch %s): %s", batch_id, batch.trigger.name, epoch, batch.label)
@@ -296,10 +294,13 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
                 stalls.write_down_unsaid(database, batch_id, epoch)
                 reasons = stalls.sentences(database, batch_id)
-            raise StalledError(" ".join(reasons) or f"The Spark application failed: {error}") from None
+                wait = ledger.seconds_to_next_try(database, batch_id)
+            said = " ".join(reasons) or f"The Spark application failed: {error}"
+            raise StalledError(said, retry_after_seconds=wait) from None
 
-    def _sentence(self, context: "Context", batch_id: int, said: str) -> str:
-        return f"Trigger {self.trigger_name}, batch {batch_id}: {said} {next_try(self, context['ti'])}"
+    def _sentence(self, context: "Context", batch_id: int, said: str, wait: int | None = None) -> str:
+        what_next = next_try(self, context["ti"], retry_after_seconds=wait)
+        return f"Trigger {self.trigger_name}, batch {batch_id}: {said} {what_next}"
 
 
 class CommitOffsetsOperator(BaseOperator):

@@ -43,4 +43,4 @@ class Outcome:
     fenced: bool = False
     """A newer attempt took over. What became of the range is that one's to say, even if all is well."""
     too_many_rejected: bool = False
-    """The breaker has tripped: as long as its rules are the same, so is its verdict."""
+    """The breaker has tripped. The messages stay the same, so the next try is not soon."""

@@ -65,6 +65,6 @@ class Breaker:
             f"{self._attempt.trigger.name}: {self._attempt.range}: {self._rejected} of {self._messages} messages read "
             f"({self._rejected / self._messages:.0%}) were rejected, {count} of them as {code}, which is more than "
             f"max_rejected_share ({self._most:g}) allows; the range was rolled back and nothing was committed there. "
-            f"Look whether the trigger reads the right topic in the right form; to record them as rejected all the "
-            f"same, raise or remove max_rejected_share in the trigger's file, and the next try goes on by itself."
+            f"Check that the trigger reads the right topic in the right form. To record them as rejected, raise or "
+            f"remove max_rejected_share in the trigger's file and clear the task."
         )

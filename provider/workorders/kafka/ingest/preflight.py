@@ -7,7 +7,6 @@ from typing import Any
 from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import RangeError
-from workorders.kafka.ingest import breaker_verdicts
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.log_checks import examine
 from workorders.kafka.ledger.batches import Batch
@@ -30,8 +29,7 @@ def prepare(
     """Hold the batch against what Kafka has now.
 
     An attempt takes the ranges that are not ingested yet: a try after a partial failure reads nothing twice. When all
-    are ingested, it is a replay and takes them all. What an operator's decision put aside is never taken; what tripped
-    the breaker, only when something has changed since that could let it pass.
+    are ingested, it is a replay and takes them all. What an operator's decision put aside is never taken.
 
     Args:
         kafka: librdkafka settings.
@@ -47,8 +45,6 @@ def prepare(
     if not parts:
         return Preparation((), {})
     begins, errors = examine(batch.trigger.name, parts, run(_logs(Cluster(client_settings(kafka)), batch)))
-    readable = [part for part in parts if part.range.partition in begins]
-    repeated = breaker_verdicts.standing(batch, readable, max_rejected_share)
     attempts = tuple(
         Attempt(
             batch_id=batch.id,
@@ -60,11 +56,11 @@ def prepare(
             generation=part.generation,
             max_rejected_share=max_rejected_share,
         )
-        for part in readable
-        if part.range not in repeated
+        for part in parts
+        if part.range.partition in begins
     )
     refusals = {part.range: errors[part.range.partition] for part in parts if part.range.partition in errors}
-    return Preparation(attempts, {**refusals, **repeated})
+    return Preparation(attempts, refusals)
 
 
 async def _logs(cluster: Cluster, batch: Batch) -> dict[Partition, PartitionOffsets]:

@@ -38,10 +38,6 @@ class BatchRange:
     """Which log of the topic the offsets belong to; see `ledger.stream_name`."""
     cut_since: bool | None = False
     """Whether the log was cut short since, so that these offsets may mean other messages now."""
-    breaker_rules: str | None = None
-    """What the breaker's verdict rests on; None while it has not tripped."""
-    breaker_verdict: str | None = None
-    """What the breaker said of the range; see `verdicts`."""
 
     @property
     def finished(self) -> bool:

@@ -177,6 +177,12 @@ def stall(
     )
 
 
+def seconds_to_next_try(connection: Connection, batch_id: int) -> int | None:
+    """Return how long until the first stalled partition of a batch is due, in seconds; None when none is stalled."""
+    row = connection.execute(_QUERIES["seconds_to_next_try"], {"batch_id": batch_id}).fetchone()
+    return None if row is None or row[0] is None else max(row[0], 1)
+
+
 def lock_commits(connection: Connection, trigger_id: int) -> None:
     """Let no other commit to this trigger's consumer group happen until the transaction ends."""
     connection.execute(_QUERIES["lock_commits"], {"trigger_id": trigger_id})

@@ -1,6 +1,7 @@
 """Stalls in the ledger: written down with their reason, and read back for the sentence that people see."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Final
 
 from workorders.core.backoff import delay_seconds
 from workorders.core.postgres.connection import Connection
@@ -8,11 +9,27 @@ from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.partitions import OffsetRange
 
+BREAKER_RETRY_SECONDS: Final = 600
+"""Wait after the breaker tripped: only a person's change of the trigger file lets the same messages pass."""
 
-def write_down(connection: Connection, batch: Batch, epoch: int, errors: Mapping[OffsetRange, str]) -> None:
+
+def write_down(
+    connection: Connection,
+    batch: Batch,
+    epoch: int,
+    errors: Mapping[OffsetRange, str],
+    tripped: Collection[OffsetRange] = (),
+) -> None:
     """Keep the reason with each range, and mark its partition as stalled, with the time of the next try.
 
     A range that was ingested before and fails in a replay stalls nothing: its partition is read on behind it.
+
+    Args:
+        connection: the database.
+        batch: the batch.
+        epoch: number of the attempt.
+        errors: one plain sentence per range that failed.
+        tripped: the ranges of these at which the breaker tripped.
     """
     attempts = {(row.topic, row.partition): row.attempts for row in positions.status(connection, batch.trigger.name)}
     finished = {part.range for part in batch.ranges if part.finished}
@@ -27,7 +44,7 @@ def write_down(connection: Connection, batch: Batch, epoch: int, errors: Mapping
                 partition,
                 epoch=epoch,
                 error=error,
-                delay_seconds=delay_seconds(failures),
+                delay_seconds=BREAKER_RETRY_SECONDS if range_ in tripped else delay_seconds(failures),
             )
 
 

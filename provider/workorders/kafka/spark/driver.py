@@ -15,7 +15,6 @@ from workorders.core.postgres.connection import connect
 from workorders.kafka.client.secrets import Connections
 from workorders.kafka.client.settings import executor_settings, java_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.ingest import breaker_verdicts
 from workorders.kafka.ingest.attempt import Attempt, Outcome
 from workorders.kafka.ingest.preflight import prepare
 from workorders.kafka.ingest.record_mapping import RecordMapping
@@ -97,8 +96,7 @@ def ingest_batch(
         Outcome(range_, Created(), 0.0, sentence(range_, refusal)) for range_, refusal in prepared.refusals.items()
     ]
     results += _Job(connections, batch, session).ingest(prepared.attempts)
-    settled = _settle(connections, batch, attempt_epoch, results, max_rejected_share=max_rejected_share)
-    return settled, batch.supersessions
+    return _settle(connections, batch, attempt_epoch, results), batch.supersessions
 
 
 class _Job:
@@ -147,14 +145,7 @@ class _Job:
         return outcomes([row.asDict() for row in rows], attempts)
 
 
-def _settle(
-    connections: Connections,
-    batch: Batch,
-    epoch: int,
-    results: Sequence[Outcome],
-    *,
-    max_rejected_share: float | None,
-) -> list[Outcome]:
+def _settle(connections: Connections, batch: Batch, epoch: int, results: Sequence[Outcome]) -> list[Outcome]:
     """Ask the database what is finished, which alone knows it, and write the stalls down."""
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
         now = batches.load(connection, batch.id)
@@ -162,10 +153,8 @@ def _settle(
         finished = {part.range: part for part in now.ranges if part.finished and part.range not in before}
         settled = [_believe(result, finished.get(result.range)) for result in results]
         errors = {result.range: result.error for result in settled if result.error is not None}
-        stalls.write_down(connection, now, epoch, errors)
-        if max_rejected_share is not None:
-            found = {result.range: errors[result.range] for result in settled if result.too_many_rejected}
-            breaker_verdicts.keep(connection, batch, epoch, found, max_rejected_share)
+        tripped = {result.range for result in settled if result.too_many_rejected}
+        stalls.write_down(connection, now, epoch, errors, tripped)
     return settled
 
 

@@ -1,17 +1,19 @@
 """What the task of a batch does, up to the point where it would start Spark."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from local_stack.stack import LocalStack
 from support.definitions import define
 from support.going_on import TEN, GoingOn, decided
 from support.ingesting import everything
 from support.topics import Topics
-from workorders.airflow.retries import ENDLESS_RETRIES
+from workorders.airflow.retries import ENDLESS_RETRIES, endless_retries
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow import operators
 from workorders.kafka.airflow.ingest_runs import run_id as run_id_of
@@ -19,8 +21,7 @@ from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWork
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import Cluster
 from workorders.kafka.exceptions import StalledError
-from workorders.kafka.ingest import breaker_verdicts
-from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger.attempt_lock import nobody_at_work
 from workorders.kafka.recovery.decisions import Kind
 from workorders.kafka.recovery.resolution import Wish
@@ -38,18 +39,21 @@ class Task:
         batch_id: int,
         monkeypatch: pytest.MonkeyPatch,
         *,
-        max_rejected_share: float | None = None,
+        application: Callable[[], None] | None = None,
     ) -> None:
         self._stack = stack
         self._batch_id = batch_id
         self._operator = CreateWorkOrdersOperator(
-            task_id="create", trigger_name=name, batch_id=batch_id, max_rejected_share=max_rejected_share
+            task_id="create", trigger_name=name, batch_id=batch_id, **endless_retries()
         )
         #: For each application that was submitted, whether an operator could have decided meanwhile.
         self.submitted: list[bool] = []
         monkeypatch.setattr(operators, "database_url", lambda _: stack.database_url)
         monkeypatch.setattr(operators, "kafka_settings", lambda _: stack.kafka_settings)
-        monkeypatch.setattr(self._operator, "_submit", self._note)
+        if application is None:
+            monkeypatch.setattr(self._operator, "_submit", self._note)
+        else:
+            monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: application())
 
     def run(self, *, tries: int = 1, clears: int = 0) -> None:
         """Run the task's next try, so many tries after it was cleared so many times."""
@@ -112,15 +116,6 @@ def test_a_batch_that_was_superseded_whole_is_done_at_once_however_often_it_is_c
     assert task.submitted == []
 
 
-def tripped(stack: LocalStack, batch_id: int, *numbers: int) -> None:
-    """Let the breaker have tripped at partitions of a batch, under the limit 0.5."""
-    with connect(stack.database_url) as own:
-        epoch = positions.take_epoch(own, batch_id)
-        batch = batches.load(own, batch_id)
-        found = {batch.ranges[number].range: f"Partition {number} is rubbish." for number in numbers}
-        breaker_verdicts.keep(own, batch, epoch, found, 0.5)
-
-
 @pytest.fixture
 def planned(stack: LocalStack, topics: Topics, name: str) -> int:
     """The number of a batch of two partitions."""
@@ -132,49 +127,37 @@ def planned(stack: LocalStack, topics: Topics, name: str) -> int:
     return batch_id
 
 
-def test_a_retry_after_the_breaker_has_tripped_starts_no_spark_and_says_the_sentence_again(
-    stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tripped(stack, planned, 0, 1)
-    task = Task(stack, name, planned, monkeypatch, max_rejected_share=0.5)
-    for tries in (2, 3):
-        with pytest.raises(StalledError, match=r"Partition 0 is rubbish\. Nothing of that has changed since"):
-            task.run(tries=tries)
-    assert task.submitted == []
-    assert [row.status for row in positions.status(connection, name)] == ["stalled", "stalled"]
-
-
-@pytest.mark.parametrize(("share", "tries", "clears"), [(0.6, 2, 0), (None, 2, 0), (0.5, 1, 0), (0.5, 1, 1)], ids=str)
-def test_spark_judges_anew_when_the_limit_has_changed_and_when_somebody_starts_the_task_again(
-    stack: LocalStack,
-    planned: int,
-    name: str,
-    *,
-    monkeypatch: pytest.MonkeyPatch,
-    share: float | None,
-    tries: int,
-    clears: int,
-) -> None:
-    tripped(stack, planned, 0, 1)
-    task = Task(stack, name, planned, monkeypatch, max_rejected_share=share)
-    task.run(tries=tries, clears=clears)
-    assert len(task.submitted) == 1
-
-
-def test_a_partition_at_which_the_breaker_tripped_does_not_hold_up_the_other_one(
+def test_a_failed_application_is_tried_again_when_the_ledger_says_so(
     stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tripped(stack, planned, 0)
-    task = Task(stack, name, planned, monkeypatch, max_rejected_share=0.5)
-    task.run(tries=2)
-    assert len(task.submitted) == 1
+    """The breaker's wait is longer than any other, and one partition at which it tripped holds no other one up."""
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    task = Task(stack, name, planned, monkeypatch, application=lambda: fail(stack, planned, {0: 600, 1: 600}))
+    with pytest.raises(StalledError, match=r"Partition 0 failed\..* Next try in 600 s\.$") as raised:
+        task.run()
+    assert raised.value.retry_after_seconds == 600
+    task = Task(stack, name, planned, monkeypatch, application=lambda: fail(stack, planned, {0: 600, 1: 1}))
+    with pytest.raises(StalledError, match=r"Next try in [12] s\.$"):
+        task.run(tries=7)
+
+
+def fail(stack: LocalStack, batch_id: int, waits: dict[int, int]) -> None:
+    """Stall partitions of a batch as its newest attempt does, the breaker's with its own wait."""
+    with connect(stack.database_url) as own:
+        batch = batches.load(own, batch_id)
+        found = own.execute("SELECT epoch FROM workorders.kafka_batches WHERE id = %s", (batch_id,)).fetchone()
+        assert found is not None
+        ranges = {batch.ranges[number].range: wait for number, wait in waits.items()}
+        errors = {range_: f"Partition {range_.partition.partition} failed." for range_ in ranges}
+        tripped = [range_ for range_, wait in ranges.items() if wait == stalls.BREAKER_RETRY_SECONDS]
+        stalls.write_down(own, batch, found[0], errors, tripped)
+    raise AirflowException("Error code is: 1.")
 
 
 def test_a_batch_of_another_trigger_is_refused_before_anything_is_done(
     stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever may start the ingest runs of one trigger must not fence another one, nor get round its breaker."""
-    tripped(stack, planned, 0, 1)
+    """Whoever may start the ingest runs of one trigger must not fence another one."""
     trigger = batches.load(connection, planned).trigger
     before = everything(connection, trigger)
     task = Task(stack, "another", planned, monkeypatch)

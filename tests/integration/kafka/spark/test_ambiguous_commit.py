@@ -94,7 +94,7 @@ def test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing(
         outcome = writer.result(60)
     assert outcome.error is not None
 
-    (settled,) = _settle(Connections(stack.database_url, {}), before, made.epoch, [outcome], max_rejected_share=None)
+    (settled,) = _settle(Connections(stack.database_url, {}), before, made.epoch, [outcome])
     assert settled == Outcome(range_, Created(10, 0), outcome.seconds)
     stood = row(connection, trigger)
     assert (stood.next_offset, stood.status, stood.last_error) == (110, "active", None)

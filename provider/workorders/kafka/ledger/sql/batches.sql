@@ -46,8 +46,7 @@ WHERE batches.id = %(batch_id)s;
 SELECT ranges.topic, ranges.partition, ranges.topic_id, ranges.start_offset, ranges.end_offset,
     ranges.finished_at, ranges.created, ranges.rejected, ranges.last_error, ranges.already_there,
     ranges.superseded_by, ranges.generation,
-    ranges.topic_id = ledger.topic_id AND ranges.generation <> ledger.generation AS cut_since,
-    ranges.breaker_rules, ranges.breaker_verdict
+    ranges.topic_id = ledger.topic_id AND ranges.generation <> ledger.generation AS cut_since
 FROM workorders.kafka_ranges AS ranges
 LEFT JOIN workorders.kafka_ledger AS ledger
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
@@ -60,9 +59,7 @@ SET finished_at = clock_timestamp(),
     created = %(created)s,
     rejected = %(rejected)s,
     already_there = %(already_there)s,
-    last_error = NULL,
-    breaker_rules = NULL,
-    breaker_verdict = NULL
+    last_error = NULL
 WHERE batch_id = %(batch_id)s
     AND topic = %(topic)s
     AND partition = %(partition)s

@@ -94,6 +94,16 @@ WHERE trigger_id = %(trigger_id)s
     AND partition = %(partition)s
     AND epoch = %(epoch)s;
 
+-- name: seconds_to_next_try
+SELECT ceil(extract(epoch FROM min(ledger.next_attempt_at) - now()))::integer
+FROM workorders.kafka_ranges AS ranges
+JOIN workorders.kafka_ledger AS ledger
+    ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+WHERE ranges.batch_id = %(batch_id)s
+    AND ranges.finished_at IS NULL
+    AND ranges.superseded_by IS NULL
+    AND ledger.next_attempt_at IS NOT NULL;
+
 -- name: lock_commits
 -- Commits of one trigger go one after the other, so that the group's offset never goes back.
 SELECT pg_advisory_xact_lock(hashtextextended('workorders commit', %(trigger_id)s));

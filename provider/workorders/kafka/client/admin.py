@@ -8,7 +8,6 @@ import concurrent.futures
 import re
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -23,7 +22,6 @@ from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec  # type:
 
 from workorders.kafka.client.broker_errors import COORDINATOR_MOVES, unavailable
 from workorders.kafka.client.group_offsets import group_offsets
-from workorders.kafka.client.message_times import message_times
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.definition.fields import REGEX_MARK
 from workorders.kafka.exceptions import (
@@ -279,13 +277,6 @@ class Cluster:
             about = f"the members of consumer group {group} are not known"
             raise unavailable(self._servers, _error(error), about) from error
         return tuple(GroupMember(member.client_id, member.host.removeprefix("/")) for member in found.members)
-
-    async def message_times(self, offsets: Mapping[Partition, int]) -> dict[Partition, datetime]:
-        """Return when the message at an offset was written, by its own timestamp, open transactions included.
-
-        A partition of which nothing came within the time limit, or whose message has no usable time, is left out.
-        """
-        return await message_times(self._settings, offsets, timeout_seconds=self._timeout)
 
     async def _all(self, futures: Iterable["concurrent.futures.Future[Any]"]) -> list[Any]:
         waiting: list[Awaitable[Any]] = [asyncio.wrap_future(future) for future in futures]

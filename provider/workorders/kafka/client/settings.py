@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from workorders.core.exceptions import ConfigurationError
 
-REDACTED: Final = "***"
-
 _ALIASES: Final = {
     "max.partition.fetch.bytes": "fetch.message.max.bytes",
     "metadata.broker.list": "bootstrap.servers",
@@ -97,20 +95,6 @@ _NO: Final = frozenset({"false", "f", "0"})
 """How librdkafka lets a setting be switched off."""
 
 _CALLBACKS: Final = ("_cb", "on_commit", "on_delivery", "logger")
-_SECRETS: Final = frozenset(
-    {
-        "sasl.jaas.config",
-        "sasl.oauthbearer.client.id",
-        "sasl.oauthbearer.client.secret",
-        "sasl.oauthbearer.config",
-        "sasl.password",
-        "sasl.username",
-        "ssl.key.password",
-        "ssl.key.pem",
-        "ssl.keystore.key",
-        "ssl.keystore.password",
-    }
-)
 
 _PLAIN_LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM_LOGIN: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -190,11 +174,6 @@ def java_settings(librdkafka: Mapping[str, Any], *, read: Callable[[str], str] =
         java |= _sasl(given)
     _refuse_what_says_who_is_trusted(given, protocol)
     return java
-
-
-def redacted(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return settings fit for a log or a page: secrets, and names that come with them, as stars."""
-    return {name: REDACTED if name in _SECRETS else str(value) for name, value in settings.items()}
 
 
 def _normal(settings: Mapping[str, Any]) -> dict[str, str]:

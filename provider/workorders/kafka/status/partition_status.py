@@ -41,8 +41,6 @@ class KafkaAnswer:
     """One sentence on what is not known, and why."""
     members: Sequence[str] = ()
     """Consumers in the group: client id and host."""
-    open_since: Mapping[Partition, datetime] = field(default_factory=dict)
-    """When the transaction began that holds a partition's last stable offset back; without an entry where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +184,6 @@ def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
     same = log is not None and log.partition.topic_id == row.topic_id
     group_offset = None if log is None else answer.committed.get(log.partition)
     status = _word(row, log, kafka_answered=answer.logs is not None)
-    since = row.status_since if stalled else None
-    if status == OPEN_TRANSACTION and log is not None:
-        since = answer.open_since.get(log.partition)
     return PartitionRow(
         topic=row.topic,
         partition=row.partition,
@@ -200,7 +195,7 @@ def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
         lag=_lag(log, row.next_offset) if same else None,
         group_lag=_lag(log, group_offset) if same else None,
         status=status,
-        since=since,
+        since=row.status_since if stalled else None,
         attempts=row.attempts,
         next_attempt_at=row.next_attempt_at if stalled else None,
         last_error=row.last_error,
@@ -333,8 +328,6 @@ async def _ask(cluster: "Cluster | ConfigurationError", source: Source, rows: Se
         )
         logs = [replace(log, last_stable=held.get(log.partition, log.high_watermark)) for log in found]
         answer = KafkaAnswer(logs)
-        # What holds the last stable offset back is the message that stands there: the first of the oldest transaction.
-        answer = replace(answer, open_since=await cluster.message_times(held))
         committed = await cluster.committed(source.group, [log.partition for log in logs])
         answer = replace(answer, committed=committed)
         # Asked last, when the group's coordinator is known to be there.

@@ -1,6 +1,5 @@
 import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -155,23 +154,6 @@ def test_a_topic_that_is_gone_is_no_other_consumer(cluster: Cluster, topics: Top
         run(cluster.commit(name, {replace(partition, topic=f"{name}-gone"): 1}))
     assert "another consumer" not in str(raised.value)
     assert str(raised.value).endswith("The work orders are safe in the ledger, which does not depend on the group.")
-
-
-def test_the_time_of_a_message_is_told_also_inside_an_open_transaction(
-    stack: LocalStack, cluster: Cluster, topics: Topics, name: str
-) -> None:
-    topics.create(name, partitions=3)
-    topics.produce(name, THREE, timestamp_ms=1_772_366_400_000)
-    topics.produce(name, THREE, 1, timestamp_ms=2**60)
-    first, strange, empty = run(cluster.partitions([name]))
-    assert run(cluster.message_times({})) == {}
-    before = datetime.now(UTC)
-    with topics.open_transaction(name, THREE):
-        open_since = run(cluster.message_times({first: 3}))[first]
-        assert abs(open_since - before) < timedelta(minutes=1)
-    brief = Cluster(client_settings(stack.kafka_settings), timeout_seconds=5.0)
-    found = run(brief.message_times({first: 1, strange: 0, empty: 0}))
-    assert found == {first: datetime(2026, 3, 1, 12, tzinfo=UTC)}
 
 
 def test_a_broker_that_is_away_is_said_within_the_time_limit(name: str) -> None:

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 import workorders.kafka
 from support.wrong_settings import WRONG, assert_said, wrong_settings
 from workorders.core.exceptions import WorkOrdersError
-from workorders.kafka.client import group_offsets, message_times, range_consumer
+from workorders.kafka.client import group_offsets, range_consumer
 from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.client.open import open_cluster
@@ -26,7 +26,6 @@ Start = Callable[[Mapping[str, Any]], object]
 STARTS: dict[str, Start] = {
     "admin": Cluster,
     "group": lambda given: run(group_offsets.group_offsets(given, "group", [PARTITION], timeout_seconds=1)),
-    "times": lambda given: run(message_times.message_times(given, {PARTITION: 0}, timeout_seconds=1)),
     "range": lambda given: next(range_consumer.read_range(given, OffsetRange(PARTITION, 0, 9), 0)),
     "markers": lambda given: Markers(given, "markers", "outbox", b"key"),
     "transactional producer": lambda given: Sender(RelayDefinition(), given, "id"),

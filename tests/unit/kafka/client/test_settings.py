@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.settings import client_settings, java_settings, read_text, redacted
+from workorders.kafka.client.settings import client_settings, java_settings, read_text
 
 CA = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
 CHAIN = "-----BEGIN CERTIFICATE-----\nclient\n-----END CERTIFICATE-----\n"
@@ -213,22 +213,3 @@ def test_an_administration_client_gets_nothing_that_it_would_warn_about() -> Non
         "socket.keepalive.enable": "true",
         "socket.timeout.ms": "5",
     }
-
-
-def test_redacted_settings_show_no_secret() -> None:
-    given = {
-        **SASL,
-        "sasl.mechanisms": "PLAIN",
-        "sasl.username": "hunter",
-        "sasl.password": "hunter2",
-        "ssl.certificate.pem": CHAIN,
-        "ssl.key.pem": LOCKED_KEY,
-        "ssl.key.password": "hunter3",
-        "ssl.ca.pem": CA,
-    }
-    for settings in (given, java_settings(given)):
-        shown = redacted(settings)
-        assert shown.keys() == settings.keys()
-        assert shown["bootstrap.servers"] == "b:1"
-        assert "hunter" not in str(shown)
-        assert "PRIVATE KEY" not in str(shown)

@@ -126,13 +126,3 @@ def test_a_group_is_not_held_against_another_topic_of_that_name_or_an_offset_tha
     assert merged.group_word is None
     (merged,) = merge([ROW], KafkaAnswer([log()]))
     assert merged.group_word is None
-
-
-def test_since_is_when_the_open_transaction_began_that_a_partition_waits_for() -> None:
-    answer = KafkaAnswer([log(end=105)], {ORDERS: 100}, open_since={ORDERS: NOON})
-    (merged,) = merge([ROW], answer)
-    assert (merged.status, merged.since) == ("waiting for an open transaction", NOON)
-    (merged,) = merge([replace(ROW, next_offset=90)], answer)
-    assert (merged.status, merged.since) == ("behind", None)
-    (merged,) = merge([ROW], replace(answer, open_since={}))
-    assert merged.since is None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import BaseOperator
@@ -15,11 +16,10 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.retries import next_try, tries_since_clear
 from workorders.airflow.task_errors import FAILURES, explained, readable, reason
 from workorders.core.admission import limits
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.ingest_runs import IngestRuns, run_at_work, run_id
-from workorders.kafka.airflow.spark_hook import SecretEnvironmentHook
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.client.secrets import Connections
@@ -285,9 +285,11 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         self.application_args = ["--batch", str(batch_id), "--epoch", str(epoch)]
         if self.max_rejected_share is not None:
             self.application_args += ["--max-rejected-share", str(self.max_rejected_share)]
-        self._hook = SecretEnvironmentHook.like(self._get_hook(), connections.to_environment())
+        self._hook = self._get_hook()
+        _require_client_mode(self._hook)
         try:
-            super().execute(context)
+            with connections.in_environment():
+                super().execute(context)
         # OSError: there is no spark-submit here.
         except (AirflowException, OSError) as error:
             self.log.error("The Spark application failed: %s", error)
@@ -373,6 +375,19 @@ class CommitOffsetsOperator(BaseOperator):
             self.log.info(
                 "Group %s: %s %s committed at %s.", self.definition.group, partition.topic, partition.partition, offset
             )
+
+
+def _require_client_mode(hook: SparkSubmitHook) -> None:
+    """Refuse a driver that would run where this process's environment does not reach.
+
+    Raises:
+        ConfigurationError: the deploy mode is cluster.
+    """
+    if hook._connection["deploy_mode"] == "cluster":
+        raise ConfigurationError(
+            f"The Spark connection {hook._conn_id} has the deploy mode cluster, where a driver gets its secrets from "
+            f"stored arguments only; use the deploy mode client, whose executors may be anywhere."
+        )
 
 
 def _own_batch(database: Connection, batch_id: int, trigger: str) -> Batch:

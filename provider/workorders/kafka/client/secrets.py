@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,24 @@ class Connections:
         except json.JSONDecodeError as error:
             raise ConfigurationError(f"The environment variable {KAFKA_VARIABLE} is not a JSON object.") from error
         return cls(database_url, kafka)
+
+    @contextmanager
+    def in_environment(self) -> Iterator[None]:
+        """Let the processes that are started meanwhile find the variables that `from_environment` reads.
+
+        Airflow's `env_vars` are a template field, so Airflow stores and shows them, and for some masters they become
+        arguments. These variables exist in no attribute of the operator, in no argument, and in no log.
+        """
+        before = {name: os.environ.get(name) for name in (DATABASE_URL_VARIABLE, KAFKA_VARIABLE)}
+        os.environ.update(self.to_environment())
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
     def to_environment(self) -> dict[str, str]:
         """Return the variables that `from_environment` reads."""

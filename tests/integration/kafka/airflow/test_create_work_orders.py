@@ -1,5 +1,6 @@
 """What the task of a batch does, up to the point where it would start Spark."""
 
+import json
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -139,6 +140,18 @@ def test_a_failed_application_is_tried_again_when_the_ledger_says_so(
     task = Task(stack, name, planned, monkeypatch, application=lambda: fail(stack, planned, {0: 600, 1: 1}))
     with pytest.raises(StalledError, match=r"Next try in [12] s\.$"):
         task.run(tries=7)
+
+
+def test_a_driver_elsewhere_is_refused_because_its_secrets_would_be_stored_as_arguments(
+    stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    submitted: list[None] = []
+    task = Task(stack, name, planned, monkeypatch, application=lambda: submitted.append(None))
+    with pytest.raises(StalledError, match=r"spark_default has the deploy mode cluster, .* Nothing was committed"):
+        task.run()
+    assert submitted == []
 
 
 def fail(stack: LocalStack, batch_id: int, waits: dict[int, int]) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
-from workorders.kafka.airflow.spark_hook import SecretEnvironmentHook
+from workorders.core.environment import DATABASE_URL_VARIABLE
+from workorders.kafka.client.secrets import KAFKA_VARIABLE, Connections
 
 SECRET = "correct horse battery staple"
 PROGRAM = """#!{python}
@@ -33,17 +34,19 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "seen.json"
 
 
-def hook(**settings: object) -> SecretEnvironmentHook:
-    plain = SparkSubmitHook(conn_id="spark_default", application_args=["--batch", "7"], **settings)  # type: ignore[arg-type]
-    return SecretEnvironmentHook.like(plain, {"A_SECRET": SECRET})
+def submit(**settings: object) -> None:
+    hook = SparkSubmitHook(conn_id="spark_default", application_args=["--batch", "7"], **settings)  # type: ignore[arg-type]
+    with Connections("postgresql:///orders", {"sasl.password": SECRET}).in_environment():
+        hook.submit("application.py")
 
 
 def test_the_process_finds_the_secret_in_its_environment_and_nothing_else_does(
     seen: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    hook(env_vars={"PLAIN": "shown"}).submit("application.py")
+    submit(env_vars={"PLAIN": "shown"})
     called = json.loads(seen.read_text())
-    assert called["environment"]["A_SECRET"] == SECRET
+    assert json.loads(called["environment"][KAFKA_VARIABLE]) == {"sasl.password": SECRET}
+    assert called["environment"][DATABASE_URL_VARIABLE] == "postgresql:///orders"
     assert called["environment"]["PLAIN"] == "shown"
     assert called["arguments"][-3:] == ["application.py", "--batch", "7"]
     printed = capfd.readouterr()
@@ -54,11 +57,13 @@ def test_the_process_finds_the_secret_in_its_environment_and_nothing_else_does(
 def test_a_failure_does_not_repeat_the_secret(seen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXIT_CODE", "3")
     with pytest.raises(Exception, match="Error code is: 3") as raised:
-        hook().submit("application.py")
+        submit()
     assert SECRET not in str(raised.value)
 
 
 def test_the_environment_of_this_process_stays_as_it_was(seen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("A_SECRET", raising=False)
-    hook().submit("application.py")
-    assert "A_SECRET" not in os.environ
+    monkeypatch.delenv(KAFKA_VARIABLE, raising=False)
+    monkeypatch.setenv(DATABASE_URL_VARIABLE, "postgresql:///mine")
+    submit()
+    assert KAFKA_VARIABLE not in os.environ
+    assert os.environ[DATABASE_URL_VARIABLE] == "postgresql:///mine"

@@ -10,7 +10,7 @@ AT_ONCE := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up down test test-all lint format types contracts unit mutations faults bench lock lock-jars clean check-python check-java
+.PHONY: help install demo up down test test-all lint format types contracts unit schema mutations faults bench lock lock-jars clean check-python check-java
 
 help: ## list what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -69,6 +69,9 @@ types: $(INSTALLED) ## check types
 
 contracts: $(INSTALLED) ## check which module may import which
 	$(BIN)/lint-imports
+
+schema: $(INSTALLED) check-java ## write down anew which tables an upgrade makes, for the test that compares them
+	$(BIN)/python -m support.schema_dump
 
 mutations: $(INSTALLED) check-java ## break the code on purpose; the named tests must notice
 	$(BIN)/python -m mutations

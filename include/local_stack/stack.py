@@ -19,7 +19,7 @@ from local_stack.broker import Kafka
 from local_stack.java import Java, find_java
 from local_stack.postgres import Postgres
 from local_stack.processes import ManagedProcess, Processes
-from workorders import schema
+from workorders.core import schema
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DATABASE = "workorders"

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from workorders.core.items import Item as Item
     from workorders.core.items import Rejection as Rejection
     from workorders.core.postgres.connection import connect as connect
+    from workorders.core.schema import upgrade as upgrade_schema
     from workorders.core.triggers import find as find_trigger
     from workorders.core.worker.context import Context as Context
     from workorders.core.workflows import workflow as workflow
     from workorders.outbox.enqueue import publish as publish
-    from workorders.schema import upgrade as upgrade_schema
 
 __version__ = "0.1.0"
 
@@ -34,7 +34,7 @@ _PLACES: Final = {
     "create_one": "workorders.core.creation.create_one:create_one",
     "find_trigger": "workorders.core.triggers:find",
     "publish": "workorders.outbox.enqueue:publish",
-    "upgrade_schema": "workorders.schema:upgrade",
+    "upgrade_schema": "workorders.core.schema:upgrade",
     "workflow": "workorders.core.workflows:workflow",
 }
 """Public name to `module:name`."""

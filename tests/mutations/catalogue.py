@@ -113,8 +113,8 @@ NO_DUPLICATES = (
         2,
         (
             Change(
-                "core/migrations/versions/core_0001_work_orders.py",
-                "            UNIQUE (stream_id, position),\n",
+                "core/migrations/versions/core_0001.sql",
+                "    UNIQUE (stream_id, position),\n",
                 "",
             ),
         ),
@@ -158,10 +158,9 @@ NO_DUPLICATES = (
         2,
         (
             Change(
-                # The last revision that makes this index.
-                "kafka/migrations/versions/kafka_0002_decisions.py",
-                "IS NULL);\n        DROP INDEX workorders.kafka_ranges_unfinished_idx;\n        CREATE UNIQUE",
-                "IS NULL);\n        DROP INDEX workorders.kafka_ranges_unfinished_idx;\n        CREATE",
+                "kafka/migrations/versions/kafka_0001.sql",
+                "CREATE UNIQUE INDEX kafka_ranges_unfinished_idx",
+                "CREATE INDEX kafka_ranges_unfinished_idx",
             ),
         ),
         (f"{BATCHES}::test_a_partition_is_in_one_unfinished_batch_at_most",),

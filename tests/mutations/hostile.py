@@ -3,7 +3,7 @@
 from mutations.mutation import Change, Mutation
 
 BODY, UNREADABLE = "unit/core/creation/test_json_body.py", "integration/core/history/test_unreadable.py"
-FUNCTIONS = "core/migrations/versions/core_0011_readable_json.py"
+FUNCTIONS = "core/migrations/versions/core_0001.sql"
 
 HOSTILE_VALUES = (
     Mutation(

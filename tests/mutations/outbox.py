@@ -9,7 +9,7 @@ CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
 OWN_TOPIC = "integration/kafka/outbox_relay/test_own_topic.py"
 BATCHES, WINDOW = "integration/outbox/store/test_claims.py", "integration/outbox/store/test_backlog_cursor.py"
 ENQUEUE = "integration/outbox/test_enqueue.py"
-MIGRATION = "outbox/migrations/versions/outbox_0001_messages.py"
+MIGRATION = "outbox/migrations/versions/outbox_0001.sql"
 
 OUTBOX = (
     Mutation(
@@ -80,7 +80,7 @@ OUTBOX = (
         4,
         (
             Change(
-                "outbox/migrations/versions/outbox_0004_own_topics.py",
+                MIGRATION,
                 "OR message.holds_markers OR message.is_unlisted OR",
                 "OR",
             ),
@@ -239,8 +239,8 @@ OUTBOX = (
         (
             Change(
                 MIGRATION,
-                "                PERFORM pg_advisory_xact_lock(key_class, lock.number);",
-                "                NULL;",
+                "            PERFORM pg_advisory_xact_lock(key_class, lock.number);",
+                "            NULL;",
             ),
         ),
         (f"{ENQUEUE}::test_writers_of_one_key_take_turns_and_others_do_not_wait",),
@@ -251,8 +251,8 @@ OUTBOX = (
         (
             Change(
                 MIGRATION,
-                "                PERFORM pg_advisory_xact_lock(group_class, lock.number);",
-                "                PERFORM pg_advisory_xact_lock_shared(group_class, lock.number);",
+                "            PERFORM pg_advisory_xact_lock(group_class, lock.number);",
+                "            PERFORM pg_advisory_xact_lock_shared(group_class, lock.number);",
             ),
         ),
         (f"{ENQUEUE}::test_a_writer_of_many_keys_locks_few_and_still_takes_its_turn",),

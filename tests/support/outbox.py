@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from local_stack.stack import LocalStack
 from support.consumed import consumed
-from workorders import schema
+from workorders.core import schema
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.secrets import Connections
 from workorders.kafka.outbox_relay.definition import RelayDefinition

@@ -5,8 +5,8 @@ from typing import Any
 import psycopg
 from airflow.sdk import BaseHook
 
-from workorders import schema
 from workorders.airflow.connections import database_url
+from workorders.core import schema
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection, connect
 

@@ -14,7 +14,7 @@ from workorders.core.bulk import capacity, jobs
 from workorders.core.bulk import export as exports
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
-from workorders.core.tables import WORK_ORDER_STATES
+from workorders.core.states import WorkOrderState
 
 _Why = Annotated[
     str | None, typer.Option(metavar="TEXT", show_default=False, help="The reason, which is kept; needed to do it.")
@@ -153,7 +153,7 @@ def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: 
             shown["room"] = {at.workflow: at.room.least for at in rooms}
         print_json(shown)
         return
-    rows = [(state, count(counts[state])) for state in WORK_ORDER_STATES if state in counts]
+    rows = [(state, count(counts[state])) for state in WorkOrderState if state in counts]
     print_table((Column("state"), Column("work orders", number=True)), [*rows, ("total", count(total))])
     for at in rooms:
         note(str(at))

@@ -1,10 +1,9 @@
 """`workorders db`: the version of the tables."""
 
 import typer
-from sqlalchemy.exc import DBAPIError
 
-from workorders import schema
 from workorders.cli.connections import Database, database_url
+from workorders.core import schema
 
 app = typer.Typer(no_args_is_help=True, help="Upgrade the database's tables, and tell their version.")
 
@@ -21,10 +20,7 @@ def upgrade(database: Database = None) -> None:
       workorders db upgrade
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     url = database_url(database)
-    try:
-        before, after = schema.current(url), schema.upgrade(url)
-    except DBAPIError as error:
-        raise error.orig or error from error
+    before, after = schema.current(url), schema.upgrade(url)
     print(
         f"The tables are at version {after} already." if before == after else f"The tables are at version {after} now."
     )
@@ -38,9 +34,5 @@ def version(database: Database = None) -> None:
     Example:
       workorders db version
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    url = database_url(database)
-    try:
-        schema.require_newest(url)
-    except DBAPIError as error:
-        raise error.orig or error from error
+    schema.require_newest(database_url(database))
     print(schema.newest())

@@ -10,13 +10,13 @@ import typer
 
 from workorders.cli import times
 from workorders.core.history.filters import Filter
-from workorders.core.tables import WORK_ORDER_STATES
+from workorders.core.states import WorkOrderState
 
 Trigger = Annotated[str | None, typer.Option(metavar="NAME", help="Only of this trigger.", show_default=False)]
 Workflow = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="Only for this workflow.")]
 State = Annotated[
     str | None,
-    typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(WORK_ORDER_STATES)}."),
+    typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(WorkOrderState)}."),
 ]
 Reason = Annotated[
     str | None,
@@ -97,10 +97,8 @@ def _chosen(
     Raises:
         typer.BadParameter: a state or a time is none.
     """
-    if state is not None and state not in WORK_ORDER_STATES:
-        raise typer.BadParameter(
-            f"expected one of {', '.join(WORK_ORDER_STATES)}; got {state!r}.", param_hint="--state"
-        )
+    if state is not None and state not in [*WorkOrderState]:
+        raise typer.BadParameter(f"expected one of {', '.join(WorkOrderState)}; got {state!r}.", param_hint="--state")
     return Filter(
         id=id_,
         trigger=trigger,

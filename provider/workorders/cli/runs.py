@@ -11,7 +11,7 @@ from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, print_fields, print_json, print_table, safe
 from workorders.core.history import runs
 from workorders.core.history.runs import RunDetails, RunRow
-from workorders.core.tables import RUN_STATES
+from workorders.core.states import RunState
 
 app = typer.Typer(no_args_is_help=True, help="List and show runs, the attempts at work orders.")
 
@@ -37,7 +37,7 @@ def list_(  # noqa: PLR0917 - the filters of one query, all named where people t
     ] = None,
     state: Annotated[
         str | None,
-        typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(RUN_STATES)}."),
+        typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(RunState)}."),
     ] = None,
     work_order: Annotated[
         UUID | None, typer.Option(metavar="ID", show_default=False, help="Only of this work order.")
@@ -57,8 +57,8 @@ def list_(  # noqa: PLR0917 - the filters of one query, all named where people t
       workorders runs list --workflow register_event --state failed
       workorders runs list --work-order 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    if state is not None and state not in RUN_STATES:
-        raise typer.BadParameter(f"expected one of {', '.join(RUN_STATES)}; got {state!r}.", param_hint="--state")
+    if state is not None and state not in [*RunState]:
+        raise typer.BadParameter(f"expected one of {', '.join(RunState)}; got {state!r}.", param_hint="--state")
     with connect(database) as connection:
         found = runs.runs(connection, workflow=workflow, state=state, work_order=work_order, before=before, limit=limit)
     if as_json:

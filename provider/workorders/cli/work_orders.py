@@ -15,7 +15,7 @@ from workorders.core.history import search_index, work_orders
 from workorders.core.history import state_counts as stored
 from workorders.core.history.filters import Filter
 from workorders.core.history.work_orders import WorkOrderSummary
-from workorders.core.tables import WORK_ORDER_STATES
+from workorders.core.states import WorkOrderState
 
 app = typer.Typer(no_args_is_help=True, help="List, count, show, rerun, cancel and export work orders.")
 
@@ -111,9 +111,9 @@ def count_(
         else:
             counts = work_orders.count_by_state(connection, wanted)
     if as_json:
-        print_json({state: counts.get(state, 0) for state in WORK_ORDER_STATES})
+        print_json({state.value: counts.get(state, 0) for state in WorkOrderState})
     else:
-        rows = [(name, count(counts[name])) for name in WORK_ORDER_STATES if name in counts]
+        rows = [(name, count(counts[name])) for name in WorkOrderState if name in counts]
         print_table(
             (Column("state"), Column("work orders", number=True)), [*rows, ("total", count(sum(counts.values())))]
         )

@@ -16,10 +16,10 @@ from support.command import Command
 from support.groups import commit
 from support.topics import Topics
 from support.work_orders import accepted, accepted_range, rejected
-from workorders import schema
+from workorders.core import schema
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.items import Item, Rejection
-from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.ledger import batches, positions
@@ -216,7 +216,7 @@ def test_the_status_shows_the_ledger_when_kafka_is_away(
 def test_an_error_that_stays_is_one_sentence_as_well(
     workorders: Command, stack: LocalStack, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], said: str
 ) -> None:
-    monkeypatch.setattr(schema, "current", lambda url: connect(url).execute("SELECT pg_sleep(60)"))
+    monkeypatch.setattr(schema, "_revisions_in", lambda connection: connection.execute("SELECT pg_sleep(60)"))
     ended = workorders("db", "version", "--database", make_conninfo(stack.database_url, **wrong))
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith(said)

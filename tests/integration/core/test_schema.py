@@ -1,52 +1,23 @@
-"""Models and migrations end in the same tables: asked of Postgres's own catalogue."""
+"""An upgrade makes the tables that are written down, once, and refuses those of another version."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
-from alembic import command
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
-from sqlalchemy import text
 
 from local_stack.stack import LocalStack
 from support.eventually import eventually
-from workorders import schema
+from support.schema_dump import FILE, schema_dump
+from workorders.core import schema
 from workorders.core.exceptions import SchemaError
-from workorders.core.postgres.connection import SCHEMA
+from workorders.core.states import RunState, WorkOrderState
 
 pytestmark = pytest.mark.integration
-
-CATALOGUE = {
-    "columns": """
-        SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default, identity_generation
-        FROM information_schema.columns WHERE table_schema = 'workorders' AND table_name <> 'alembic_version'
-    """,
-    "order of columns": """
-        SELECT table_name, array_agg(column_name::text ORDER BY ordinal_position)
-        FROM information_schema.columns WHERE table_schema = 'workorders' AND table_name <> 'alembic_version'
-        GROUP BY table_name
-    """,
-    "constraints": """
-        SELECT conrelid::regclass::text, conname, contype, pg_get_constraintdef(oid)
-        FROM pg_constraint
-        WHERE connamespace = 'workorders'::regnamespace AND conrelid::regclass::text NOT LIKE '%alembic_version'
-    """,
-    "indexes": """
-        SELECT tablename, indexname, indexdef FROM pg_indexes
-        WHERE schemaname = 'workorders' AND tablename <> 'alembic_version'
-    """,
-    "enums": """
-        SELECT typname, array_agg(enumlabel::text ORDER BY enumsortorder)
-        FROM pg_enum JOIN pg_type ON pg_type.oid = enumtypid
-        WHERE typnamespace = 'workorders'::regnamespace GROUP BY typname
-    """,
-}
 
 
 @pytest.fixture
@@ -61,33 +32,6 @@ def new_database(stack: LocalStack) -> Callable[[], str]:
     return make
 
 
-def catalogue(database_url: str) -> dict[str, list[Any]]:
-    with psycopg.connect(database_url) as connection:
-        return {what: sorted(connection.execute(query).fetchall(), key=repr) for what, query in CATALOGUE.items()}
-
-
-def downgrade(database_url: str) -> None:
-    with schema.engine(database_url).begin() as connection:
-        config = schema._configuration()
-        config.attributes["connection"] = connection
-        config.attributes["target_metadata"] = schema.metadata
-        config.attributes["version_table_schema"] = SCHEMA
-        command.downgrade(config, "base")
-
-
-def left_behind(database_url: str) -> list[Any]:
-    with psycopg.connect(database_url) as connection:
-        return connection.execute(
-            """
-            SELECT relname::text FROM pg_class
-            WHERE relnamespace = 'workorders'::regnamespace AND relname NOT LIKE 'alembic%'
-            UNION ALL
-            SELECT typname::text FROM pg_type
-            WHERE typnamespace = 'workorders'::regnamespace AND typname NOT LIKE '%alembic%'
-            """
-        ).fetchall()
-
-
 def test_an_empty_database_is_brought_to_the_newest_version(new_database: Callable[[], str]) -> None:
     database_url = new_database()
     assert schema.current(database_url) is None
@@ -97,9 +41,9 @@ def test_an_empty_database_is_brought_to_the_newest_version(new_database: Callab
 def test_upgrading_twice_changes_nothing(new_database: Callable[[], str]) -> None:
     database_url = new_database()
     schema.upgrade(database_url)
-    before = catalogue(database_url)
+    before = schema_dump(database_url)
     schema.upgrade(database_url)
-    assert catalogue(database_url) == before
+    assert schema_dump(database_url) == before
 
 
 def test_two_upgrades_at_once_take_turns(new_database: Callable[[], str]) -> None:
@@ -137,41 +81,16 @@ def test_the_second_upgrade_waits_however_long_the_first_takes(new_database: Cal
         assert second.result(timeout=60) == schema.newest()
 
 
-def test_models_and_migrations_end_in_the_same_tables(new_database: Callable[[], str]) -> None:
-    migrated, modelled = new_database(), new_database()
-    schema.upgrade(migrated)
-    with schema.engine(modelled).begin() as connection:
-        connection.execute(text(f"CREATE SCHEMA {SCHEMA}"))
-        schema.metadata.create_all(connection)
-    from_migrations, from_models = catalogue(migrated), catalogue(modelled)
-    for what, rows in from_models.items():
-        assert rows, what
-        assert from_migrations[what] == rows, what
+def test_the_tables_are_those_of_the_committed_dump(stack: LocalStack) -> None:
+    """`make schema` writes it again, so that each change of a table is seen as what it comes to."""
+    assert schema_dump(stack.database_url) == FILE.read_text(encoding="utf-8")
 
 
-def test_alembic_finds_nothing_to_migrate(new_database: Callable[[], str]) -> None:
-    database_url = new_database()
-    schema.upgrade(database_url)
-    with schema.engine(database_url).connect() as connection:
-        options = {
-            "version_table_schema": SCHEMA,
-            "include_schemas": True,
-            "include_name": lambda name, kind, _: kind != "schema" or name == SCHEMA,
-            "compare_type": True,
-            "compare_server_default": True,
-        }
-        assert compare_metadata(MigrationContext.configure(connection, opts=options), schema.metadata) == []
-
-
-def test_downgrading_leaves_nothing_and_upgrading_again_ends_the_same(new_database: Callable[[], str]) -> None:
-    database_url = new_database()
-    schema.upgrade(database_url)
-    before = catalogue(database_url)
-    downgrade(database_url)
-    assert schema.current(database_url) is None
-    assert left_behind(database_url) == []
-    schema.upgrade(database_url)
-    assert catalogue(database_url) == before
+def test_the_states_are_those_of_the_database_in_its_order(stack: LocalStack) -> None:
+    with psycopg.connect(stack.database_url) as connection:
+        for name, states in (("work_order_state", WorkOrderState), ("run_state", RunState)):
+            query = sql.SQL("SELECT unnest(enum_range(NULL::workorders.{}))::text").format(sql.Identifier(name))
+            assert [state for (state,) in connection.execute(query)] == list(states)
 
 
 def test_the_newest_tables_are_accepted(stack: LocalStack) -> None:
@@ -188,9 +107,28 @@ def test_tables_of_another_version_are_refused_with_what_to_do(new_database: Cal
     )
     schema.upgrade(database_url)
     with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE workorders.alembic_version SET version_num = 'core_0001'")
-    with pytest.raises(SchemaError, match="are at version core_0001 and"):
+        connection.execute("DELETE FROM workorders.alembic_version WHERE version_num LIKE 'kafka%'")
+    with pytest.raises(SchemaError, match="are at version core_0001, outbox_0001 and"):
         schema.require_newest(database_url)
+
+
+@pytest.mark.parametrize("look", [schema.upgrade, schema.require_newest])
+def test_tables_of_a_newer_package_are_refused_and_left_alone(
+    new_database: Callable[[], str], look: Callable[[str], object]
+) -> None:
+    database_url = new_database()
+    schema.upgrade(database_url)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE workorders.alembic_version SET version_num = 'kafka_9999' WHERE version_num ~ '^k'")
+    before = schema_dump(database_url)
+    with pytest.raises(SchemaError) as raised:
+        look(database_url)
+    assert str(raised.value) == (
+        "The database's tables are at version core_0001, kafka_9999, outbox_0001 and this package does not know "
+        "kafka_9999; nothing was changed; install the version of the package that upgraded them."
+    )
+    assert schema.current(database_url) == "core_0001, kafka_9999, outbox_0001"
+    assert schema_dump(database_url) == before
 
 
 def test_work_orders_survive_an_upgrade(new_database: Callable[[], str]) -> None:
@@ -201,25 +139,3 @@ def test_work_orders_survive_an_upgrade(new_database: Callable[[], str]) -> None
     schema.upgrade(database_url)
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT name FROM workorders.workflows").fetchall() == [("admit",)]
-
-
-def test_the_way_back_is_open_after_a_decision(new_database: Callable[[], str]) -> None:
-    """A partition then has a superseded range and an unfinished one, which the older index would not let stand."""
-    database_url = new_database()
-    schema.upgrade(database_url)
-    with psycopg.connect(database_url) as connection:
-        connection.execute(
-            """
-            INSERT INTO workorders.workflows (name) VALUES ('admit');
-            INSERT INTO workorders.triggers (name, type, workflow_id, definition) VALUES ('orders', 'kafka', 1, '{}');
-            INSERT INTO workorders.kafka_batches (trigger_id) VALUES (1), (1);
-            INSERT INTO workorders.kafka_decisions (who, why, trigger_id, topic, partition, kind, from_topic_id,
-                from_offset, to_topic_id, to_offset, superseded_batch_id, epoch)
-            VALUES ('ada', 'a test', 1, 'orders', 0, 'resume', 'id', 0, 'id', 5, 1, 1);
-            INSERT INTO workorders.kafka_ranges (batch_id, topic, partition, trigger_id, topic_id, start_offset,
-                end_offset, superseded_by)
-            VALUES (1, 'orders', 0, 1, 'id', 0, 10, 1), (2, 'orders', 0, 1, 'id', 5, 10, NULL);
-            """
-        )
-    downgrade(database_url)
-    assert left_behind(database_url) == []

@@ -13,8 +13,7 @@ from local_stack.stack import CHECKOUT, LocalStack
 from support.executing import Executing
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
-from workorders import schema
-from workorders.core import triggers
+from workorders.core import schema, triggers
 from workorders.core.bulk import jobs, runner
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter

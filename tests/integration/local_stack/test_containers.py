@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from local_stack.postgres import SUPERUSER, Postgres, _programs
 from local_stack.processes import Processes
 from local_stack.stack import CHECKOUT
-from workorders import schema
+from workorders.core import schema
 
 pytestmark = pytest.mark.integration
 

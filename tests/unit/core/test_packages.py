@@ -18,8 +18,6 @@ TOUCHED = {
     "webhook": {"setup.cfg"},
     "kafka": {
         "setup.cfg",
-        # Tables of its own.
-        "schema.py",
         # Sensors, operators and triggers, which Airflow lists.
         "airflow/provider_info.py",
         # Commands of its own, and where they find the cluster.
@@ -37,8 +35,7 @@ KAFKA_WORDS = re.compile(
 OUTSIDE_OF_KAFKA = {
     # Says of itself where messages go, and takes them no further than into a table; a relay in kafka/ sends them.
     "outbox/": re.compile("kafka|topic|marker_offset", re.IGNORECASE),
-    # What Kafka's room touched, as above; and how its table and its statuses are printed.
-    "schema.py": KAFKA_WORDS,
+    # What Kafka's room touched, as above; and how its statuses are printed.
     "airflow/provider_info.py": KAFKA_WORDS,
     "cli/": KAFKA_WORDS,
     # SQL's own word, which keeps the planner from joining a subquery with what is around it.
@@ -47,8 +44,6 @@ OUTSIDE_OF_KAFKA = {
     "core/admission/sql/idempotency.sql": re.compile("OFFSET"),
     "core/admission/sql/rate_limit.sql": re.compile("OFFSET"),
     "core/runs/sql/claimable.sql": re.compile("OFFSET"),
-    # The revision before: one line of them runs through all rooms.
-    "core/migrations/versions/core_0006_key_expiry.py": re.compile("kafka_0004"),
     # A time zone.
     "cron/definition.py": re.compile("a time with its offset"),
 }

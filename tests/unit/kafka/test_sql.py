@@ -5,7 +5,7 @@ from pathlib import Path
 
 import workorders.kafka
 
-FILES = sorted((Path(workorders.kafka.__file__).parent).rglob("*.sql"))
+FILES = sorted((Path(workorders.kafka.__file__).parent).rglob("sql/*.sql"))
 
 
 def test_a_range_is_unfinished_only_if_it_was_not_superseded_either() -> None:

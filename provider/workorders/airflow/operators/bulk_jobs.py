@@ -20,7 +20,7 @@ from workorders.core.bulk.jobs import Job, JobBusyError, NoRoomError
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.tables import WORK_ORDER_STATES
+from workorders.core.states import WorkOrderState
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -44,7 +44,7 @@ def form(kind: str) -> dict[str, Param]:
         "state": Param(
             None,
             type=["null", "string"],
-            enum=[None, *WORK_ORDER_STATES],
+            enum=[None, *(state.value for state in WorkOrderState)],
             title="State",
             # Otherwise the page says "null", which is a state to nobody.
             values_display={"null": "any"},

@@ -1,13 +1,10 @@
-"""Runs migrations on the connection that `workorders.schema` hands over."""
+"""Runs migrations on the connection that `workorders.core.schema` passes."""
 
 from alembic import context
 
-connection = context.config.attributes["connection"]
 context.configure(
-    connection=connection,
-    target_metadata=context.config.attributes["target_metadata"],
+    connection=context.config.attributes["connection"],
     version_table_schema=context.config.attributes["version_table_schema"],
-    include_schemas=True,
     transaction_per_migration=False,
 )
 with context.begin_transaction():

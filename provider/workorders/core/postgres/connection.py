@@ -12,7 +12,7 @@ from workorders.core.exceptions import ConfigurationError
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 SCHEMA = "workorders"
-"""Schema of all tables. It stands here and not beside them, for SQLAlchemy costs a Spark driver half a second."""
+"""Schema of all tables."""
 
 PREPARE_NOTHING: Final = None
 """No statement is prepared on the server: behind a pooler, the next transaction may come to a server without it."""

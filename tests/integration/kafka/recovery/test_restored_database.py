@@ -10,7 +10,7 @@ from local_stack.stack import LocalStack
 from support.going_on import GoingOn, kept
 from support.groups import commit
 from support.topics import Topics
-from workorders import schema
+from workorders.core import schema
 from workorders.core.postgres.connection import connect
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.partitions import Partition

@@ -1,0 +1,16 @@
+"""DDL of a revision, in a file of SQL beside it."""
+
+from pathlib import Path
+
+from alembic import op
+
+
+def execute_sql_of(revision_file: str) -> None:
+    """Execute the file of SQL that has the name of a revision, exactly as it is written.
+
+    Args:
+        revision_file: path of the revision's module.
+    """
+    ddl = Path(revision_file).with_suffix(".sql").read_text(encoding="utf-8")
+    # With parameters, even with none, psycopg would look for placeholders in it.
+    op.get_bind().exec_driver_sql(ddl, execution_options={"no_parameters": True})

@@ -1,0 +1,423 @@
+-- Workflows, and the triggers and streams that work orders come from.
+
+CREATE TABLE workorders.workflows (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    definition jsonb NOT NULL DEFAULT '{}',
+    concurrency integer,
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT workflows_concurrency_check CHECK (concurrency > 0)
+);
+
+CREATE TABLE workorders.triggers (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    type text NOT NULL,
+    workflow_id integer NOT NULL REFERENCES workorders.workflows (id),
+    definition jsonb NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- An ordered source within a trigger. Its number keeps the source key of a work order 12 bytes long.
+CREATE TABLE workorders.source_streams (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
+    name text NOT NULL,
+    -- Whether positions are assigned to keys in source_keys. Then those rows alone decide which events are new.
+    is_keyed boolean NOT NULL DEFAULT false,
+    UNIQUE (trigger_id, name)
+);
+
+-- For a source that identifies its events by texts of any length. Each text gets a number, the event's position in the
+-- stream. A row outlives its work order, so that a deleted event does not count as new. It ends at expires_at, if set.
+CREATE TABLE workorders.source_keys (
+    stream_id integer NOT NULL REFERENCES workorders.source_streams (id),
+    key_hash bytea NOT NULL,
+    position bigint GENERATED ALWAYS AS IDENTITY,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    expires_at timestamptz,
+    PRIMARY KEY (stream_id, key_hash)
+);
+CREATE INDEX source_keys_expires_at_idx ON workorders.source_keys (expires_at) WHERE expires_at IS NOT NULL;
+
+
+-- Work orders.
+
+CREATE TYPE workorders.work_order_state AS ENUM (
+    'pending', 'running', 'success', 'failed', 'crashed', 'killed', 'cancelled', 'lost', 'exception', 'rejected',
+    'parked'
+);
+
+-- Narrow, because states change here; the wide bodies are in dataclips under the same id. There are no foreign keys,
+-- because each would cost a lookup and a row lock per message; create_for alone writes work_orders, dataclips and
+-- rejections. The widest columns come first, which saves the padding between them. The lane is eighth, the last column
+-- whose NULL costs no byte.
+CREATE TABLE workorders.work_orders (
+    id uuid PRIMARY KEY,
+    position bigint,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    trigger_id integer NOT NULL,
+    workflow_id integer NOT NULL,
+    stream_id integer,
+    state workorders.work_order_state NOT NULL,
+    lane bigint,
+    -- The source key: one work order per event, whoever creates it.
+    UNIQUE (stream_id, position),
+    CONSTRAINT work_orders_source_key_check CHECK ((stream_id IS NULL) = (position IS NULL))
+);
+CREATE INDEX work_orders_waiting_idx ON workorders.work_orders (workflow_id, id) WHERE state = 'pending';
+CREATE INDEX work_orders_lane_idx ON workorders.work_orders (workflow_id, lane, position, id)
+    WHERE state = 'pending' AND lane IS NOT NULL;
+-- The states that few work orders are in at a time; pending has its own index, rejected its own table.
+CREATE INDEX work_orders_few_idx ON workorders.work_orders (state, id)
+    WHERE state NOT IN ('pending', 'success', 'rejected');
+
+-- The input of the work order with the same id.
+CREATE TABLE workorders.dataclips (
+    id uuid PRIMARY KEY,
+    body jsonb,
+    request jsonb NOT NULL
+);
+
+CREATE TABLE workorders.rejections (
+    work_order_id uuid PRIMARY KEY,
+    code text NOT NULL,
+    detail text NOT NULL,
+    request jsonb NOT NULL,
+    raw bytea
+);
+
+
+-- Runs.
+
+CREATE TYPE workorders.run_state AS ENUM (
+    'available', 'claimed', 'started', 'success', 'failed', 'crashed', 'cancelled', 'killed', 'lost', 'exception'
+);
+
+-- The first run of a pending work order gets its row when it is claimed; reruns and retries have theirs from the start.
+-- No index contains the state, because then no update of it could stay on its page (a HOT update): the indexes tell an
+-- available run from a claimed one by its times. The fill factor leaves room for the updates that start and finish it.
+CREATE TABLE workorders.runs (
+    id uuid PRIMARY KEY,
+    work_order_id uuid NOT NULL,
+    group_id uuid,
+    lane bigint,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    not_before timestamptz NOT NULL DEFAULT now(),
+    claimed_at timestamptz,
+    started_at timestamptz,
+    heartbeat_at timestamptz,
+    finished_at timestamptz,
+    workflow_id integer NOT NULL,
+    attempt integer NOT NULL,
+    state workorders.run_state NOT NULL,
+    priority smallint NOT NULL DEFAULT 1,
+    retry smallint NOT NULL DEFAULT 0,
+    error_type text,
+    error text,
+    requested_by text,
+    why text,
+    UNIQUE (work_order_id, attempt)
+) WITH (fillfactor = 70);
+CREATE INDEX runs_available_idx ON workorders.runs (workflow_id, priority, not_before, id)
+    WHERE claimed_at IS NULL AND finished_at IS NULL;
+CREATE INDEX runs_at_work_idx ON workorders.runs (workflow_id, group_id)
+    WHERE claimed_at IS NOT NULL AND finished_at IS NULL;
+CREATE INDEX runs_lane_idx ON workorders.runs (workflow_id, lane, not_before)
+    WHERE claimed_at IS NULL AND finished_at IS NULL AND lane IS NOT NULL;
+
+-- Outputs and logs are apart from the runs, so that rows of runs stay narrow and retention can empty these alone.
+CREATE TABLE workorders.run_outputs (
+    run_id uuid PRIMARY KEY,
+    output jsonb NOT NULL
+);
+
+CREATE TABLE workorders.run_logs (
+    run_id uuid PRIMARY KEY,
+    log text NOT NULL,
+    truncated boolean NOT NULL
+);
+
+-- Which workflow asks for a worker, and which one ended its turn for another. Apart from the workflows, whose rows are
+-- locked by claims. A workflow gets its row when it asks for the first time.
+CREATE TABLE workorders.turns (
+    workflow_id integer PRIMARY KEY REFERENCES workorders.workflows (id),
+    asked_at timestamptz,
+    given integer NOT NULL DEFAULT 0,
+    given_at timestamptz,
+    given_up text
+);
+
+
+-- Admission: idempotency keys and duplicates.
+
+-- Which work order has a key, until when. The key is a hash, so that a row stays narrow and contains no data of the
+-- event. The source key tells a work order that a replay restores from another event with the same key.
+CREATE TABLE workorders.idempotency_keys (
+    key uuid NOT NULL,
+    work_order_id uuid NOT NULL,
+    expires_at timestamptz NOT NULL,
+    position bigint,
+    trigger_id integer NOT NULL,
+    stream_id integer,
+    PRIMARY KEY (trigger_id, key)
+);
+CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys (expires_at);
+
+-- Which work order a duplicate repeats. A duplicate is a rejected work order.
+CREATE TABLE workorders.duplicates (
+    work_order_id uuid PRIMARY KEY,
+    original_id uuid NOT NULL
+);
+CREATE INDEX duplicates_original_id_idx ON workorders.duplicates (original_id);
+
+-- Repeats that created no work order, because the key that their source gave was known. A work order gets its row with
+-- the first repeat. On half-empty pages the counter is updated in place.
+CREATE TABLE workorders.repeats (
+    work_order_id uuid PRIMARY KEY,
+    times bigint NOT NULL,
+    last_at timestamptz NOT NULL,
+    last_request jsonb
+) WITH (fillfactor = 50);
+
+
+-- Admission: sequences.
+
+-- One row per key: every number up to the mark is dealt with. Only the partial index contains a column that changes
+-- with each number, so that an update stays on its page.
+CREATE TABLE workorders.sequences (
+    key uuid NOT NULL,
+    mark bigint,
+    parked_since timestamptz,
+    wait_until timestamptz,
+    alerted_since timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    trigger_id integer NOT NULL,
+    parked integer NOT NULL DEFAULT 0,
+    name text NOT NULL,
+    -- Retention erases the names of sequences that were not used for long.
+    used_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (trigger_id, key)
+) WITH (fillfactor = 80);
+CREATE INDEX sequences_gap_idx ON workorders.sequences (trigger_id, key)
+    WHERE parked > 0 OR alerted_since IS NOT NULL;
+
+-- Few rows, which can afford the foreign key: deleting a parked work order leaves no number behind.
+CREATE TABLE workorders.parked_work_orders (
+    work_order_id uuid NOT NULL UNIQUE REFERENCES workorders.work_orders (id) ON DELETE CASCADE,
+    key uuid NOT NULL,
+    number bigint NOT NULL,
+    parked_at timestamptz NOT NULL DEFAULT now(),
+    trigger_id integer NOT NULL,
+    PRIMARY KEY (trigger_id, key, number)
+);
+
+-- The order within a lane of work orders that were admitted in another order than their source's. Few rows, and only
+-- while a work order of the sequence is unfinished.
+CREATE TABLE workorders.sequence_places (
+    place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    work_order_id uuid NOT NULL UNIQUE REFERENCES workorders.work_orders (id) ON DELETE CASCADE,
+    key uuid NOT NULL,
+    lane bigint NOT NULL,
+    trigger_id integer NOT NULL,
+    workflow_id integer NOT NULL
+);
+CREATE INDEX sequence_places_key_idx ON workorders.sequence_places (trigger_id, key);
+CREATE INDEX sequence_places_lane_idx ON workorders.sequence_places (workflow_id, lane, place);
+
+-- What people decided about gaps. Rows are only added.
+CREATE TABLE workorders.sequence_decisions (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    decided_at timestamptz NOT NULL DEFAULT now(),
+    who text NOT NULL,
+    why text NOT NULL,
+    trigger_id integer NOT NULL,
+    key uuid NOT NULL,
+    kind text NOT NULL,
+    from_mark bigint,
+    to_mark bigint,
+    released integer NOT NULL,
+    account text,
+    CONSTRAINT sequence_decisions_kind_check CHECK (kind IN ('wait', 'skip', 'release', 'drop'))
+);
+CREATE INDEX sequence_decisions_key_idx ON workorders.sequence_decisions (trigger_id, key);
+
+
+-- Admission: limits and rates.
+
+-- Admissions to a workflow with limits lock its row, one after the other.
+CREATE TABLE workorders.workflow_counts (
+    workflow_id integer PRIMARY KEY,
+    day date NOT NULL,
+    admitted bigint NOT NULL
+) WITH (fillfactor = 50);
+
+-- One token bucket per trigger. Not logged: after a crash of the server every bucket is full again.
+CREATE UNLOGGED TABLE workorders.trigger_rates (
+    trigger_id integer PRIMARY KEY,
+    granted boolean NOT NULL,
+    held double precision NOT NULL,
+    filled_at timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
+
+-- History: search and counts.
+
+-- The words of work orders, for full-text search, with what the list is filtered by. Apart from work orders and
+-- dataclips: creating work orders pays nothing for these indexes, which are filled afterwards.
+CREATE TABLE workorders.search_words (
+    id uuid PRIMARY KEY,
+    trigger_id integer NOT NULL,
+    workflow_id integer NOT NULL,
+    words tsvector NOT NULL
+);
+-- The newest first within a trigger or a workflow.
+CREATE INDEX search_words_trigger_idx ON workorders.search_words (trigger_id, id);
+CREATE INDEX search_words_workflow_idx ON workorders.search_words (workflow_id, id);
+-- The index collects words in its pending list up to 4 MB and merges them at once. That is many times cheaper than one
+-- by one, and only the filling pays for it.
+CREATE INDEX search_words_words_idx ON workorders.search_words USING gin (words)
+    WITH (fastupdate = on, gin_pending_list_limit = 4096);
+
+-- How far the filling of search_words has come.
+CREATE TABLE workorders.history_marks (
+    name text PRIMARY KEY,
+    id uuid NOT NULL,
+    moved_at timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE workorders.state_counts (
+    trigger_id integer NOT NULL,
+    workflow_id integer NOT NULL,
+    state workorders.work_order_state NOT NULL,
+    work_orders bigint NOT NULL,
+    counted_at timestamptz NOT NULL,
+    seconds double precision NOT NULL,
+    PRIMARY KEY (trigger_id, workflow_id, state)
+);
+
+
+-- Bulk jobs: reruns, cancels and exports of many work orders.
+
+-- last_id is the work order up to which the job is done, worker the one whose steps count.
+CREATE TABLE workorders.bulk_jobs (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL,
+    request_key text UNIQUE,
+    filter jsonb NOT NULL,
+    options jsonb NOT NULL,
+    who text NOT NULL,
+    why text NOT NULL,
+    state text NOT NULL DEFAULT 'waiting',
+    total bigint NOT NULL,
+    done bigint NOT NULL DEFAULT 0,
+    skipped jsonb NOT NULL DEFAULT '{}',
+    last_id uuid,
+    worker uuid,
+    error text,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    started_at timestamptz,
+    seen_at timestamptz,
+    finished_at timestamptz,
+    account text,
+    CONSTRAINT bulk_jobs_kind_check CHECK (kind IN ('rerun', 'cancel', 'export')),
+    CONSTRAINT bulk_jobs_state_check CHECK (state IN ('waiting', 'running', 'finished', 'failed', 'cancelled')),
+    CONSTRAINT bulk_jobs_reason_check CHECK (btrim(who) <> '' AND btrim(why) <> ''),
+    -- A failed job has an error; a waiting one may have a sentence about what it waits for.
+    CONSTRAINT bulk_jobs_error_check CHECK (state = 'waiting' OR (state = 'failed') = (error IS NOT NULL))
+);
+
+
+-- Retention: what was deleted must not be created again.
+
+-- Half-open ranges of positions whose work orders retention deleted. Ranges of a stream neither touch nor overlap.
+CREATE TABLE workorders.deleted_positions (
+    stream_id integer NOT NULL REFERENCES workorders.source_streams (id),
+    from_position bigint NOT NULL,
+    to_position bigint NOT NULL,
+    -- Fewer than positions if the gaps between them are known to be empty.
+    work_orders bigint NOT NULL,
+    PRIMARY KEY (stream_id, from_position),
+    CONSTRAINT deleted_positions_range_check CHECK (from_position < to_position),
+    CONSTRAINT deleted_positions_work_orders_check
+        CHECK (work_orders > 0 AND work_orders <= to_position - from_position)
+);
+
+-- Half-open ranges with gaps whose source has proved how many events they contain and that each of them got a work
+-- order. Once all these work orders are deleted, the whole range counts as deleted, with one row per range and not one
+-- per event.
+CREATE TABLE workorders.whole_ranges (
+    stream_id integer NOT NULL REFERENCES workorders.source_streams (id),
+    from_position bigint NOT NULL,
+    to_position bigint NOT NULL,
+    work_orders bigint NOT NULL,
+    PRIMARY KEY (stream_id, from_position, to_position),
+    CONSTRAINT whole_ranges_range_check CHECK (from_position < to_position)
+);
+
+
+-- Functions that read JSON.
+
+-- Returns NULL for JSON that is too long as text. A few KB of jsonb can be gigabytes of text, because it stores 1e-9999
+-- without its digits. Such messages are rejected, but a row that came in another way would fail each statement that
+-- reads it, and with it all rows of that statement. So the text is made under a savepoint. An input has at most 32 MiB,
+-- and its text at most about three times as much.
+CREATE FUNCTION workorders.json_text(value jsonb, pretty boolean DEFAULT false) RETURNS text
+LANGUAGE plpgsql STABLE STRICT AS $$
+DECLARE
+    max_bytes CONSTANT integer := 128 * 1024 * 1024;
+    written text;
+BEGIN
+    IF pretty THEN
+        written := jsonb_pretty(value);
+    ELSE
+        written := value::text;
+    END IF;
+    RETURN CASE WHEN octet_length(written) <= max_bytes THEN written END;
+EXCEPTION
+    -- internal_error is what Postgres calls a request for more than 1 GB of memory.
+    WHEN program_limit_exceeded OR statement_too_complex OR out_of_memory OR internal_error OR data_corrupted THEN
+        RETURN NULL;
+END $$;
+
+CREATE FUNCTION workorders.json_shown(value jsonb, pretty boolean DEFAULT false) RETURNS text
+LANGUAGE plpgsql STABLE STRICT AS $$
+BEGIN
+    RETURN coalesce(
+        workorders.json_text(value, pretty),
+        -- Indents alone can make a deep value too long.
+        CASE WHEN pretty THEN workorders.json_text(value) END,
+        '"unreadable: Postgres cannot write this JSON out, because it is too long as text"'
+    );
+END $$;
+
+-- Stops before the inputs of one claim fill the memory of their worker. An input that cannot be written out takes
+-- seconds and ends the reading as well, because many of them must not take longer than a statement may. No plan is
+-- kept, because a plan that was made for an empty table would scan a full one.
+CREATE FUNCTION workorders.read_inputs(ids uuid[], max_bytes bigint)
+RETURNS TABLE (request bytea, body bytea, is_unreadable boolean)
+LANGUAGE plpgsql STABLE STRICT SET plan_cache_mode = force_custom_plan AS $$
+DECLARE
+    clip record;
+    request_text text;
+    body_text text;
+    bytes bigint := 0;
+BEGIN
+    FOR clip IN
+        SELECT dataclips.request, dataclips.body
+        FROM unnest(ids) WITH ORDINALITY AS given (id, place)
+        LEFT JOIN workorders.dataclips ON dataclips.id = given.id
+        ORDER BY given.place
+    LOOP
+        request_text := workorders.json_text(clip.request);
+        body_text := workorders.json_text(clip.body);
+        is_unreadable := num_nonnulls(clip.request, clip.body) > num_nonnulls(request_text, body_text);
+        request := convert_to(coalesce(request_text, '{}'), 'UTF8');
+        body := CASE WHEN NOT is_unreadable THEN convert_to(body_text, 'UTF8') END;
+        RETURN NEXT;
+        bytes := bytes + octet_length(request) + coalesce(octet_length(body), 0);
+        EXIT WHEN is_unreadable OR bytes >= max_bytes;
+    END LOOP;
+END $$;

@@ -1,0 +1,121 @@
+"""The database schema of all packages together: upgrade it, and find out its version.
+
+Every package with tables has a branch of revisions, named like the package. The version of the schema is the newest
+revision of each branch.
+"""
+
+from importlib.metadata import entry_points
+from importlib.resources import as_file, files
+from typing import Final, cast
+
+from workorders.core.exceptions import SchemaError
+from workorders.core.postgres.connection import SCHEMA, Connection, connect
+
+MIGRATIONS_GROUP: Final = "workorders.migrations"
+"""Entry points: each names a branch, and the package that contains its revisions."""
+
+_UPGRADE_LOCK: Final = 4_564_018
+"""Key of the advisory lock that lets one upgrade run at a time; any constant does."""
+
+
+def upgrade(database_url: str) -> str:
+    """Upgrade the tables to the newest version, in one transaction, and return that version.
+
+    Safe to call from several processes at once: the others wait and then find nothing to do.
+
+    Raises:
+        SchemaError: a newer version of this package has upgraded the tables; nothing was changed.
+    """
+    # Nothing but an upgrade needs them, and they take half a second to import.
+    import sqlalchemy  # noqa: PLC0415
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    branches = _branches()
+    config = Config()
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option("version_locations", "\n".join(str(files(package)) for package in branches.values()))
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: connect(database_url, application_name="workorders schema"),
+        poolclass=sqlalchemy.NullPool,
+    )
+    try:
+        with engine.begin() as connection, as_file(files("workorders.core.migrations")) as scripts:
+            # Another upgrade may take longer than any lock is waited for, and an index on a large table longer than any
+            # other statement lasts. In the transaction, because it must win over what the URL says.
+            connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})")
+            _require_known(_revisions_in(cast("Connection", connection.connection.driver_connection)))
+            connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            config.set_main_option("script_location", str(scripts))
+            config.attributes.update(connection=connection, version_table_schema=SCHEMA)
+            for branch in branches:
+                command.upgrade(config, f"{branch}@head")
+    except sqlalchemy.exc.DBAPIError as error:
+        raise error.orig or error from error
+    return newest()
+
+
+def current(database_url: str) -> str | None:
+    """Return the version that the database is at; None when it was never upgraded."""
+    with connect(database_url, application_name="workorders schema") as connection:
+        return _version(_revisions_in(connection)) or None
+
+
+def newest() -> str:
+    """Return the version that this package needs."""
+    return _version({max(known) for known in _known_revisions()})
+
+
+def require_newest(database_url: str) -> None:
+    """Raise unless the database is at the version that this package needs.
+
+    Raises:
+        SchemaError: the versions differ.
+    """
+    with connect(database_url, application_name="workorders schema") as connection:
+        found = _revisions_in(connection)
+    _require_known(found)
+    if _version(found) != newest():
+        raise SchemaError(
+            f"The database's tables are at version {_version(found) or 'none'} and this package needs {newest()}; "
+            f"nothing was changed; run `workorders db upgrade`."
+        )
+
+
+def _branches() -> dict[str, str]:
+    """Return the package of each branch. The core is first, because the tables of the others refer to its tables."""
+    points = sorted(entry_points(group=MIGRATIONS_GROUP), key=lambda point: (point.name != "core", point.name))
+    if not points:  # an installation from before the group existed
+        raise SchemaError("The installed package names no migrations; nothing was changed; install it again.")
+    return {point.name: point.value for point in points}
+
+
+def _known_revisions() -> list[set[str]]:
+    """Return the revisions of each branch, by the names of their files, so that Alembic need not be loaded."""
+    return [
+        {path.name.removesuffix(".py") for path in files(package).iterdir() if path.name.endswith(".py")} - {"__init__"}
+        for package in _branches().values()
+    ]
+
+
+def _revisions_in(connection: Connection) -> set[str]:
+    table = f"{SCHEMA}.alembic_version"
+    if connection.execute("SELECT to_regclass(%s)", [table]).fetchone() == (None,):
+        return set()
+    return {str(revision) for (revision,) in connection.execute(f"SELECT version_num FROM {table}".encode())}
+
+
+def _version(revisions: set[str]) -> str:
+    return ", ".join(sorted(revisions))
+
+
+def _require_known(found: set[str]) -> None:
+    unknown = found - set().union(*_known_revisions())
+    if unknown:
+        raise SchemaError(
+            f"The database's tables are at version {_version(found)} and this package does not know "
+            f"{_version(unknown)}; nothing was changed; install the version of the package that upgraded them."
+        )

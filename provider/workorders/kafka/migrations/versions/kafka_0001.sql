@@ -1,0 +1,105 @@
+-- The ledger.
+
+-- Every attempt at a batch, and every decision, draws a higher epoch than all before.
+CREATE SEQUENCE workorders.kafka_epochs AS bigint;
+
+-- The truth about how far a partition was read. Kafka's committed offset follows it and is never read back.
+CREATE TABLE workorders.kafka_ledger (
+    trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
+    topic text NOT NULL,
+    partition integer NOT NULL,
+    topic_id text NOT NULL,
+    stream_id integer NOT NULL REFERENCES workorders.source_streams (id),
+    start_offset bigint NOT NULL,
+    next_offset bigint NOT NULL,
+    epoch bigint NOT NULL DEFAULT 0,
+    status text NOT NULL DEFAULT 'active',
+    status_since timestamptz NOT NULL DEFAULT now(),
+    attempts integer NOT NULL DEFAULT 0,
+    next_attempt_at timestamptz,
+    last_error text,
+    mean_message_bytes double precision,
+    -- The decision since which offsets of the same topic mean other messages; 0 until a log was truncated.
+    generation bigint NOT NULL DEFAULT 0,
+    -- The start of the stall that an alert was recorded for; NULL while no alert is open.
+    alerted_since timestamptz,
+    PRIMARY KEY (trigger_id, topic, partition),
+    CONSTRAINT kafka_ledger_offsets_check CHECK (next_offset >= start_offset AND start_offset >= 0),
+    CONSTRAINT kafka_ledger_status_check CHECK (status IN ('active', 'stalled'))
+);
+
+
+-- Batches, the decisions of operators, and the ranges of batches.
+
+CREATE TABLE workorders.kafka_batches (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
+    planned_at timestamptz NOT NULL DEFAULT now(),
+    handed_over_at timestamptz,
+    epoch bigint NOT NULL DEFAULT 0
+);
+CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches (trigger_id, id);
+
+-- What operators decided where Kafka lost data. Rows are only added.
+CREATE TABLE workorders.kafka_decisions (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    decided_at timestamptz NOT NULL DEFAULT now(),
+    who text NOT NULL,
+    why text NOT NULL,
+    trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
+    topic text NOT NULL,
+    partition integer NOT NULL,
+    kind text NOT NULL,
+    from_topic_id text NOT NULL,
+    from_offset bigint NOT NULL,
+    to_topic_id text NOT NULL,
+    to_offset bigint NOT NULL,
+    lost_start bigint,
+    lost_end bigint,
+    superseded_batch_id bigint REFERENCES workorders.kafka_batches (id),
+    epoch bigint NOT NULL,
+    account text,
+    request_key text,
+    CONSTRAINT kafka_decisions_kind_check CHECK (kind IN ('resume', 'accept-topic', 'start-over')),
+    CONSTRAINT kafka_decisions_offsets_check CHECK (from_offset >= 0 AND to_offset >= 0),
+    CONSTRAINT kafka_decisions_lost_check CHECK (
+        (lost_start IS NULL) = (lost_end IS NULL) AND lost_start < lost_end
+    ),
+    CONSTRAINT kafka_decisions_reason_check CHECK (btrim(who) <> '' AND btrim(why) <> '')
+);
+CREATE INDEX kafka_decisions_trigger_id_id_idx ON workorders.kafka_decisions (trigger_id, id);
+-- A request is decided once, however often its task is cleared.
+CREATE UNIQUE INDEX kafka_decisions_request_idx ON workorders.kafka_decisions (request_key, partition)
+    WHERE request_key IS NOT NULL;
+
+-- What was planned never changes. finished_at and the counts are written once, together with the work orders.
+CREATE TABLE workorders.kafka_ranges (
+    batch_id bigint NOT NULL REFERENCES workorders.kafka_batches (id),
+    topic text NOT NULL,
+    partition integer NOT NULL,
+    trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
+    topic_id text NOT NULL,
+    start_offset bigint NOT NULL,
+    end_offset bigint NOT NULL,
+    finished_at timestamptz,
+    created bigint,
+    rejected bigint,
+    last_error text,
+    generation bigint NOT NULL DEFAULT 0,
+    already_there bigint NOT NULL DEFAULT 0,
+    superseded_by bigint REFERENCES workorders.kafka_decisions (id),
+    -- The breaker's sentence about this range and the rules that it applied, so that a retry need not read the range
+    -- again to find the same; NULL while it has not tripped.
+    breaker_rules text,
+    breaker_verdict text,
+    PRIMARY KEY (batch_id, topic, partition),
+    CONSTRAINT kafka_ranges_offsets_check CHECK (start_offset >= 0 AND start_offset < end_offset),
+    CONSTRAINT kafka_ranges_finished_check CHECK (
+        (finished_at IS NULL) = (created IS NULL) AND (finished_at IS NULL) = (rejected IS NULL)
+    ),
+    CONSTRAINT kafka_ranges_superseded_check CHECK (superseded_by IS NULL OR finished_at IS NULL),
+    CONSTRAINT kafka_ranges_breaker_check CHECK ((breaker_rules IS NULL) = (breaker_verdict IS NULL))
+);
+-- A partition belongs to at most one unfinished batch: isolation and order rest on this index.
+CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges (trigger_id, topic, partition)
+    WHERE finished_at IS NULL AND superseded_by IS NULL;

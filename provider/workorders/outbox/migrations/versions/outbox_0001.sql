@@ -1,0 +1,328 @@
+-- Settings.
+
+-- One row, inserted below.
+CREATE TABLE workorders.outbox_settings (
+    id smallint PRIMARY KEY DEFAULT 1,
+    outbox_id uuid NOT NULL DEFAULT gen_random_uuid(),
+    max_message_bytes integer NOT NULL DEFAULT 1000000,
+    retention_seconds bigint NOT NULL DEFAULT 0,
+    generation integer NOT NULL DEFAULT 0,
+    shards smallint NOT NULL DEFAULT 1,
+    -- Topics that contain the last markers of shards: no message may be sent to them.
+    markers_topics text[] NOT NULL DEFAULT '{workorders-outbox-markers}',
+    only_listed_topics boolean NOT NULL DEFAULT false,
+    CONSTRAINT outbox_settings_single_check CHECK (id = 1),
+    CONSTRAINT outbox_settings_shards_check CHECK (shards BETWEEN 1 AND 16)
+);
+INSERT INTO workorders.outbox_settings DEFAULT VALUES;
+
+-- One row, inserted below. Apart from the settings, so that those who read the settings need no right to the key.
+CREATE TABLE workorders.outbox_secrets (
+    id smallint PRIMARY KEY DEFAULT 1,
+    marker_key bytea NOT NULL,
+    CONSTRAINT outbox_secrets_single_check CHECK (id = 1)
+);
+INSERT INTO workorders.outbox_secrets (marker_key)
+VALUES (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
+
+CREATE TABLE workorders.outbox_topics (
+    topic text COLLATE "C" PRIMARY KEY,
+    compact boolean NOT NULL DEFAULT false,
+    on_refused text NOT NULL DEFAULT 'hold',
+    max_message_bytes integer,
+    CONSTRAINT outbox_topics_on_refused_check CHECK (on_refused IN ('hold', 'set-aside'))
+);
+
+
+-- Messages: waiting, held and sent.
+
+-- Messages that wait for Kafka. A row never changes, and is deleted after it was sent. outbox_claims says which rows a
+-- batch contains, because marking the rows themselves would write each of them twice.
+CREATE TABLE workorders.outbox_messages (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    enqueued_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    event_id uuid NOT NULL,
+    timestamp_ms bigint,
+    partition integer,
+    bucket smallint NOT NULL,
+    topic text COLLATE "C" NOT NULL,
+    key bytea,
+    value bytea,
+    headers jsonb,
+    -- Topics take turns and keys keep their order, so rows are found by topic and bucket, the oldest first.
+    PRIMARY KEY (topic, bucket, id),
+    CONSTRAINT outbox_messages_topic_check CHECK (topic ~ '^[a-zA-Z0-9._-]{1,249}$' AND topic NOT IN ('.', '..')),
+    CONSTRAINT outbox_messages_bucket_check CHECK (bucket BETWEEN 0 AND 15),
+    CONSTRAINT outbox_messages_partition_check CHECK (partition >= 0),
+    CONSTRAINT outbox_messages_timestamp_check CHECK (timestamp_ms >= 0)
+) WITH (
+    -- Every row is deleted soon: vacuum by the number of dead rows, not by their share of a table that is mostly empty.
+    autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0,
+    autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1
+);
+
+CREATE TABLE workorders.outbox_holds (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL,
+    topic text COLLATE "C" NOT NULL,
+    bucket smallint,
+    key bytea,
+    reason text NOT NULL,
+    tries integer NOT NULL DEFAULT 1,
+    since timestamptz NOT NULL DEFAULT now(),
+    next_try_at timestamptz,
+    CONSTRAINT outbox_holds_kind_check CHECK (kind IN ('topic', 'key', 'message')),
+    CONSTRAINT outbox_holds_bucket_check CHECK ((kind = 'topic') = (bucket IS NULL))
+);
+CREATE UNIQUE INDEX outbox_holds_topic_idx ON workorders.outbox_holds (topic) WHERE kind = 'topic';
+-- By a hash of the key, which may be longer than an index takes.
+CREATE UNIQUE INDEX outbox_holds_key_idx ON workorders.outbox_holds (topic, bucket, sha256(key)) NULLS NOT DISTINCT
+    WHERE kind = 'key';
+
+-- Messages of held keys, with their ids, out of the way of all other messages.
+CREATE TABLE workorders.outbox_held (
+    hold_id bigint NOT NULL REFERENCES workorders.outbox_holds (id),
+    id bigint NOT NULL,
+    enqueued_at timestamptz NOT NULL,
+    event_id uuid NOT NULL,
+    timestamp_ms bigint,
+    partition integer,
+    bucket smallint NOT NULL,
+    topic text COLLATE "C" NOT NULL,
+    key bytea,
+    value bytea,
+    headers jsonb,
+    PRIMARY KEY (hold_id, id)
+);
+
+CREATE TABLE workorders.outbox_sent (
+    id bigint NOT NULL,
+    sent_at timestamptz NOT NULL DEFAULT now(),
+    enqueued_at timestamptz NOT NULL,
+    event_id uuid NOT NULL,
+    timestamp_ms bigint,
+    partition integer,
+    bucket smallint NOT NULL,
+    topic text COLLATE "C" NOT NULL,
+    key bytea,
+    value bytea,
+    headers jsonb
+);
+CREATE INDEX outbox_sent_sent_at_idx ON workorders.outbox_sent (sent_at);
+
+
+-- The relay: shards, their open batches, and counters.
+
+-- All shards that there can ever be, inserted below. Those beyond the number of shards in use are idle.
+CREATE TABLE workorders.outbox_shards (
+    shard smallint PRIMARY KEY,
+    epoch bigint NOT NULL DEFAULT 0,
+    -- The generation of the settings that this shard was last settled under. If it is older, claims may be open.
+    generation integer NOT NULL DEFAULT 0,
+    owner text,
+    leased_until timestamptz,
+    last_batch bigint NOT NULL DEFAULT 0,
+    -- The last batch whose marker is known to be in Kafka. With -1 the next relay accepts the marker that it finds.
+    marked_batch bigint NOT NULL DEFAULT 0,
+    last_error text,
+    -- What its batches are sent under, as recorded by its last relay that sent with markers.
+    transactional_id_prefix text,
+    markers_outbox_id uuid,
+    markers_cluster text,
+    markers_topic text,
+    markers_topic_id text,
+    CONSTRAINT outbox_shards_shard_check CHECK (shard BETWEEN 0 AND 15)
+);
+INSERT INTO workorders.outbox_shards (shard) SELECT generate_series(0, 15);
+
+CREATE TABLE workorders.outbox_claims (
+    shard smallint NOT NULL REFERENCES workorders.outbox_shards (shard),
+    batch bigint NOT NULL,
+    topic text COLLATE "C" NOT NULL,
+    bucket smallint NOT NULL,
+    -- Whether a marker is sent with the batch: then, and only then, Kafka can tell whether the batch was sent.
+    marked boolean NOT NULL,
+    claimed_at timestamptz NOT NULL DEFAULT now(),
+    ids bigint[] NOT NULL,
+    PRIMARY KEY (shard, batch, topic, bucket)
+);
+-- The ids of a batch are deleted soon after they are written, and compressing them would cost more than their bytes.
+ALTER TABLE workorders.outbox_claims ALTER COLUMN ids SET STORAGE EXTERNAL;
+
+CREATE TABLE workorders.outbox_counters (
+    topic text COLLATE "C" NOT NULL,
+    shard smallint NOT NULL,
+    sent bigint NOT NULL DEFAULT 0,
+    compacted bigint NOT NULL DEFAULT 0,
+    failed bigint NOT NULL DEFAULT 0,
+    last_sent_at timestamptz,
+    PRIMARY KEY (topic, shard)
+);
+
+
+-- Functions that enqueue.
+
+-- One hash serves both purposes: its first four bytes are the number of the lock, the fifth is the bucket. Both must be
+-- the same for everyone who writes the same key, so neither Postgres's own hash functions nor Python's are used.
+CREATE FUNCTION workorders.outbox_hash(topic text, key bytea) RETURNS bytea
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN sha256(convert_to(topic, 'UTF8') || '\x00'::bytea || coalesce('\x01'::bytea || key, ''::bytea));
+
+-- Accepts an array of pairs [name, value]. A value is a text, null, or {"base64": text} for bytes that are no text.
+CREATE FUNCTION workorders.outbox_headers_are_valid(headers jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN headers IS NULL THEN true
+    WHEN jsonb_typeof(headers) <> 'array' THEN false
+    ELSE NOT EXISTS (
+        SELECT FROM jsonb_array_elements(headers) AS header
+        WHERE CASE
+            WHEN jsonb_typeof(header) <> 'array' THEN true
+            WHEN jsonb_array_length(header) <> 2 OR jsonb_typeof(header -> 0) <> 'string' THEN true
+            WHEN jsonb_typeof(header -> 1) IN ('string', 'null') THEN false
+            WHEN jsonb_typeof(header -> 1) <> 'object' THEN true
+            WHEN jsonb_typeof(header -> 1 -> 'base64') IS DISTINCT FROM 'string' THEN true
+            ELSE header -> 1 ->> 'base64' !~ '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$'
+        END
+    )
+END;
+
+-- Writers of one key take turns until their transactions end, so that ids within a key grow in commit order. Few keys
+-- are locked one by one. A transaction that writes many keys locks groups of keys, because the lock table is small.
+-- Locks come before ids: an id that was drawn before waiting would be lower than that of the writer waited for.
+CREATE FUNCTION workorders.outbox_lock(hashes bytea[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    key_class CONSTANT integer := 4564061;
+    group_class CONSTANT integer := 4564062;
+    most_keys CONSTANT integer := 256;
+    held integer := coalesce(nullif(current_setting('workorders.outbox_keys', true), ''), '0')::integer;
+    lock record;
+BEGIN
+    held := held + cardinality(hashes);
+    PERFORM set_config('workorders.outbox_keys', held::text, true);
+    FOR lock IN
+        SELECT DISTINCT get_byte(hash, 3) & 63 AS number FROM unnest(hashes) AS hash ORDER BY 1
+    LOOP
+        IF held > most_keys THEN
+            PERFORM pg_advisory_xact_lock(group_class, lock.number);
+        ELSE
+            PERFORM pg_advisory_xact_lock_shared(group_class, lock.number);
+        END IF;
+    END LOOP;
+    IF held <= most_keys THEN
+        FOR lock IN
+            SELECT DISTINCT (get_byte(hash, 0)::bit(8) || get_byte(hash, 1)::bit(8) || get_byte(hash, 2)::bit(8)
+                || get_byte(hash, 3)::bit(8))::bit(32)::integer AS number
+            FROM unnest(hashes) AS hash ORDER BY 1
+        LOOP
+            PERFORM pg_advisory_xact_lock(key_class, lock.number);
+        END LOOP;
+    END IF;
+END $$;
+
+CREATE FUNCTION workorders.enqueue_many(
+    topics text[], keys bytea[], vals bytea[], headers jsonb[] DEFAULT NULL, partitions integer[] DEFAULT NULL,
+    timestamps_ms bigint[] DEFAULT NULL, event_ids uuid[] DEFAULT NULL
+) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    many CONSTANT integer := cardinality(topics);
+    hashes bytea[];
+    keyed bytea[];
+    refused record;
+    written bigint;
+BEGIN
+    IF many IS DISTINCT FROM cardinality(keys) OR many IS DISTINCT FROM cardinality(vals)
+        OR many <> coalesce(cardinality(headers), many) OR many <> coalesce(cardinality(partitions), many)
+        OR many <> coalesce(cardinality(timestamps_ms), many) OR many <> coalesce(cardinality(event_ids), many)
+    THEN
+        RAISE EXCEPTION 'The arrays given to workorders.enqueue_many differ in length; nothing was enqueued.'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT message.place, message.topic, CASE
+        WHEN message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
+            THEN 'its topic is no name that Kafka takes (1 to 249 of a-z A-Z 0-9 . _ -)'
+        WHEN message.holds_markers
+            THEN 'the relay keeps its own markers in this topic; choose another one'
+        WHEN message.is_unlisted
+            THEN 'the outbox sends to listed topics only; list it under `topics` in its file'
+        WHEN message.partition < 0 THEN 'its partition is negative'
+        WHEN message.timestamp_ms <= 0 THEN 'its timestamp is 0, which Kafka''s client takes for none, or negative'
+        WHEN NOT workorders.outbox_headers_are_valid(message.headers)
+            THEN 'its headers are no array of pairs [name, text, null or {"base64": ...}]'
+        ELSE format('its %s bytes are more than the %s that are allowed', message.bytes, message.most)
+    END AS fault
+    INTO refused
+    FROM (
+        SELECT given.*, given.topic = ANY (settings.markers_topics) AS holds_markers,
+            settings.only_listed_topics AND known.topic IS NULL AS is_unlisted,
+            coalesce(known.max_message_bytes, settings.max_message_bytes) AS most,
+            128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
+                + coalesce(octet_length(given.headers::text), 0) AS bytes
+        FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms) WITH ORDINALITY
+            AS given (topic, key, value, headers, partition, timestamp_ms, place)
+        CROSS JOIN workorders.outbox_settings AS settings
+        LEFT JOIN workorders.outbox_topics AS known ON known.topic = given.topic
+    ) AS message
+    WHERE message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
+        OR message.holds_markers OR message.is_unlisted OR message.partition < 0 OR message.timestamp_ms <= 0
+        OR NOT workorders.outbox_headers_are_valid(message.headers) OR message.bytes > message.most
+    ORDER BY message.place LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'Message % of % for topic % cannot be sent: %; nothing was enqueued.',
+            refused.place, many, coalesce(left(refused.topic, 249), 'null'), refused.fault
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT array_agg(made.hash ORDER BY made.place),
+        array_agg(DISTINCT made.hash) FILTER (WHERE made.key IS NOT NULL)
+    INTO hashes, keyed
+    FROM (
+        SELECT workorders.outbox_hash(given.topic, given.key) AS hash, given.key, given.place
+        FROM unnest(topics, keys) WITH ORDINALITY AS given (topic, key, place)
+    ) AS made;
+    IF keyed IS NOT NULL THEN
+        PERFORM workorders.outbox_lock(keyed);
+    END IF;
+    INSERT INTO workorders.outbox_messages (event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+    SELECT coalesce(given.event_id, gen_random_uuid()), given.timestamp_ms, given.partition,
+        get_byte(given.hash, 4) & 15, given.topic, given.key, given.value, nullif(given.headers, '[]')
+    FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms, event_ids, hashes) WITH ORDINALITY
+        AS given (topic, key, value, headers, partition, timestamp_ms, event_id, hash, place)
+    ORDER BY given.place;
+    GET DIAGNOSTICS written = ROW_COUNT;
+    RETURN written;
+END $$;
+
+CREATE FUNCTION workorders.enqueue(
+    topic text, key bytea, value bytea, headers jsonb DEFAULT NULL, partition integer DEFAULT NULL,
+    timestamp_ms bigint DEFAULT NULL, event_id uuid DEFAULT NULL
+) RETURNS uuid
+LANGUAGE plpgsql AS $$
+DECLARE
+    event uuid := coalesce(event_id, gen_random_uuid());
+BEGIN
+    PERFORM workorders.enqueue_many(
+        ARRAY[topic], ARRAY[key], ARRAY[value], ARRAY[headers], ARRAY[partition], ARRAY[timestamp_ms], ARRAY[event]
+    );
+    RETURN event;
+END $$;
+
+CREATE FUNCTION workorders.enqueue(
+    topic text, key text, value text, headers jsonb DEFAULT NULL, partition integer DEFAULT NULL,
+    timestamp_ms bigint DEFAULT NULL, event_id uuid DEFAULT NULL
+) RETURNS uuid
+LANGUAGE sql
+RETURN workorders.enqueue(
+    topic, convert_to(key, 'UTF8'), convert_to(value, 'UTF8'), headers, partition, timestamp_ms, event_id
+);
+
+CREATE FUNCTION workorders.enqueue(
+    topic text, key text, value jsonb, headers jsonb DEFAULT NULL, partition integer DEFAULT NULL,
+    timestamp_ms bigint DEFAULT NULL, event_id uuid DEFAULT NULL
+) RETURNS uuid
+LANGUAGE sql
+RETURN workorders.enqueue(topic, key, value::text, headers, partition, timestamp_ms, event_id);
+
+REVOKE ALL ON FUNCTION workorders.enqueue_many FROM PUBLIC;
+REVOKE ALL ON FUNCTION workorders.outbox_lock FROM PUBLIC;

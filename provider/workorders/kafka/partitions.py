@@ -16,6 +16,11 @@ class Partition:
     partition: int
     topic_id: str
 
+    @property
+    def topic_partition(self) -> tuple[str, int]:
+        """Return topic and number: the key under which the ledger, a group, and Kafka's clients know the partition."""
+        return self.topic, self.partition
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffsets:

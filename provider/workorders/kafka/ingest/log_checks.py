@@ -80,13 +80,13 @@ def examine(
         parts: the ranges of a batch.
         logs: the partitions' ends now, with the topic ids of now.
     """
-    by_place = {(log.partition.topic, log.partition.partition): log for log in logs.values()}
+    by_place = {log.partition.topic_partition: log for log in logs.values()}
     begins: dict[Partition, int] = {}
     errors: dict[Partition, RangeError] = {}
     for part in parts:
         partition = part.range.partition
         try:
-            begins[partition] = begin_of_reading(trigger, part, by_place.get((partition.topic, partition.partition)))
+            begins[partition] = begin_of_reading(trigger, part, by_place.get(partition.topic_partition))
         except RangeError as error:
             errors[partition] = error
     return begins, errors

@@ -64,7 +64,7 @@ def prepare(
 
 
 async def _logs(cluster: Cluster, batch: Batch) -> dict[Partition, PartitionOffsets]:
-    wanted = {(part.range.partition.topic, part.range.partition.partition) for part in batch.ranges}
+    wanted = {part.range.partition.topic_partition for part in batch.ranges}
     there = await cluster.existing_partitions({topic for topic, _ in wanted})
-    logs = await cluster.offsets([part for part in there if (part.topic, part.partition) in wanted])
+    logs = await cluster.offsets([part for part in there if part.topic_partition in wanted])
     return {log.partition: log for log in logs}

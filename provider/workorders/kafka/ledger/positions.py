@@ -202,8 +202,8 @@ def status(connection: Connection, trigger: str | None = None) -> list[Partition
 
 def unknown(partitions: Iterable[Partition], known: Iterable[Partition]) -> list[Partition]:
     """Return the partitions that the ledger has no row for, whatever their topic id."""
-    rows = {(partition.topic, partition.partition) for partition in known}
-    return [partition for partition in partitions if (partition.topic, partition.partition) not in rows]
+    rows = {partition.topic_partition for partition in known}
+    return [partition for partition in partitions if partition.topic_partition not in rows]
 
 
 def _key(trigger: Trigger, partition: Partition) -> dict[str, object]:

@@ -37,7 +37,7 @@ def write_down(
         batches.write_error(connection, batch.id, range_, epoch=epoch, error=error)
         if range_ not in finished:
             partition = range_.partition
-            failures = attempts.get((partition.topic, partition.partition), 1)
+            failures = attempts.get(partition.topic_partition, 1)
             positions.stall(
                 connection,
                 batch.trigger,

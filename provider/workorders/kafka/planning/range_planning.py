@@ -66,13 +66,13 @@ def plan(
     Returns:
         One range a partition, sorted by partition; empty when there is nothing to do.
     """
-    known = {(position.partition.topic, position.partition.partition): position for position in ledger.values()}
+    known = {position.partition.topic_partition: position for position in ledger.values()}
     wanted = [
         OffsetRange(position.partition, position.next_offset, position.next_offset + 1)
         for position in vanished([log.partition for log in offsets], ledger)
     ]
     for log in offsets:
-        position = known.get((log.partition.topic, log.partition.partition))
+        position = known.get(log.partition.topic_partition)
         if position is not None and not position.busy:
             end = _end(log, position)
             if end > position.next_offset:
@@ -86,13 +86,13 @@ def vanished(partitions: Iterable[Partition], ledger: Mapping[Partition, Positio
     A topic that is not there at all says nothing: it may come back, or the trigger does not read it any more.
     """
     there = list(partitions)
-    places = {(partition.topic, partition.partition) for partition in there}
+    places = {partition.topic_partition for partition in there}
     ids = {partition.topic: partition.topic_id for partition in there}
     return [
         position
         for position in ledger.values()
         if not position.busy
-        and (position.partition.topic, position.partition.partition) not in places
+        and position.partition.topic_partition not in places
         and ids.get(position.partition.topic, position.partition.topic_id) != position.partition.topic_id
     ]
 

@@ -61,12 +61,12 @@ def backlog(
         ledger: positions by partition, with the topic ids that were read.
         high_watermarks: of the doubtful partitions, asked after the ledger was read.
     """
-    known = {(position.partition.topic, position.partition.partition): position for position in ledger.values()}
+    known = {position.partition.topic_partition: position for position in ledger.values()}
     offsets = 0
     new: list[Partition] = []
     contradictions: list[Partition] = []
     for partition, end in ends.items():
-        position = known.get((partition.topic, partition.partition))
+        position = known.get(partition.topic_partition)
         if position is None:
             new.append(partition)
         elif position.busy:

@@ -107,9 +107,7 @@ class PartitionIngest:
 
     def _attempt(self, topic: str, partition: int) -> Attempt:
         return next(
-            attempt
-            for attempt in self.attempts
-            if (attempt.range.partition.topic, attempt.range.partition.partition) == (topic, partition)
+            attempt for attempt in self.attempts if attempt.range.partition.topic_partition == (topic, partition)
         )
 
 
@@ -138,7 +136,7 @@ def sentence(range_: OffsetRange, failure: BaseException) -> str:
 
 def outcomes(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) -> list[Outcome]:
     """Turn the rows of RESULT_SCHEMA back into outcomes."""
-    ranges = {(attempt.range.partition.topic, attempt.range.partition.partition): attempt.range for attempt in attempts}
+    ranges = {attempt.range.partition.topic_partition: attempt.range for attempt in attempts}
     return [
         Outcome(
             ranges[row["topic"], row["partition"]],  # type: ignore[index]

@@ -169,7 +169,7 @@ def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[Partitio
 
     A partition that only one of the two knows has a row as well.
     """
-    logs = {(log.partition.topic, log.partition.partition): log for log in answer.logs or ()}
+    logs = {log.partition.topic_partition: log for log in answer.logs or ()}
     merged = []
     for row in rows:
         log = logs.pop((row.topic, row.partition), None)

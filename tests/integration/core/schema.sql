@@ -355,9 +355,6 @@ CREATE TABLE workorders.kafka_ranges (
     generation bigint DEFAULT 0 NOT NULL,
     already_there bigint DEFAULT 0 NOT NULL,
     superseded_by bigint,
-    breaker_rules text,
-    breaker_verdict text,
-    CONSTRAINT kafka_ranges_breaker_check CHECK (((breaker_rules IS NULL) = (breaker_verdict IS NULL))),
     CONSTRAINT kafka_ranges_finished_check CHECK ((((finished_at IS NULL) = (created IS NULL)) AND ((finished_at IS NULL) = (rejected IS NULL)))),
     CONSTRAINT kafka_ranges_offsets_check CHECK (((start_offset >= 0) AND (start_offset < end_offset))),
     CONSTRAINT kafka_ranges_superseded_check CHECK (((superseded_by IS NULL) OR (finished_at IS NULL)))

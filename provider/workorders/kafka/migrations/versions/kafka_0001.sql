@@ -88,17 +88,12 @@ CREATE TABLE workorders.kafka_ranges (
     generation bigint NOT NULL DEFAULT 0,
     already_there bigint NOT NULL DEFAULT 0,
     superseded_by bigint REFERENCES workorders.kafka_decisions (id),
-    -- The breaker's sentence about this range and the rules that it applied, so that a retry need not read the range
-    -- again to find the same; NULL while it has not tripped.
-    breaker_rules text,
-    breaker_verdict text,
     PRIMARY KEY (batch_id, topic, partition),
     CONSTRAINT kafka_ranges_offsets_check CHECK (start_offset >= 0 AND start_offset < end_offset),
     CONSTRAINT kafka_ranges_finished_check CHECK (
         (finished_at IS NULL) = (created IS NULL) AND (finished_at IS NULL) = (rejected IS NULL)
     ),
-    CONSTRAINT kafka_ranges_superseded_check CHECK (superseded_by IS NULL OR finished_at IS NULL),
-    CONSTRAINT kafka_ranges_breaker_check CHECK ((breaker_rules IS NULL) = (breaker_verdict IS NULL))
+    CONSTRAINT kafka_ranges_superseded_check CHECK (superseded_by IS NULL OR finished_at IS NULL)
 );
 -- A partition belongs to at most one unfinished batch: isolation and order rest on this index.
 CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges (trigger_id, topic, partition)

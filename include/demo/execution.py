@@ -17,7 +17,7 @@ from demo.summary import Figure, table
 from demo.topic import Topic
 from local_stack.stack import say
 from workorders.core import workflows
-from workorders.core.bulk.rerun import rerun
+from workorders.core.bulk.rerun import rerun_work_orders
 from workorders.core.postgres.connection import connect
 
 _PATIENCE_SECONDS: Final = 300.0
@@ -95,7 +95,7 @@ class Execution:
     def _rerun(self, executed: Executed) -> UUID:
         id_ = executed.newest()
         with connect(self.database_url, application_name="demo") as connection:
-            rerun(connection, [id_], who="demo", why=WHY)
+            rerun_work_orders(connection, [id_], who="demo", why=WHY)
         say(f"One is asked for again: {id_}")
         self._wait(executed.unfinished, "work orders")
         return id_

@@ -98,14 +98,14 @@ def _complete_words(connection: Connection, given: Mapping[str, Any]) -> None:
     """Add the words of the rejections, as the product does, and say up to where the words are there."""
     rejected = connection.execute("SELECT work_order_id FROM workorders.rejections ORDER BY 1").fetchall()
     for start in range(0, len(rejected), search_index.STEP):
-        search_index.write(connection, [row[0] for row in rejected[start : start + search_index.STEP]])
+        search_index.write_index(connection, [row[0] for row in rejected[start : start + search_index.STEP]])
     written = connection.execute(
         "SELECT id FROM workorders.search_words JOIN workorders.dataclips USING (id) ORDER BY id DESC LIMIT %s",
         [_SAMPLE],
     ).fetchall()
     _compare(connection, [row[0] for row in written])
     last = written[0][0]
-    again = min(last, first_id(given["until"] - search_index.SECOND_LOOK_AFTER))
+    again = min(last, first_id(given["until"] - search_index.LATE_AFTER))
     for name, id_ in (("words", last), ("words-again", again)):
         connection.execute("INSERT INTO workorders.history_marks (name, id) VALUES (%s, %s)", (name, id_))
 
@@ -113,6 +113,6 @@ def _complete_words(connection: Connection, given: Mapping[str, Any]) -> None:
 def _compare(connection: Connection, ids: list[UUID]) -> None:
     query = "SELECT id, words::text FROM workorders.search_words WHERE id = ANY (%s) ORDER BY id"
     made = connection.execute(query, [ids]).fetchall()
-    search_index.write(connection, ids)
+    search_index.write_index(connection, ids)
     if made != connection.execute(query, [ids]).fetchall():
         raise RuntimeError("The words that the benchmark makes are not those that the product writes.")

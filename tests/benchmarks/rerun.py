@@ -45,7 +45,7 @@ BESIDE: Final = "a tenth, beside an ingest"
 
 def filters(connection: Connection, rows: int) -> dict[str, Filter]:
     """Return which work orders are rerun, by name: no two of them have any in common."""
-    end = work_orders.work_orders(connection, Filter(trigger=many.COMMON), limit=1)[0].created_at
+    end = work_orders.list_work_orders(connection, Filter(trigger=many.COMMON), limit=1)[0].created_at
 
     def tenth(number: int) -> datetime:
         return end - rows * many.BETWEEN * (10 - number) / 10
@@ -63,7 +63,7 @@ def rerun(url: str, wanted: Filter, seconds: float) -> Rerun:
     """Rerun for so long at most, and cancel the rest."""
     with connect(url, autocommit=True, application_name="benchmark") as connection:
         begun = time.monotonic()
-        job = jobs.create(connection, "rerun", wanted, who="benchmark", why="benchmark")
+        job = jobs.create_job(connection, "rerun", wanted, who="benchmark", why="benchmark")
         counted = time.monotonic() - begun
         steps: list[float] = []
         done = 0
@@ -73,10 +73,10 @@ def rerun(url: str, wanted: Filter, seconds: float) -> Rerun:
             done = now.done
             steps.append(time.monotonic())
             if steps[-1] - begun > counted + seconds:
-                jobs.cancel(connection, job.id)
+                jobs.cancel_job(connection, job.id)
 
         begun_working = time.monotonic()
-        done = max(runner.work(connection, job.id, progress=note).done, done)
+        done = max(runner.run_job(connection, job.id, progress=note).done, done)
         ended = time.monotonic()
     times = [begun_working, *steps]
     slowest = max(after - before for before, after in pairwise(times))

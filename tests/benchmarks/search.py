@@ -38,18 +38,20 @@ def measure(url: str, rows: int, rounds: int, say: Callable[[str], None]) -> Fou
         say("words of the newest work orders")
         filled = _fill(connection)
         begun = time.monotonic()
-        state_counts.recount(connection, even_if_recent=True)
+        state_counts.refresh_counts(connection, even_if_recent=True)
         recounting = time.monotonic() - begun
         say("questions")
         times = _ask(connection, rows, rounds)
-        counted = [_milliseconds(lambda: state_counts.latest(connection, trigger=many.COMMON)) for _ in range(rounds)]
+        counted = [
+            _milliseconds(lambda: state_counts.latest_counts(connection, trigger=many.COMMON)) for _ in range(rounds)
+        ]
         size = connection.execute("SELECT pg_total_relation_size('workorders.search_words')").fetchone() or (0,)
         return Found(filled, times, counted, recounting, size[0] / rows)
 
 
 def _fill(connection: Connection) -> float:
     begun, filled = time.monotonic(), 0
-    while step := search_index.fill(connection):
+    while step := search_index.index_new(connection):
         filled += step
     return filled / (time.monotonic() - begun)
 
@@ -111,13 +113,13 @@ def questions(rows: int, chance: Random, end: datetime) -> dict[str, Callable[[]
 
 
 def _ask(connection: Connection, rows: int, rounds: int) -> dict[str, list[float]]:
-    newest = work_orders.work_orders(connection, Filter(), limit=1)[0]
+    newest = work_orders.list_work_orders(connection, Filter(), limit=1)[0]
     asked = questions(rows, Random(rows), newest.created_at)
     times: dict[str, list[float]] = {name: [] for name in asked}
     for _ in range(rounds):
         for name, question in asked.items():
             wanted = question()
-            times[name].append(_milliseconds(lambda: work_orders.work_orders(connection, wanted, limit=_PAGE)))  # noqa: B023 - called at once
+            times[name].append(_milliseconds(lambda: work_orders.list_work_orders(connection, wanted, limit=_PAGE)))  # noqa: B023 - called at once
     return times
 
 

@@ -50,7 +50,7 @@ def test_a_rerun_is_counted_first_then_done_and_stands_as_a_job_with_who_and_why
     assert f"(rerun) is finished: {waiting} of {waiting} done." in log
     assert states() == before
     with connect(airflow_stack.database_url) as connection:
-        job = jobs.newest(connection, limit=1)[0]
+        job = jobs.list_jobs(connection, limit=1)[0]
     assert (job.kind, job.state, job.done, job.why) == ("rerun", "finished", waiting, "a test")
     assert job.who
     run, _ = submit(api, "rerun", id="no-id", dry_run=False)

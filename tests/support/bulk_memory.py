@@ -12,7 +12,7 @@ from workorders.kafka.client.secrets import Connections
 def main(job_id: int, file: Path | None = None) -> None:
     """Work the job through."""
     with connect(Connections.from_environment().database_url) as connection:
-        job = runner.work(connection, job_id, file=file)
+        job = runner.run_job(connection, job_id, file=file)
     if job.done != job.total:
         sys.exit(str(job))
     # Not `ru_maxrss`: that of a child begins with what its parent had, which made the work orders.

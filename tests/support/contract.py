@@ -16,7 +16,7 @@ from workorders.core.runs.lifecycle import FinalState, RunResult
 
 def work_orders(connection: Connection, source: Source, **wanted: Any) -> list[WorkOrderSummary]:
     """Return the work orders of a source, oldest first."""
-    listed = history.work_orders(connection, Filter(workflow=source.name, **wanted))
+    listed = history.list_work_orders(connection, Filter(workflow=source.name, **wanted))
     connection.rollback()
     return listed[::-1]
 

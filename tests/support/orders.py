@@ -106,4 +106,4 @@ class Orders:
                 """,
                 [self.workflow],
             ).fetchall()
-            cancels.cancel(connection, [id_ for (id_,) in rows], who="a test", why="it has seen enough")
+            cancels.cancel_work_orders(connection, [id_ for (id_,) in rows], who="a test", why="it has seen enough")

@@ -109,13 +109,13 @@ def export(
       workorders work-orders export failed.jsonl --state failed --since 7d
       workorders work-orders export ward.csv --text "ward W13" --trigger orders
     """  # noqa: D301 - as above
-    options = exports.options(file, format_)
+    options = exports.export_options(file, format_)
     with connect_to_write(database) as connection:
         if dry_run:
             _show_counts(connection, "export", wanted, as_json=as_json)
             return
         me = account()
-        job = jobs.create(connection, "export", wanted, who=who or me, why=why, options=options, account=me)
+        job = jobs.create_job(connection, "export", wanted, who=who or me, why=why, options=options, account=me)
         connection.commit()
         run(connection, job, later=later, as_json=as_json, file=file)
 
@@ -138,15 +138,15 @@ def _bulk(
             _show_counts(connection, kind, wanted, as_json=as_json)
             return
         me = account()
-        job = jobs.create(connection, kind, wanted, who=who or me, why=why or "", account=me)
+        job = jobs.create_job(connection, kind, wanted, who=who or me, why=why or "", account=me)
         connection.commit()
         run(connection, job, later=later, as_json=as_json)
 
 
 def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: bool) -> None:
-    counts = jobs.count(connection, wanted)
+    counts = jobs.count_matching(connection, wanted)
     total = sum(counts.values())
-    rooms = capacity.of(connection, wanted) if kind == "rerun" else []
+    rooms = capacity.capacity_for(connection, wanted) if kind == "rerun" else []
     if as_json:
         shown: dict[str, Any] = {"kind": kind, "filter": wanted.to_json(), "total": total, "by_state": counts}
         if kind == "rerun":

@@ -47,7 +47,7 @@ def list_(
       workorders jobs list
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        found = jobs.newest(connection, before=before, limit=limit)
+        found = jobs.list_jobs(connection, before=before, limit=limit)
     if as_json:
         print_json([as_json_object(job) for job in found])
         return
@@ -63,7 +63,7 @@ def show(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
       workorders jobs show 7
     """  # noqa: D301 - as above
     with connect(database) as connection:
-        job = jobs.load(connection, id_)
+        job = jobs.get_job(connection, id_)
     if as_json:
         print_json(as_json_object(job))
         return
@@ -106,7 +106,7 @@ def resume(
       workorders jobs resume 8 --file /home/ada/failed.jsonl
     """  # noqa: D301 - as above
     with connect_to_write(database) as connection:
-        job = jobs.load(connection, id_)
+        job = jobs.get_job(connection, id_)
         connection.commit()
         run(connection, job, later=False, as_json=as_json, file=file)
 
@@ -120,9 +120,9 @@ def cancel(id_: _Id, database: Database = None) -> None:
       workorders jobs cancel 7
     """  # noqa: D301 - as above
     with connect_to_write(database) as connection:
-        jobs.cancel(connection, id_)
+        jobs.cancel_job(connection, id_)
         connection.commit()
-        print(jobs.load(connection, id_))
+        print(jobs.get_job(connection, id_))
 
 
 def run(connection: Connection, job: Job, *, later: bool, as_json: bool, file: Path | None = None) -> None:
@@ -134,7 +134,7 @@ def run(connection: Connection, job: Job, *, later: bool, as_json: bool, file: P
         note(_who_works_later(job))
     else:
         note(f"Job {job.id} ({job.kind}) comes to {job.total:,} work orders; it goes on by {_resume(job)}.")
-        job = runner.work(connection, job.id, progress=_progress, file=file)
+        job = runner.run_job(connection, job.id, progress=_progress, file=file)
     if as_json:
         print_json(as_json_object(job))
     elif not later:

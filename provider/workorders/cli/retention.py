@@ -26,7 +26,7 @@ def run(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect_to_write(database) as connection:
         if not dry_run:
-            swept = retention.run(connection)
+            swept = retention.delete_expired(connection)
             if as_json:
                 print_json(swept)
             else:
@@ -34,7 +34,7 @@ def run(
             if swept.remainder:
                 note(swept.remainder)
             return
-        due = retention.due(connection)
+        due = retention.preview(connection)
     if as_json:
         print_json(due)
         return

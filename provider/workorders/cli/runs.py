@@ -60,7 +60,9 @@ def list_(  # noqa: PLR0917 - the filters of one query, all named where people t
     if state is not None and state not in [*RunState]:
         raise typer.BadParameter(f"expected one of {', '.join(RunState)}; got {state!r}.", param_hint="--state")
     with connect(database) as connection:
-        found = runs.runs(connection, workflow=workflow, state=state, work_order=work_order, before=before, limit=limit)
+        found = runs.list_runs(
+            connection, workflow=workflow, state=state, work_order=work_order, before=before, limit=limit
+        )
     if as_json:
         print_json(found)
         return
@@ -82,7 +84,7 @@ def show(
       workorders runs show 019d0c5e-3f2a-7c1b-8a4e-1f6f0c9d2b3a
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        run = runs.run(connection, id_)
+        run = runs.get_run(connection, id_)
     if as_json:
         print_json(run)
     else:

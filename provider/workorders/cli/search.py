@@ -18,5 +18,5 @@ def update(database: Database = None) -> None:
       workorders search update
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect_to_write(database) as connection:
-        done = refresh.run(connection)
+        done = refresh.refresh_history(connection)
     print(f"The words of {count(done.filled)} work orders were added, {count(done.looked_again)} were looked at again.")

@@ -74,8 +74,8 @@ def show(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
         found = _Found(
-            work_orders.work_order(connection, id_),
-            work_orders.runs(connection, id_),
+            work_orders.get_work_order(connection, id_),
+            work_orders.runs_of(connection, id_),
             duplicates.of(connection, id_),
             rejections.original(connection, id_),
         )

@@ -63,8 +63,8 @@ def list_(
       workorders work-orders list --since 2026-03-01T14:00 --until 2026-03-01T15:00 --json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        found = work_orders.work_orders(connection, wanted, before=before, limit=limit)
-        filled_until = None if wanted.text is None else search_index.filled_until(connection)
+        found = work_orders.list_work_orders(connection, wanted, before=before, limit=limit)
+        filled_until = None if wanted.text is None else search_index.indexed_up_to(connection)
     if filled_until is not None:
         until_when = datetime.fromtimestamp((filled_until.int >> 80) / 1000, UTC)
         note(f"Texts are searched up to {times.show(until_when)}; words of newer work orders follow in some minutes.")
@@ -105,7 +105,7 @@ def count_(
         raise typer.BadParameter("it goes with --trigger and --workflow only.", param_hint="--latest")
     with connect(database) as connection:
         if latest:
-            kept = stored.latest(connection, trigger=wanted.trigger, workflow=wanted.workflow)
+            kept = stored.latest_counts(connection, trigger=wanted.trigger, workflow=wanted.workflow)
             counts = kept.by_state
             note(f"Counted at {times.show(kept.counted_at)}." if kept.counted_at else "They were not counted yet.")
         else:

@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.requests import ClientDisconnect
 
 from workorders.core.creation.create_one import Single
-from workorders.core.history.outcomes import Outcome
+from workorders.core.history.outcomes import WorkOrderOutcome
 from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import Callers, signature_fault, site
 from workorders.webhook.creating import Creator
@@ -189,7 +189,7 @@ def _became(single: Single) -> dict[str, Any]:
     return became
 
 
-def _told(outcome: Outcome, *, tells_errors: bool) -> dict[str, Any]:
+def _told(outcome: WorkOrderOutcome, *, tells_errors: bool) -> dict[str, Any]:
     told: dict[str, Any] = {"state": outcome.state}
     # What a rule says of a rejection is this package's own words; an exception says whatever the workflow's author,
     # a library or the input put into it.

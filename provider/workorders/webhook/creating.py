@@ -11,7 +11,7 @@ from workorders.core.admission import rate_limit
 from workorders.core.admission.limits import HardLimitError
 from workorders.core.creation.create_one import Single, create_one
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.history.outcomes import Outcome, ended, outcome
+from workorders.core.history.outcomes import WorkOrderOutcome, find_ended, find_outcome
 from workorders.core.postgres.connection import VALUE_ERRORS, is_outage
 from workorders.webhook.database import Database
 from workorders.webhook.definition import WebhookTriggerDefinition
@@ -94,13 +94,13 @@ class Creator:
             psycopg.Error: the database did not say.
         """
         with self._database(database_connection).connection() as connection:
-            return ended(connection, ids)
+            return find_ended(connection, ids)
 
-    def outcome(self, database_connection: str, id_: UUID) -> Outcome | None:
+    def outcome(self, database_connection: str, id_: UUID) -> WorkOrderOutcome | None:
         """Return how a work order ended; None if it did not, or the database does not say so now."""
         try:
             with self._database(database_connection).connection() as connection:
-                return outcome(connection, id_)
+                return find_outcome(connection, id_)
         except (psycopg.Error, TryAgainError) as error:
             _LOG.warning("The database did not say how work order %s ended: %s", id_, type(error).__name__)
             return None

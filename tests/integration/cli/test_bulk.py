@@ -61,7 +61,7 @@ def test_a_job_for_later_is_resumed_and_cancelled_by_its_number(
 def test_one_work_order_that_cannot_be_rerun_ends_the_command_with_1(
     workorders: Command, connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    (waiting,) = work_orders.work_orders(connection, Filter(trigger=name, state="pending"))
+    (waiting,) = work_orders.list_work_orders(connection, Filter(trigger=name, state="pending"))
     ended = workorders("work-orders", "rerun", str(waiting.id), "--why", "a test")
     assert (ended.code, "1 not finished" in ended.out) == (1, True)
     assert workorders("work-orders", "cancel", str(waiting.id), "--why", "a test").code == 0
@@ -117,7 +117,9 @@ def test_an_export_for_later_says_that_only_this_machine_can_do_it(
 def test_a_text_is_searched_and_the_next_page_repeats_it(
     workorders: Command, connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    search_index.write(connection, [row.id for row in work_orders.work_orders(connection, Filter(trigger=name))])
+    search_index.write_index(
+        connection, [row.id for row in work_orders.list_work_orders(connection, Filter(trigger=name))]
+    )
     connection.commit()
     found = workorders("work-orders", "list", "--trigger", name, "--text", "test", "--limit", "2")
     assert "Texts are searched up to" in found.err

@@ -71,7 +71,7 @@ def test_a_message_leads_to_its_work_order_to_its_runs_to_log_and_output_and_bac
 def test_a_key_leads_to_the_same_work_order(
     workorders: Command, connection: Connection, trigger: Trigger, rerun: str
 ) -> None:
-    while search_index.fill(connection, margin=timedelta(0)):
+    while search_index.index_new(connection, margin=timedelta(0)):
         pass
     connection.commit()
     (found,) = workorders("work-orders", "list", "--text", f"order-{trigger.name}", "--json").json()
@@ -114,7 +114,7 @@ def test_an_original_leads_to_its_repeats_and_each_repeat_to_the_original(
     trigger = register(connection, name, idempotency=BY_ID)
     create_for(connection, trigger, events("a" * 13))
     connection.commit()
-    while search_index.fill(connection, margin=timedelta(0)):
+    while search_index.index_new(connection, margin=timedelta(0)):
         pass
     connection.commit()
     first, *repeats = (str(id_) for id_ in ids(connection, trigger))

@@ -33,7 +33,7 @@ def test_each_event_becomes_a_work_order_that_waits_in_the_order_of_its_source(
     assert {(order.trigger, order.workflow, order.state) for order in listed} == {(source.name, source.name, "pending")}
     assert triggers.find(connection, source.name).type == source.type
     for order in listed:
-        assert history.work_order(connection, order.id).request not in {None, "{}"}
+        assert history.get_work_order(connection, order.id).request not in {None, "{}"}
 
 
 def test_an_event_that_comes_again_creates_nothing(source: Source, connection: Connection) -> None:
@@ -135,8 +135,8 @@ def test_a_run_has_the_input_and_the_request_and_its_output_is_kept(source: Sour
     assert run.body is not None
     assert b'"number": 7' in run.body
     assert run.trigger == source.name
-    assert outcomes.ended(connection, [run.work_order_id]) == [run.work_order_id]
-    outcome = outcomes.outcome(connection, run.work_order_id)
+    assert outcomes.find_ended(connection, [run.work_order_id]) == [run.work_order_id]
+    outcome = outcomes.find_outcome(connection, run.work_order_id)
     assert outcome is not None
     assert (outcome.state, outcome.output) == ("success", '{"shipped": true}')
 
@@ -147,11 +147,11 @@ def test_a_failure_is_tried_again_and_then_shown(source: Source, connection: Con
     work(connection, source, "failed", error_type="KeyError", error="the first")
     assert states(connection, source) == ["pending"]
     (run,) = work(connection, source, "failed", error_type="ValueError", error="a test")
-    assert outcomes.ended(connection, [run.work_order_id]) == [run.work_order_id]
-    outcome = outcomes.outcome(connection, run.work_order_id)
+    assert outcomes.find_ended(connection, [run.work_order_id]) == [run.work_order_id]
+    outcome = outcomes.find_outcome(connection, run.work_order_id)
     assert outcome is not None
     assert (outcome.state, outcome.error_type, outcome.error) == ("failed", "ValueError", "a test")
-    assert [found.attempt for found in history.runs(connection, run.work_order_id)] == [1, 2]
+    assert [found.attempt for found in history.runs_of(connection, run.work_order_id)] == [1, 2]
 
 
 def test_runs_of_a_worker_that_fell_silent_are_lost(source: Source, connection: Connection) -> None:

@@ -25,10 +25,10 @@ def do(connection: Connection, source: Source, kind: str, *, file: Path | None =
     """Do something with all that match, and return the job as it ended."""
     connection.rollback()
     chosen = Filter(trigger=source.name, **wanted)
-    options = None if file is None else export.options(file)
-    job = jobs.create(connection, kind, chosen, who="ada", why="a test", options=options)
+    options = None if file is None else export.export_options(file)
+    job = jobs.create_job(connection, kind, chosen, who="ada", why="a test", options=options)
     connection.commit()
-    return runner.work(connection, job.id, step=2, file=file)
+    return runner.run_job(connection, job.id, step=2, file=file)
 
 
 def states(connection: Connection, source: Source) -> dict[str, int]:
@@ -67,7 +67,7 @@ def test_what_retention_deleted_does_not_come_back_as_new(source: Source, connec
     source.send(*FIVE)
     keeping(connection, source.name, days=10)
     finish_all(connection, source.name)
-    retention.run(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
+    retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
     assert states(connection, source) == {}
     assert source.send_again() == "taken"
     assert states(connection, source) == {}
@@ -77,7 +77,9 @@ def test_what_retention_deleted_does_not_come_back_as_new(source: Source, connec
 
 def test_a_word_of_the_input_finds_the_work_order(source: Source, connection: Connection) -> None:
     source.send({"shop": "northgate"}, {"shop": "southgate"})
-    while search_index.fill(connection, margin=timedelta()):
+    while search_index.index_new(connection, margin=timedelta()):
         connection.commit()
-    found = work_orders.work_orders(connection, Filter(trigger=source.name, text="northgate"))
-    assert [order.id for order in found] == [work_orders.work_orders(connection, Filter(trigger=source.name))[-1].id]
+    found = work_orders.list_work_orders(connection, Filter(trigger=source.name, text="northgate"))
+    assert [order.id for order in found] == [
+        work_orders.list_work_orders(connection, Filter(trigger=source.name))[-1].id
+    ]

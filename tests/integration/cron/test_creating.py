@@ -39,7 +39,7 @@ def due(hours: int = 0) -> Interval:
 
 def body_of(connection: Connection, made: Single) -> str:
     assert made.id is not None
-    body = work_orders.work_order(connection, made.id).body
+    body = work_orders.get_work_order(connection, made.id).body
     assert body is not None
     return "".join(body.split())
 
@@ -67,7 +67,7 @@ def test_an_interval_makes_one_work_order_with_the_input_of_the_definition(own: 
     assert again == Single(made.id, "pending", created=False)
     assert keys(own, triggers.find(own, name)) == [("schedule", int(NINE.timestamp()))]
     assert body_of(own, made) == '{"first":true}'
-    request = work_orders.work_order(own, made.id or UUID(int=0)).request
+    request = work_orders.get_work_order(own, made.id or UUID(int=0)).request
     assert request is not None
     assert '"scheduled_for": "2026-03-01T09:00:00Z"' in request
 
@@ -103,7 +103,7 @@ def test_an_output_that_is_no_object_is_a_rejected_work_order_that_says_so(own: 
     work(own, name, "success", b"[1]")
     made = create(own, definition, due(1))
     assert made.state == "rejected"
-    assert work_orders.work_order(own, made.id or UUID(int=0)).reason == "not-an-object"
+    assert work_orders.get_work_order(own, made.id or UUID(int=0)).reason == "not-an-object"
 
 
 def test_an_output_that_cannot_be_read_is_a_rejected_work_order(own: Connection, name: str) -> None:

@@ -144,15 +144,15 @@ def test_the_writer_may_create_execute_publish_and_rerun(stack: LocalStack, gran
     assert executing.states() == [("success", "success"), ("success", "success"), ("failed", "failed")]
     with connect(executing.url) as connection:
         assert sent(connection) == before + 2
-        job = jobs.create(connection, "rerun", Filter(trigger=name), who="Ann", why="test")
+        job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="Ann", why="test")
         connection.commit()
-        done = runner.work(connection, job.id)
+        done = runner.run_job(connection, job.id)
     assert (done.state, done.looked_at) == ("finished", 3)
 
 
 def test_the_writer_may_run_retention(stack: LocalStack, granted: None) -> None:
     with connect(url_of(stack, "workorders_writer")) as connection:
-        retention.run(connection)
+        retention.delete_expired(connection)
 
 
 @pytest.mark.parametrize("table", ["work_orders", "dataclips", "runs", "run_logs", "duplicates", "outbox_messages"])

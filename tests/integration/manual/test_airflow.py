@@ -31,7 +31,7 @@ def submit(stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch) -> Any
 
 def test_a_form_makes_a_work_order_of_the_user_who_sent_it(submit: Any, connection: Connection) -> None:
     made = submit("one", body={"order": 17})
-    found = work_orders.work_order(connection, UUID(made))
+    found = work_orders.get_work_order(connection, UUID(made))
     assert found.body is not None
     assert '"order": 17' in found.body
     assert found.request is not None
@@ -39,7 +39,7 @@ def test_a_form_makes_a_work_order_of_the_user_who_sent_it(submit: Any, connecti
 
 
 def test_a_form_that_names_somebody_else_keeps_the_user_who_sent_it(submit: Any, connection: Connection) -> None:
-    request = work_orders.work_order(connection, UUID(submit("one", who="ada"))).request
+    request = work_orders.get_work_order(connection, UUID(submit("one", who="ada"))).request
     assert request is not None
     assert '"who": "ada"' in request
     assert '"account": "eve"' in request

@@ -25,7 +25,7 @@ BY_KEY = {"type": "api_key", "connection": "shop"}
 def work_orders(connection: Connection, name: str) -> list[history.WorkOrderSummary]:
     """Return a trigger's work orders; none for a trigger that was never registered."""
     found = connection.execute("SELECT 1 FROM workorders.triggers WHERE name = %s", (name,)).fetchone()
-    listed = history.work_orders(connection, Filter(trigger=name)) if found else []
+    listed = history.list_work_orders(connection, Filter(trigger=name)) if found else []
     connection.rollback()
     return listed
 
@@ -47,7 +47,7 @@ def test_a_json_object_becomes_a_work_order_and_the_answer_names_it(
     assert answer.json() == {"work_order_id": str(listed.id), "state": "pending"}
     assert answer.headers["x-work-order-id"] == str(listed.id)
     assert (listed.workflow, listed.state) == ("admit", "pending")
-    body = history.work_order(connection, listed.id).body
+    body = history.get_work_order(connection, listed.id).body
     assert body is not None
     assert '"order": 17' in body
 

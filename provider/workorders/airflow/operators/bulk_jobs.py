@@ -16,7 +16,7 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.context import user_of
 from workorders.airflow.task_errors import explained, readable
 from workorders.core.bulk import capacity, jobs, runner
-from workorders.core.bulk.jobs import Job, JobBusyError, NoRoomError
+from workorders.core.bulk.jobs import Job, JobBusyError, NoCapacityError
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, connect
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EXPORTS_VARIABLE: Final = "WORKORDERS_EXPORTS"
 """Environment variable with the folder on the workers for exports; `exports` in AIRFLOW_HOME if it is not set."""
-RETRY_DELAY: Final = jobs.SILENCE + timedelta(seconds=10)
+RETRY_DELAY: Final = jobs.HEARTBEAT_TIMEOUT + timedelta(seconds=10)
 """A task that died is taken for alive until its job was silent for so long."""
 
 _UNDONE: Final = "What the job had done stays done, and a further try goes on where it stood."
@@ -112,7 +112,7 @@ class BulkJobOperator(BaseOperator):
                 if params["dry_run"]:
                     return self._dry_run(connection, wanted)
                 options = self._options(params)
-                job = jobs.create(
+                job = jobs.create_job(
                     connection,
                     self.kind,
                     wanted,
@@ -124,16 +124,16 @@ class BulkJobOperator(BaseOperator):
                 )
                 connection.commit()
                 return self._work(connection, job, Path(options["file"]) if options else None)
-            except (JobBusyError, NoRoomError):
+            except (JobBusyError, NoCapacityError):
                 raise
             except WorkOrdersError as error:
                 raise AirflowFailException(str(error)) from error
 
     def _dry_run(self, connection: Connection, wanted: Filter) -> dict[str, Any]:
-        counts = jobs.count(connection, wanted)
+        counts = jobs.count_matching(connection, wanted)
         for state, number in counts.items():
             self.log.info("Matches: %s work orders that are %s", f"{number:,}", state)
-        for at in capacity.of(connection, wanted) if self.kind == "rerun" else ():
+        for at in capacity.capacity_for(connection, wanted) if self.kind == "rerun" else ():
             self.log.info("%s", at)
         self.log.info(
             "%s work orders match in all. Nothing was changed; trigger this DAG again without the dry run to do it.",
@@ -152,10 +152,10 @@ class BulkJobOperator(BaseOperator):
                     reported = time.monotonic()
                     self.log.info("%s", now)
 
-            job = runner.work(connection, job.id, progress=report, file=file)
+            job = runner.run_job(connection, job.id, progress=report, file=file)
         self.log.info("%s", job)
         if job.state == "waiting":
-            raise NoRoomError(f"{job} {job.error}")
+            raise NoCapacityError(f"{job} {job.error}")
         return {"job": job.id, "state": job.state, "total": job.total, "done": job.done, "skipped": dict(job.skipped)}
 
     def _options(self, params: Mapping[str, Any]) -> dict[str, str]:

@@ -42,7 +42,7 @@ class UpkeepOperator(BaseOperator):
             explained(self, context, "The upkeep of the history", _UNDONE),
             connect(database_url(self.database_connection), application_name="workorders upkeep") as connection,
         ):
-            done = refresh.run(connection, seconds=self.seconds)
+            done = refresh.refresh_history(connection, seconds=self.seconds)
         self.log.info(
             "The words of %s work orders were added, %s were looked at again.",
             f"{done.filled:,}",
@@ -75,7 +75,7 @@ class RetentionOperator(BaseOperator):
             explained(self, context, "The retention of the history", _UNDONE),
             connect(database_url(self.database_connection), application_name="workorders retention") as connection,
         ):
-            swept = retention.run(connection)
+            swept = retention.delete_expired(connection)
         self.log.info("%s work orders were deleted, and %s inputs wiped.", f"{swept.deleted:,}", f"{swept.wiped:,}")
         if swept.remainder:
             self.log.warning("%s", swept.remainder)

@@ -52,7 +52,7 @@ class LeftJobsOperator(BaseOperator):
             explained(self, context, "The bulk jobs that nobody works at", _UNDONE),
             connect(database_url(self.database_connection), application_name="workorders jobs") as connection,
         ):
-            worked = orphaned_jobs.work(connection, progress=report)
+            worked = orphaned_jobs.resume_orphaned(connection, progress=report)
         states: dict[str, int] = {}
         for job in worked.jobs:
             self.log.info("%s %s", job, job.error or "")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import psycopg
 
-from workorders.core.postgres.connection import PREPARE_NOTHING, connection_string
+from workorders.core.postgres.connection import NO_PREPARED_STATEMENTS, connection_string
 
 MAX_CONNECTIONS: Final = 4
 """Connections of a triggerer to one database, however many tasks wait."""
@@ -71,4 +71,6 @@ class SharedDatabase:
             await connection.close()
 
     async def _connect(self) -> _Connection:
-        return await psycopg.AsyncConnection.connect(self._url, autocommit=True, prepare_threshold=PREPARE_NOTHING)
+        return await psycopg.AsyncConnection.connect(
+            self._url, autocommit=True, prepare_threshold=NO_PREPARED_STATEMENTS
+        )

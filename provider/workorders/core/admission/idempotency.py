@@ -117,7 +117,7 @@ def _copied(
     whoever takes the keys once more does so in their order from the beginning.
     """
     expiry = connection.execute(_QUERIES["expiry"], {"window_seconds": window_seconds}).fetchone()
-    tail = binary_rows.keyed_tail(trigger_id, expiry[0] if expiry else 0)
+    tail = binary_rows.key_row_suffix(trigger_id, expiry[0] if expiry else 0)
     free = (row + tail for row in some if row[KEY_OF] not in held)
     try:
         with connection.transaction():

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from workorders.core.bulk.jobs import IN_USE, Job, Outcome
+from workorders.core.bulk.jobs import IN_USE, Job, StepResult
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -11,7 +11,7 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
 
 
-class Cancels:
+class CancelHandler:
     """The work of a cancel job."""
 
     sizes: str | None = None
@@ -19,9 +19,9 @@ class Cancels:
     def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
         """Nothing to make ready."""
 
-    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> Outcome:
+    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
         """Cancel those of the work orders that wait."""
-        return cancel(connection, ids, who=job.who, why=job.why)
+        return cancel_work_orders(connection, ids, who=job.who, why=job.why)
 
     def finish(self) -> None:
         """Nothing to complete."""
@@ -30,7 +30,7 @@ class Cancels:
         """Nothing is left half done: a step is a transaction."""
 
 
-def cancel(connection: Connection, ids: Sequence[UUID], *, who: str, why: str) -> Outcome:
+def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, who: str, why: str) -> StepResult:
     """Cancel the waiting runs of these work orders, in the caller's transaction; skip what does not wait."""
     states = {row[0]: row[2] for row in connection.execute(_QUERIES["lock"], {"ids": list(ids)})}
     waiting = [id_ for id_, state in states.items() if state == "pending"]
@@ -48,4 +48,4 @@ def cancel(connection: Connection, ids: Sequence[UUID], *, who: str, why: str) -
         IN_USE: len(ids) - len(states),
         "not waiting": len(states) - len(available) - len(unclaimed),
     }
-    return Outcome(len(available) + len(unclaimed), {reason: count for reason, count in skipped.items() if count})
+    return StepResult(len(available) + len(unclaimed), {reason: count for reason, count in skipped.items() if count})

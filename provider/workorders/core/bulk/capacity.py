@@ -15,7 +15,7 @@ _QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class WorkflowRoom:
+class WorkflowCapacity:
     """A workflow that has limits, and what it takes now."""
 
     workflow_id: int
@@ -46,23 +46,23 @@ class WorkflowRoom:
         )
 
 
-def of(connection: Connection, wanted: Filter) -> list[WorkflowRoom]:
+def capacity_for(connection: Connection, wanted: Filter) -> list[WorkflowCapacity]:
     """Return the workflows with limits that a filter names, or all if it names none: a look, without a lock."""
     arguments = {"ids": None, "id": wanted.id, "trigger": wanted.trigger, "workflow": wanted.workflow}
     return [
-        WorkflowRoom(id_, name, rule, limits.look(connection, id_, rule))
+        WorkflowCapacity(id_, name, rule, limits.look(connection, id_, rule))
         for id_, name, rule in _limited(connection, arguments)
     ]
 
 
-def lock(connection: Connection, ids: Sequence[UUID]) -> dict[int, WorkflowRoom]:
+def lock_capacity(connection: Connection, ids: Sequence[UUID]) -> dict[int, WorkflowCapacity]:
     """Take the turn of every workflow with limits among these work orders, and count.
 
     In the order of their ids, and before any of the work orders is locked, as everybody does who takes turns.
     """
     arguments = {"ids": list(ids), "id": None, "trigger": None, "workflow": None}
     return {
-        id_: WorkflowRoom(id_, name, rule, limits.lock(connection, id_, rule, own=0))
+        id_: WorkflowCapacity(id_, name, rule, limits.lock(connection, id_, rule, own=0))
         for id_, name, rule in _limited(connection, arguments)
     }
 

@@ -9,7 +9,7 @@ from typing import IO, Final
 from uuid import UUID
 
 from workorders.core.bulk import jobs
-from workorders.core.bulk.jobs import IN_USE, Job, Outcome
+from workorders.core.bulk.jobs import IN_USE, Job, StepResult
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -45,7 +45,7 @@ class ExportFileError(WorkOrdersError):
     """The file cannot be written."""
 
 
-def options(file: Path, format_: str | None = None) -> dict[str, str]:
+def export_options(file: Path, format_: str | None = None) -> dict[str, str]:
     """Return the options of an export job: where to, and in which form; the ending of the name says it by itself.
 
     Raises:
@@ -61,7 +61,7 @@ def options(file: Path, format_: str | None = None) -> dict[str, str]:
     return {"file": str(file.absolute()), "format": chosen}
 
 
-class Export:
+class ExportHandler:
     """The work of an export job. It begins from the first work order each time, for half a file is of no use."""
 
     sizes: str | None = "exported_bytes"
@@ -99,9 +99,9 @@ class Export:
                 csv.writer(self._stream).writerow(COLUMNS)
         except OSError as error:
             raise self._refused(error) from error
-        jobs.begin_again(connection, job.id, worker)
+        jobs.restart(connection, job.id, worker)
 
-    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> Outcome:
+    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
         """Write the lines of some work orders.
 
         Raises:
@@ -122,7 +122,7 @@ class Export:
             self._stream.flush()
         except OSError as error:
             raise self._refused(error) from error
-        return Outcome(written, {IN_USE: len(ids) - written} if written < len(ids) else {})
+        return StepResult(written, {IN_USE: len(ids) - written} if written < len(ids) else {})
 
     def finish(self) -> None:
         """Give the whole file its name.
@@ -150,7 +150,7 @@ class Export:
         """Remove what killed workers left of this file: who lives, writes more often than that."""
         for path in self._file.parent.iterdir():
             is_part = path.name.startswith(f".{self._file.name}.") and path.suffix == ".part"
-            if is_part and time.time() - path.lstat().st_mtime > jobs.SILENCE.total_seconds():
+            if is_part and time.time() - path.lstat().st_mtime > jobs.HEARTBEAT_TIMEOUT.total_seconds():
                 path.unlink(missing_ok=True)
 
     def _refused(self, error: OSError) -> ExportFileError:

@@ -25,7 +25,7 @@ _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
 IN_USE: Final = "deleted or in use"
 """Why a work order was skipped that could not be locked: somebody claims, finishes or deletes it at this moment."""
 KINDS: Final = ("rerun", "cancel", "export")
-SILENCE: Final = timedelta(minutes=2)
+HEARTBEAT_TIMEOUT: Final = timedelta(minutes=2)
 """Whoever works at a job reports after each step; after this long without a word another one may take it over."""
 
 
@@ -37,7 +37,7 @@ class JobBusyError(WorkOrdersError):
     """Another process works at the job."""
 
 
-class NoRoomError(WorkOrdersError):
+class NoCapacityError(WorkOrdersError):
     """The limits of a workflow leave no room for the rest of the job, which waits."""
 
 
@@ -85,7 +85,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepResult:
     """What a step did."""
 
     done: int = 0
@@ -96,7 +96,7 @@ class Outcome:
     """The last work order that a step came to which ended early; None when it came to none."""
 
 
-def create(
+def create_job(
     connection: Connection,
     kind: str,
     wanted: Filter,
@@ -136,8 +136,8 @@ def create(
         )
     known = connection.execute(_QUERIES["find_request"], {"request_key": request_key}).fetchone()
     if known is not None:
-        return load(connection, known[0])
-    wanted = bounded(connection, wanted)
+        return get_job(connection, known[0])
+    wanted = until_now(connection, wanted)
     row = connection.execute(
         _QUERIES["insert_job"],
         {
@@ -148,17 +148,17 @@ def create(
             "who": who,
             "why": why,
             "account": account,
-            "total": sum(count(connection, wanted).values()),
+            "total": sum(count_matching(connection, wanted).values()),
         },
     ).fetchone()
     if row is None:
         row = connection.execute(_QUERIES["find_request"], {"request_key": request_key}).fetchone()
     if row is None:  # cannot be: the insert met or made the row
         raise LookupError(request_key)
-    return load(connection, row[0])
+    return get_job(connection, row[0])
 
 
-def count(connection: Connection, wanted: Filter) -> dict[str, int]:
+def count_matching(connection: Connection, wanted: Filter) -> dict[str, int]:
     """Return how many work orders a job would come to, by state: what a dry run says.
 
     Raises:
@@ -173,7 +173,7 @@ def count(connection: Connection, wanted: Filter) -> dict[str, int]:
     return counts
 
 
-def bounded(connection: Connection, wanted: Filter) -> Filter:
+def until_now(connection: Connection, wanted: Filter) -> Filter:
     """Return the filter without what is created from now on."""
     row = connection.execute(_QUERIES["now"]).fetchone()
     if row is None:  # cannot be
@@ -182,7 +182,7 @@ def bounded(connection: Connection, wanted: Filter) -> Filter:
     return replace(wanted, until=now if wanted.until is None else min(now, wanted.until))
 
 
-def load(connection: Connection, job_id: int) -> Job:
+def get_job(connection: Connection, job_id: int) -> Job:
     """Return the job of that number.
 
     Raises:
@@ -195,13 +195,13 @@ def load(connection: Connection, job_id: int) -> Job:
     return _job(row)
 
 
-def newest(connection: Connection, *, before: int | None = None, limit: int = 20) -> list[Job]:
+def list_jobs(connection: Connection, *, before: int | None = None, limit: int = 20) -> list[Job]:
     """Return a page of jobs, newest first."""
     with connection.cursor(row_factory=dict_row) as cursor:
         return [_job(row) for row in cursor.execute(_QUERIES["jobs"], {"before": before, "limit": limit})]
 
 
-def take(connection: Connection, job_id: int, worker: UUID) -> Job:
+def claim(connection: Connection, job_id: int, worker: UUID) -> Job:
     """Make `worker` the one that works at the job.
 
     Raises:
@@ -209,27 +209,29 @@ def take(connection: Connection, job_id: int, worker: UUID) -> Job:
         JobEndedError: it was cancelled, or is finished.
         JobBusyError: another one reported less than two minutes ago.
     """
-    taken = connection.execute(_QUERIES["take_job"], {"id": job_id, "worker": worker, "silence": SILENCE}).rowcount
-    job = load(connection, job_id)
+    taken = connection.execute(
+        _QUERIES["take_job"], {"id": job_id, "worker": worker, "silence": HEARTBEAT_TIMEOUT}
+    ).rowcount
+    job = get_job(connection, job_id)
     if taken:
         return job
     if job.state == "running":
         raise JobBusyError(
             f"Another process works at job {job_id}, and reported at {job.seen_at:%H:%M:%S} UTC; nothing was changed; "
-            f"look at it with `workorders jobs show {job_id}`, and try again {SILENCE.seconds // 60} minutes after its "
-            f"last report."
+            f"look at it with `workorders jobs show {job_id}`, and try again "
+            f"{HEARTBEAT_TIMEOUT.seconds // 60} minutes after its last report."
         )
     raise JobEndedError(f"Job {job_id} is {job.state}, so it does not go on; nothing was changed; make a new one.")
 
 
-def owned(connection: Connection, job_id: int, worker: UUID) -> Job | None:
+def lock_owned(connection: Connection, job_id: int, worker: UUID) -> Job | None:
     """Return the job, locked until the transaction ends; None when this worker is no longer its own."""
     if connection.execute(_QUERIES["lock_job"], {"id": job_id, "worker": worker}).fetchone() is None:
         return None
-    return load(connection, job_id)
+    return get_job(connection, job_id)
 
 
-def move(connection: Connection, job_id: int, outcome: Outcome, last_id: UUID | None) -> None:
+def record_progress(connection: Connection, job_id: int, outcome: StepResult, last_id: UUID | None) -> None:
     """Write down what a step did, in the step's transaction."""
     connection.execute(
         _QUERIES["move_job"],
@@ -237,23 +239,23 @@ def move(connection: Connection, job_id: int, outcome: Outcome, last_id: UUID | 
     )
 
 
-def wait(connection: Connection, job_id: int, worker: UUID, reason: str) -> None:
+def suspend(connection: Connection, job_id: int, worker: UUID, reason: str) -> None:
     """Write down that the job waits, and for what; anybody may take it, now or later."""
     connection.execute(_QUERIES["wait_job"], {"id": job_id, "worker": worker, "reason": reason})
 
 
-def begin_again(connection: Connection, job_id: int, worker: UUID) -> None:
+def restart(connection: Connection, job_id: int, worker: UUID) -> None:
     """Forget how far the job was, for a kind that cannot go on in the middle."""
     connection.execute(_QUERIES["begin_again"], {"id": job_id, "worker": worker})
 
 
-def end(connection: Connection, job_id: int, worker: UUID, *, error: str | None = None) -> None:
+def end_job(connection: Connection, job_id: int, worker: UUID, *, error: str | None = None) -> None:
     """Write down that the job is over, or with an error why it failed."""
     state = "finished" if error is None else "failed"
     connection.execute(_QUERIES["end_job"], {"id": job_id, "worker": worker, "state": state, "error": error})
 
 
-def cancel(connection: Connection, job_id: int) -> None:
+def cancel_job(connection: Connection, job_id: int) -> None:
     """Let no further step begin; what was done stays done.
 
     Raises:
@@ -261,7 +263,7 @@ def cancel(connection: Connection, job_id: int) -> None:
         JobEndedError: it is over already.
     """
     if not connection.execute(_QUERIES["cancel_job"], {"id": job_id}).rowcount:
-        job = load(connection, job_id)
+        job = get_job(connection, job_id)
         raise JobEndedError(f"Job {job_id} is {job.state} already; nothing was changed.")
 
 

@@ -15,12 +15,12 @@ from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
 
-BEGINNING: Final = timedelta(seconds=10)
+STARTUP_GRACE: Final = timedelta(seconds=10)
 """Whoever makes a job to work at it does so at once; until then it is not taken for one that was left."""
 
 
 @dataclass(slots=True)
-class Worked:
+class ResumeResult:
     """What became of the jobs that were left."""
 
     jobs: list[Job] = field(default_factory=list)
@@ -29,16 +29,18 @@ class Worked:
     """A sentence for each job that could not go on; its row says the same. One that failed is a person's to resume."""
 
 
-def left(connection: Connection) -> list[int]:
+def find_orphaned(connection: Connection) -> list[int]:
     """Return the numbers of the jobs that nobody works at, the oldest first.
 
     Exports are not among them: their file is a path on the machine of who asked, so they wait for `jobs resume` there.
     """
-    arguments = {"beginning": BEGINNING, "silence": jobs.SILENCE}
+    arguments = {"beginning": STARTUP_GRACE, "silence": jobs.HEARTBEAT_TIMEOUT}
     return [row[0] for row in connection.execute(_QUERIES["left_jobs"], arguments)]
 
 
-def work(connection: Connection, *, progress: Callable[[Job], None] | None = None, step: int = runner.STEP) -> Worked:
+def resume_orphaned(
+    connection: Connection, *, progress: Callable[[Job], None] | None = None, step: int = runner.STEP
+) -> ResumeResult:
     """Work through each job that was left, as far as it goes now.
 
     However many do so at once, each job has one worker: who comes second passes it over.
@@ -52,11 +54,11 @@ def work(connection: Connection, *, progress: Callable[[Job], None] | None = Non
         psycopg.Error: the connection was lost; the jobs stay where they are, to be taken again.
     """
     with connection.transaction():
-        found = left(connection)
-    worked = Worked()
+        found = find_orphaned(connection)
+    worked = ResumeResult()
     for job_id in found:
         try:
-            worked.jobs.append(runner.work(connection, job_id, step=step, progress=progress))
+            worked.jobs.append(runner.run_job(connection, job_id, step=step, progress=progress))
         except (JobBusyError, JobEndedError):
             continue
         except WorkOrdersError as error:

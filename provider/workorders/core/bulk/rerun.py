@@ -7,8 +7,8 @@ from uuid import UUID
 
 from workorders.core.admission import limits
 from workorders.core.bulk import capacity, revalidation
-from workorders.core.bulk.capacity import WorkflowRoom
-from workorders.core.bulk.jobs import IN_USE, Job, Outcome
+from workorders.core.bulk.capacity import WorkflowCapacity
+from workorders.core.bulk.jobs import IN_USE, Job, StepResult
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -18,7 +18,7 @@ _QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
 _UNFINISHED = frozenset({"pending", "running", "parked"})
 
 
-class Reruns:
+class RerunHandler:
     """The work of a rerun job."""
 
     sizes: str | None = "rejected_bytes"
@@ -26,9 +26,9 @@ class Reruns:
     def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
         """Nothing to make ready."""
 
-    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> Outcome:
+    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
         """Give those of the work orders a new run that can have one."""
-        return rerun(connection, ids, who=job.who, why=job.why, alone=job.wanted.id is not None)
+        return rerun_work_orders(connection, ids, who=job.who, why=job.why, alone=job.wanted.id is not None)
 
     def finish(self) -> None:
         """Nothing to complete."""
@@ -37,7 +37,9 @@ class Reruns:
         """Nothing is left half done: a step is a transaction."""
 
 
-def rerun(connection: Connection, ids: Sequence[UUID], *, who: str, why: str, alone: bool = False) -> Outcome:
+def rerun_work_orders(
+    connection: Connection, ids: Sequence[UUID], *, who: str, why: str, alone: bool = False
+) -> StepResult:
     """Give each work order a new run that waits, before all others, in the caller's transaction.
 
     A work order has at most one unfinished run, so one that waits or runs is skipped. One whose input was wiped cannot
@@ -51,11 +53,11 @@ def rerun(connection: Connection, ids: Sequence[UUID], *, who: str, why: str, al
         why: the reason.
         alone: a person has asked for this one work order: a soft limit counts it, and does not hold it up.
     """
-    rooms = capacity.lock(connection, ids)
+    rooms = capacity.lock_capacity(connection, ids)
     chosen = _choose(connection, ids, {id_: at for id_, at in rooms.items() if at.rule.hard or not alone})
     again = [id_ for id_, _ in chosen.ended]
     if chosen.rejected:
-        accepted = revalidation.accept(connection, chosen.rejected, beyond_soft_limits=alone)
+        accepted = revalidation.revalidate_rejected(connection, chosen.rejected, beyond_soft_limits=alone)
         chosen.skipped["still rejected or parked"] = len(chosen.rejected) - len(accepted)
         again = sorted([*again, *accepted])
     for workflow_id, number in Counter(workflow_id for _, workflow_id in chosen.ended).items():
@@ -65,7 +67,7 @@ def rerun(connection: Connection, ids: Sequence[UUID], *, who: str, why: str, al
         arguments = {"run_ids": run_ids(len(again)), "ids": again, "who": who, "why": why}
         connection.execute(_QUERIES["rerun"], arguments)
     skipped = {reason: count for reason, count in chosen.skipped.items() if count}
-    return Outcome(len(again), skipped, chosen.waits_for, chosen.reached)
+    return StepResult(len(again), skipped, chosen.waits_for, chosen.reached)
 
 
 @dataclass(slots=True)
@@ -80,7 +82,7 @@ class _Chosen:
     reached: UUID | None = None
 
 
-def _choose(connection: Connection, ids: Sequence[UUID], rooms: Mapping[int, WorkflowRoom]) -> _Chosen:
+def _choose(connection: Connection, ids: Sequence[UUID], rooms: Mapping[int, WorkflowCapacity]) -> _Chosen:
     found = {row[0]: row[1:] for row in connection.execute(_QUERIES["lock"], {"ids": list(ids)})}
     left = {workflow_id: at.room.least or 0 for workflow_id, at in rooms.items()}
     chosen = _Chosen()

@@ -23,12 +23,12 @@ from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
 
-REJUDGES_GROUP: Final = "workorders.rejudges"
+REVALIDATORS_GROUP: Final = "workorders.revalidators"
 """Entry point group in which a trigger type announces its `Rejudge`."""
-LARGEST_BODY: Final = 32 * 1024 * 1024
+MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 """Bytes; up to here Postgres holds every value as jsonb."""
 
-Rejudge = Callable[[Mapping[str, Any], bytes | None, bytes], Item]
+Revalidator = Callable[[Mapping[str, Any], bytes | None, bytes], Item]
 """Takes the trigger's definition as it is now, the raw value of a rejected event (None for null), and its request as
 JSON; returns the event as an item once more. Neither stream nor position of the item counts."""
 
@@ -48,7 +48,7 @@ class _Rejected:
     position: int | None
 
 
-def accept(connection: Connection, ids: Sequence[UUID], *, beyond_soft_limits: bool = False) -> list[UUID]:
+def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_soft_limits: bool = False) -> list[UUID]:
     """Judge these rejected work orders again, and return those that have an input now, in the caller's transaction.
 
     They have their dataclip then, no rejection, and wait for a run. What has an input is let in by its trigger's rules
@@ -78,7 +78,7 @@ def accept(connection: Connection, ids: Sequence[UUID], *, beyond_soft_limits: b
             accepted[row.trigger].note(row, item)
     for found in accepted.values():
         found.let_in()
-    search_index.write(connection, ids)
+    search_index.write_index(connection, ids)
     return [row[0] for row in connection.execute(_QUERIES["pending"], {"ids": list(ids)})]
 
 
@@ -106,7 +106,7 @@ class _Accepted:
 
 def _accept(connection: Connection, row: _Rejected) -> Item | None:
     """Return the item if it has an input now, which is stored then; else bring the reason up to date."""
-    item = rejudge_of(row.type)(row.definition, row.raw, row.request.encode())
+    item = revalidator_of(row.type)(row.definition, row.raw, row.request.encode())
     reason = item.rejection or Rejection(row.code, row.detail)
     if item.body is not None:
         refused = _store(connection, row.id, item.body, item.request)
@@ -131,19 +131,19 @@ def _store(connection: Connection, id_: UUID, body: bytes, request: bytes) -> Re
 
 
 @cache
-def rejudge_of(type_: str) -> Rejudge:
+def revalidator_of(type_: str) -> Revalidator:
     """Return how a trigger type judges again; by the rule for every body, if it announces nothing of its own."""
-    for point in entry_points(group=REJUDGES_GROUP, name=type_):
-        found: Rejudge = point.load()
+    for point in entry_points(group=REVALIDATORS_GROUP, name=type_):
+        found: Revalidator = point.load()
         return found
-    return by_the_common_rule
+    return default_revalidator
 
 
-def by_the_common_rule(_definition: Mapping[str, Any], raw: bytes | None, request: bytes) -> Item:
+def default_revalidator(_definition: Mapping[str, Any], raw: bytes | None, request: bytes) -> Item:
     """Accept a JSON object that Postgres holds."""
     if raw is None:
         return Item(None, None, request, None, Rejection("null-value", "the value is null"))
-    rejection = judge(raw, LARGEST_BODY, odd=is_odd(raw))
+    rejection = judge(raw, MAX_BODY_BYTES, odd=is_odd(raw))
     if rejection is None:
         return Item(None, None, request, raw)
     return Item(None, None, request, None, rejection, raw)

@@ -10,10 +10,10 @@ from uuid import UUID, uuid4
 import psycopg
 
 from workorders.core.bulk import jobs
-from workorders.core.bulk.cancel import Cancels
-from workorders.core.bulk.export import Export
-from workorders.core.bulk.jobs import Job, JobEndedError, Outcome
-from workorders.core.bulk.rerun import Reruns
+from workorders.core.bulk.cancel import CancelHandler
+from workorders.core.bulk.export import ExportHandler
+from workorders.core.bulk.jobs import Job, JobEndedError, StepResult
+from workorders.core.bulk.rerun import RerunHandler
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history import work_orders
 from workorders.core.postgres.connection import Connection, is_outage
@@ -29,7 +29,7 @@ large values would take longer than a worker may be silent, and hold the counts 
 _DEADLOCKS: Final = 5
 
 
-class Work(Protocol):
+class JobHandler(Protocol):
     """What one kind of job does."""
 
     sizes: str | None
@@ -38,7 +38,7 @@ class Work(Protocol):
     def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
         """Make ready, before the first step of this process."""
 
-    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> Outcome:
+    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
         """Do what is to be done with some work orders, in the step's transaction."""
 
     def finish(self) -> None:
@@ -48,10 +48,10 @@ class Work(Protocol):
         """Leave nothing half done behind."""
 
 
-_WORKS: Final[dict[str, Callable[[], Work]]] = {"rerun": Reruns, "cancel": Cancels}
+_HANDLERS: Final[dict[str, Callable[[], JobHandler]]] = {"rerun": RerunHandler, "cancel": CancelHandler}
 
 
-def work(
+def run_job(
     connection: Connection,
     job_id: int,
     *,
@@ -80,49 +80,51 @@ def work(
     """
     worker = uuid4()
     with connection.transaction():
-        job = jobs.take(connection, job_id, worker)
-    doing = Export(file) if job.kind == "export" else _WORKS[job.kind]()
+        job = jobs.claim(connection, job_id, worker)
+    doing = ExportHandler(file) if job.kind == "export" else _HANDLERS[job.kind]()
     try:
         with connection.transaction():
             doing.begin(connection, job, worker)
         while _step(connection, job_id, worker, doing, step):
             if progress is not None:
-                progress(_loaded(connection, job_id))
-        if (stopped := _loaded(connection, job_id)).state == "waiting":
+                progress(_get_job(connection, job_id))
+        if (stopped := _get_job(connection, job_id)).state == "waiting":
             doing.abandon()
             return stopped
         doing.finish()
         with connection.transaction():
-            jobs.end(connection, job_id, worker)
+            jobs.end_job(connection, job_id, worker)
     except BaseException as error:
         doing.abandon()
         if isinstance(error, _Cancelled):
-            return _loaded(connection, job_id)
-        _write_down(connection, job, worker, error)
+            return _get_job(connection, job_id)
+        _record_failure(connection, job, worker, error)
         raise
-    return _loaded(connection, job_id)
+    return _get_job(connection, job_id)
 
 
 class _Cancelled(Exception):  # noqa: N818 - no error: somebody wished it
     """Somebody cancelled the job while it was worked at."""
 
 
-def _step(connection: Connection, job_id: int, worker: UUID, doing: Work, size: int) -> bool:
+def _step(connection: Connection, job_id: int, worker: UUID, doing: JobHandler, size: int) -> bool:
     """Do one step; tell whether there may be more to do now."""
     for remaining in reversed(range(_DEADLOCKS)):
         try:
             with connection.transaction():
-                job = _still_ours(connection, job_id, worker)
-                found = work_orders.matching(connection, job.wanted, after=job.last_id, limit=size)
+                job = _require_ownership(connection, job_id, worker)
+                found = work_orders.find_matching(connection, job.wanted, after=job.last_id, limit=size)
                 if found.looked_until is None:
                     return False
                 ids = _bounded(connection, doing, found.ids)
-                outcome = doing.step(connection, job, ids) if ids else Outcome()
+                outcome = doing.step(connection, job, ids) if ids else StepResult()
                 if outcome.waits_for is not None:
-                    jobs.move(connection, job_id, outcome, outcome.reached or job.last_id)
-                    jobs.wait(connection, job_id, worker, outcome.waits_for)
+                    jobs.record_progress(connection, job_id, outcome, outcome.reached or job.last_id)
+                    jobs.suspend(connection, job_id, worker, outcome.waits_for)
                     return False
-                jobs.move(connection, job_id, outcome, ids[-1] if len(ids) < len(found.ids) else found.looked_until)
+                jobs.record_progress(
+                    connection, job_id, outcome, ids[-1] if len(ids) < len(found.ids) else found.looked_until
+                )
                 return True
         except psycopg.errors.DeadlockDetected:
             # A claim that locked the same rows the other way round went on; the step was rolled back as a whole.
@@ -131,7 +133,7 @@ def _step(connection: Connection, job_id: int, worker: UUID, doing: Work, size: 
     return False
 
 
-def _bounded(connection: Connection, doing: Work, ids: Sequence[UUID]) -> Sequence[UUID]:
+def _bounded(connection: Connection, doing: JobHandler, ids: Sequence[UUID]) -> Sequence[UUID]:
     """Return the first of the work orders, as many as one step may read."""
     if doing.sizes is None or not ids:
         return ids
@@ -139,28 +141,28 @@ def _bounded(connection: Connection, doing: Work, ids: Sequence[UUID]) -> Sequen
     return ids[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
 
 
-def _still_ours(connection: Connection, job_id: int, worker: UUID) -> Job:
-    job = jobs.owned(connection, job_id, worker)
+def _require_ownership(connection: Connection, job_id: int, worker: UUID) -> Job:
+    job = jobs.lock_owned(connection, job_id, worker)
     if job is not None:
         return job
-    now = jobs.load(connection, job_id)
+    now = jobs.get_job(connection, job_id)
     if now.state == "cancelled":
         raise _Cancelled
     raise JobEndedError(f"Job {job_id} was taken over by another process; this one did nothing more.")
 
 
-def _write_down(connection: Connection, job: Job, worker: UUID, error: BaseException) -> None:
+def _record_failure(connection: Connection, job: Job, worker: UUID, error: BaseException) -> None:
     said = one_line(error) or type(error).__name__
     sentence = said if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {said}"
     # Without the database nothing can be written; the row then shows that nobody has reported for long.
     with suppress(psycopg.Error), connection.transaction():
         if is_outage(error) and job.kind != "export":
             # A lock that was not had in time, or too many deadlocks: it passes, and whoever comes next goes on.
-            jobs.wait(connection, job.id, worker, sentence)
+            jobs.suspend(connection, job.id, worker, sentence)
         else:
-            jobs.end(connection, job.id, worker, error=sentence)
+            jobs.end_job(connection, job.id, worker, error=sentence)
 
 
-def _loaded(connection: Connection, job_id: int) -> Job:
+def _get_job(connection: Connection, job_id: int) -> Job:
     with connection.transaction():
-        return jobs.load(connection, job_id)
+        return jobs.get_job(connection, job_id)

@@ -228,7 +228,7 @@ class _Writer:
             None if stream is None else stream_id(self._connection, self._trigger, stream)
         )
         for tails, state in zip(self._tails, (_ACCEPTED_STATE, _REJECTED_STATE), strict=True):
-            tails[stream] = binary_rows.work_order_tail(self._trigger.id, self._trigger.workflow_id, number, state)
+            tails[stream] = binary_rows.work_order_suffix(self._trigger.id, self._trigger.workflow_id, number, state)
         if number is not None and not self._fresh:
             deleted_positions.lock_out(self._connection, number)
 

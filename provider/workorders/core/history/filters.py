@@ -76,7 +76,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
+def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
     """Return the filter as the queries take it: names become numbers, times ranges of ids, a text its words.
 
     Raises:
@@ -98,7 +98,7 @@ def arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
         "from_position": wanted.from_position,
         "to_position": wanted.to_position,
         "id": wanted.id,
-        "words": None if wanted.text is None else tokenizer.query(wanted.text),
+        "words": None if wanted.text is None else tokenizer.to_tsquery_literal(wanted.text),
     }
 
 

@@ -13,7 +13,7 @@ _QUERIES = load_queries("workorders.core.history", "sql/outcomes.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WorkOrderOutcome:
     """The end of a work order."""
 
     id: UUID
@@ -25,12 +25,12 @@ class Outcome:
     """What the newest run gave back, as JSON text; None when it gave nothing, or its output is kept no longer."""
 
 
-def ended(connection: Connection, ids: Collection[UUID]) -> list[UUID]:
+def find_ended(connection: Connection, ids: Collection[UUID]) -> list[UUID]:
     """Return those of the work orders that came to an end. Reads no output: many may ask, and often."""
     return [id_ for (id_,) in connection.execute(_QUERIES["ended"], {"ids": list(ids)}).fetchall()]
 
 
-def outcome(connection: Connection, id_: UUID) -> Outcome | None:
+def find_outcome(connection: Connection, id_: UUID) -> WorkOrderOutcome | None:
     """Return how a work order ended; None if it has not, or is no longer there."""
-    with connection.cursor(row_factory=class_row(Outcome)) as cursor:
+    with connection.cursor(row_factory=class_row(WorkOrderOutcome)) as cursor:
         return cursor.execute(_QUERIES["outcome"], {"id": id_}).fetchone()

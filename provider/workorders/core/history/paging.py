@@ -18,11 +18,11 @@ _QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql")
 _NEWEST: Final = 20_000
 """A word that stands in one of 400 work orders fills a page of 50 with these; a rarer one has so short a list, up to
 ten million work orders, that reading it takes no longer."""
-_MOST_IDS: Final = 20_000
+_MAX_IDS: Final = 20_000
 _COMMON_STATES: Final = (None, "success")
 
 
-def ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
+def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
     """Return the ids of a page, newest first; None where one look by the filter's own ranges finds them.
 
     Args:
@@ -31,20 +31,20 @@ def ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
     """
     given = {**given, "until_id": None}
     if given["words"] is not None:
-        with _reading_lists(connection):
-            return _with_words(connection, given)
+        with _index_scans_only(connection):
+            return _by_words_and_owner(connection, given)
     if given["state"] == "pending" and given["id"] is None:
         return _ids(connection, "newest_waiting", given)
-    if _finds_few(given):
+    if _is_selective(given):
         return None
     if given["stream_ids"] is not None:
         return _in_streams(connection, given)
     if given["trigger_id"] is not None or given["workflow_id"] is not None:
-        return _listed(connection, given)
+        return _by_owner_index(connection, given)
     return None
 
 
-def _finds_few(given: Mapping[str, Any]) -> bool:
+def _is_selective(given: Mapping[str, Any]) -> bool:
     """Tell whether an index finds what passes, in its order, or so few that order does not matter."""
     return given["id"] is not None or given["reason"] is not None or given["state"] not in _COMMON_STATES
 
@@ -53,13 +53,13 @@ def _in_streams(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     found = _ids(connection, "newest_among", {**given, "newest": _NEWEST})
     if len(found) == given["limit"]:
         return found
-    with _reading_lists(connection):
+    with _index_scans_only(connection):
         return _ids(connection, "gathered", given)
 
 
-def _listed(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
+def _by_owner_index(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     """Look through those that are not surely listed yet, and then in the list of the trigger or the workflow."""
-    listed_until = search_index.complete_until(connection)
+    listed_until = search_index.complete_up_to(connection)
     found = _ids(connection, "newest_ids", {**given, "after_id": listed_until})
     if len(found) == given["limit"]:
         return found
@@ -67,11 +67,11 @@ def _listed(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     return found + _ids(connection, "newest_listed", rest)
 
 
-def _with_words(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
+def _by_words_and_owner(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     """Look among the newest, where common words are found at once, and then in the lists of the words."""
     if given["state"] == "pending":
         found = _newest_passing(connection, "gathered_with_words", given)
-    elif _finds_few(given):
+    elif _is_selective(given):
         found = _newest_passing(connection, "newest_with_words", given)
     else:
         found = _newest(connection, given)
@@ -101,18 +101,18 @@ def _by_words(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     """Read the lists of the words, so many ids at a time, and keep those that pass the rest of the filter."""
     before, found = given["before_id"], list[UUID]()
     while len(found) < given["limit"]:
-        asked = {**given, "before_id": before, "newest": _MOST_IDS}
+        asked = {**given, "before_id": before, "newest": _MAX_IDS}
         candidates = _ids(connection, "ids_by_words", asked)
         rest = {**given, "before_id": before, "ids": candidates, "limit": given["limit"] - len(found)}
         found += _ids(connection, "newest_of", rest)
-        if len(candidates) < _MOST_IDS:
+        if len(candidates) < _MAX_IDS:
             break
         before = candidates[-1]
     return found
 
 
 @contextmanager
-def _reading_lists(connection: Connection) -> Iterator[None]:
+def _index_scans_only(connection: Connection) -> Iterator[None]:
     """Let the planner read by indexes only; rolled back, which is what undoes it within the caller's transaction."""
     with connection.transaction(force_rollback=True):
         connection.execute(_QUERIES["read_lists"])

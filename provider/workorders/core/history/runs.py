@@ -50,7 +50,7 @@ class RunDetails(RunRow):
     log_truncated: bool
 
 
-def runs(
+def list_runs(
     connection: Connection,
     *,
     workflow: str | None = None,
@@ -75,11 +75,11 @@ def runs(
     with connection.cursor(row_factory=class_row(RunRow)) as cursor:
         found = cursor.execute(_QUERIES["runs"], arguments, prepare=False).fetchall()
     if work_order is not None and not found:
-        work_orders.work_order(connection, work_order)
+        work_orders.get_work_order(connection, work_order)
     return found
 
 
-def run(connection: Connection, id_: UUID) -> RunDetails:
+def get_run(connection: Connection, id_: UUID) -> RunDetails:
     """Return one run.
 
     Raises:

@@ -14,71 +14,71 @@ _QUERIES = load_queries("workorders.core.history", "sql/search_index.sql")
 
 STEP: Final = 2_000
 """Work orders that one transaction adds."""
-MOST_CHARACTERS: Final = 20_000
+MAX_CHARACTERS: Final = 20_000
 """So much of a body, and of a request, is searched; a tsvector holds 1 MiB, and no work order may stop the filling."""
 
-_FIRST_LOOK: Final = "words"
-_SECOND_LOOK: Final = "words-again"
+_NEW: Final = "words"
+_LATE: Final = "words-again"
 MARGIN: Final = timedelta(seconds=10)
 """So long words wait at least, for an id is made before its transaction is seen to write."""
-_LONGEST_WAIT: Final = timedelta(minutes=15)
+_MAX_WAIT: Final = timedelta(minutes=15)
 """A transaction that writes longer holds the filling up no more."""
-SECOND_LOOK_AFTER: Final = timedelta(hours=2)
+LATE_AFTER: Final = timedelta(hours=2)
 """Longer than clocks are taken to be apart, for an id has its maker's time."""
-_SECOND_LOOK_STEP: Final = 20_000
+_LATE_STEP: Final = 20_000
 
 
-def fill(connection: Connection, *, step: int = STEP, margin: timedelta = MARGIN) -> int:
+def index_new(connection: Connection, *, step: int = STEP, margin: timedelta = MARGIN) -> int:
     """Add the words of the next work orders, in a transaction of its own; returns how many it looked at.
 
     0 says that there is nothing left to do now, or that another one is at it.
     """
     with connection.transaction():
-        after = _lock(connection, _FIRST_LOOK)
+        after = _lock(connection, _NEW)
         if after is None:
             return 0
         ids = _ids(connection, after, first_id(_settled_until(connection, margin)), step)
         if ids:
-            write(connection, ids)
-            connection.execute(_QUERIES["move_mark"], {"name": _FIRST_LOOK, "id": ids[-1]})
+            write_index(connection, ids)
+            connection.execute(_QUERIES["move_mark"], {"name": _NEW, "id": ids[-1]})
         return len(ids)
 
 
-def look_again(connection: Connection, *, after: timedelta = SECOND_LOOK_AFTER) -> int:
+def index_late(connection: Connection, *, after: timedelta = LATE_AFTER) -> int:
     """Add what came late to where `fill` has passed; returns how many work orders it looked at.
 
     Late are work orders of a transaction that took very long, or of a machine whose clock was behind.
     """
     with connection.transaction():
-        begin = _lock(connection, _SECOND_LOOK)
+        begin = _lock(connection, _LATE)
         if begin is None:
             return 0
         end = first_id(datetime.now(UTC) - after)
-        ids = _ids(connection, begin, min(end, filled_until(connection)), _SECOND_LOOK_STEP)
+        ids = _ids(connection, begin, min(end, indexed_up_to(connection)), _LATE_STEP)
         if ids:
             missing = [row[0] for row in connection.execute(_QUERIES["without_words"], {"ids": ids})]
             for start in range(0, len(missing), STEP):
-                write(connection, missing[start : start + STEP])
-            connection.execute(_QUERIES["move_mark"], {"name": _SECOND_LOOK, "id": ids[-1]})
+                write_index(connection, missing[start : start + STEP])
+            connection.execute(_QUERIES["move_mark"], {"name": _LATE, "id": ids[-1]})
         return len(ids)
 
 
-def filled_until(connection: Connection) -> UUID:
+def indexed_up_to(connection: Connection) -> UUID:
     """Return the id of the last work order whose words were added in order; those after it are not found by text."""
-    return _mark(connection, _FIRST_LOOK)
+    return _progress(connection, _NEW)
 
 
-def complete_until(connection: Connection) -> UUID:
+def complete_up_to(connection: Connection) -> UUID:
     """Return the id up to which nothing is missing: those after it may have come late, and await the second look."""
-    return _mark(connection, _SECOND_LOOK)
+    return _progress(connection, _LATE)
 
 
-def write(connection: Connection, ids: Sequence[UUID]) -> None:
+def write_index(connection: Connection, ids: Sequence[UUID]) -> None:
     """Write the words of these work orders as their input is now."""
-    found = connection.execute(_QUERIES["texts"], {"ids": list(ids), "most": MOST_CHARACTERS}).fetchall()
+    found = connection.execute(_QUERIES["texts"], {"ids": list(ids), "most": MAX_CHARACTERS}).fetchall()
     connection.execute(
         _QUERIES["write_words"],
-        {"ids": [row[0] for row in found], "words": [tokenizer.vector(*row[1:]) for row in found]},
+        {"ids": [row[0] for row in found], "words": [tokenizer.to_tsvector_literal(*row[1:]) for row in found]},
     )
 
 
@@ -89,14 +89,14 @@ def _lock(connection: Connection, name: str) -> UUID | None:
 
 
 def _settled_until(connection: Connection, margin: timedelta) -> datetime:
-    row = connection.execute(_QUERIES["settled_until"], {"margin": margin, "longest": _LONGEST_WAIT}).fetchone()
+    row = connection.execute(_QUERIES["settled_until"], {"margin": margin, "longest": _MAX_WAIT}).fetchone()
     if row is None:  # cannot be: an aggregate returns a row
         raise LookupError("settled_until")
     settled: datetime = row[0]
     return settled
 
 
-def _mark(connection: Connection, name: str) -> UUID:
+def _progress(connection: Connection, name: str) -> UUID:
     row = connection.execute(_QUERIES["mark"], {"name": name}).fetchone()
     return row[0] if row else UUID(int=0)
 

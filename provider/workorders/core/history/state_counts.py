@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from workorders.core.history.filters import Filter, arguments
+from workorders.core.history.filters import Filter, query_arguments
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
@@ -28,7 +28,7 @@ class Counts:
     """None when they were never counted."""
 
 
-def recount(connection: Connection, *, even_if_recent: bool = False) -> bool:
+def refresh_counts(connection: Connection, *, even_if_recent: bool = False) -> bool:
     """Count again if it is time to, in a transaction of its own; tell whether it was."""
     with connection.transaction():
         connection.execute(_QUERIES["lock"])
@@ -51,14 +51,14 @@ def recount(connection: Connection, *, even_if_recent: bool = False) -> bool:
     return True
 
 
-def latest(connection: Connection, *, trigger: str | None = None, workflow: str | None = None) -> Counts:
+def latest_counts(connection: Connection, *, trigger: str | None = None, workflow: str | None = None) -> Counts:
     """Return the numbers as they were last counted, of all work orders or of a trigger's or a workflow's.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
         UnknownWorkflowError: no workflow has that name.
     """
-    wanted = arguments(connection, Filter(trigger=trigger, workflow=workflow))
+    wanted = query_arguments(connection, Filter(trigger=trigger, workflow=workflow))
     by_state: dict[str, int] = dict(connection.execute(_QUERIES["counts"], wanted).fetchall())
     row = connection.execute(_QUERIES["counted_at"]).fetchone()
     return Counts(by_state, row[0] if row else None)

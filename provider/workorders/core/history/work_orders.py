@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.history import paging
-from workorders.core.history.filters import Filter, arguments
+from workorders.core.history.filters import Filter, query_arguments
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
@@ -109,7 +109,7 @@ def registered_triggers(connection: Connection) -> list[RegisteredTrigger]:
         return cursor.execute(_QUERIES["triggers"]).fetchall()
 
 
-def work_orders(
+def list_work_orders(
     connection: Connection, wanted: Filter, *, before: UUID | None = None, limit: int = 50
 ) -> list[WorkOrderSummary]:
     """Return a page of work orders, newest first.
@@ -124,8 +124,8 @@ def work_orders(
         UnknownTriggerError: no trigger has that name.
         UnknownWorkflowError: no workflow has that name.
     """
-    given = {**arguments(connection, wanted), "before_id": before, "after_id": None, "limit": limit}
-    ids = paging.ids(connection, given)
+    given = {**query_arguments(connection, wanted), "before_id": before, "after_id": None, "limit": limit}
+    ids = paging.find_ids(connection, given)
     query = _QUERIES["work_orders" if ids is None else "work_orders_of"]
     with connection.cursor(row_factory=class_row(WorkOrderSummary)) as cursor:
         return cursor.execute(query, {**given, "ids": ids}, prepare=False).fetchall()
@@ -140,18 +140,20 @@ def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
         UnknownTriggerError: no trigger has that name.
         UnknownWorkflowError: no workflow has that name.
     """
-    return dict(connection.execute(_QUERIES["count_by_state"], arguments(connection, wanted), prepare=False).fetchall())
+    return dict(
+        connection.execute(_QUERIES["count_by_state"], query_arguments(connection, wanted), prepare=False).fetchall()
+    )
 
 
-def matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> Matching:
+def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> Matching:
     """Return the next of these work orders in the order of their creation, perhaps fewer than there are."""
-    given = {**arguments(connection, wanted), "after_id": after, "limit": limit, "window": _WINDOW}
+    given = {**query_arguments(connection, wanted), "after_id": after, "limit": limit, "window": _WINDOW}
     query = _QUERIES["matching" if wanted.text is None else "matching_with_words"]
     row = connection.execute(query, given, prepare=False).fetchone()
     return Matching(*row) if row else Matching([], None)
 
 
-def work_order(connection: Connection, id_: UUID) -> WorkOrder:
+def get_work_order(connection: Connection, id_: UUID) -> WorkOrder:
     """Return the work order of that id.
 
     Raises:
@@ -166,7 +168,7 @@ def work_order(connection: Connection, id_: UUID) -> WorkOrder:
     return found
 
 
-def runs(connection: Connection, work_order_id: UUID) -> list[RunSummary]:
+def runs_of(connection: Connection, work_order_id: UUID) -> list[RunSummary]:
     """Return the runs of a work order, the first attempt first."""
     with connection.cursor(row_factory=class_row(RunSummary)) as cursor:
         return cursor.execute(_QUERIES["runs"], {"work_order_id": work_order_id}).fetchall()

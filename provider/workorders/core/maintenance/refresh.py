@@ -8,7 +8,7 @@ from workorders.core.postgres.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class Upkept:
+class RefreshResult:
     """What was brought up to date."""
 
     filled: int
@@ -19,7 +19,7 @@ class Upkept:
     """Whether the counts by state are new."""
 
 
-def run(connection: Connection, *, seconds: float = 3600.0) -> Upkept:
+def refresh_history(connection: Connection, *, seconds: float = 3600.0) -> RefreshResult:
     """Add words until there is nothing left to add, or the time is over, and count if it is time to.
 
     Args:
@@ -28,8 +28,8 @@ def run(connection: Connection, *, seconds: float = 3600.0) -> Upkept:
     """
     end = time.monotonic() + seconds
     filled = looked_again = 0
-    while time.monotonic() < end and (added := search_index.fill(connection)):
+    while time.monotonic() < end and (added := search_index.index_new(connection)):
         filled += added
-    while time.monotonic() < end and (looked := search_index.look_again(connection)):
+    while time.monotonic() < end and (looked := search_index.index_late(connection)):
         looked_again += looked
-    return Upkept(filled, looked_again, state_counts.recount(connection))
+    return RefreshResult(filled, looked_again, state_counts.refresh_counts(connection))

@@ -29,7 +29,7 @@ _QUERIES = load_queries("workorders.core.maintenance", "sql/retention.sql")
 STEP: Final = 1_000
 _LOCK: Final = 4_564_005
 """Key of the advisory lock that lets one step of retention run at a time; any constant does."""
-_LONGEST_PAUSE: Final = 1.0
+_MAX_PAUSE: Final = 1.0
 _TRIES: Final = 5
 """How often one run comes to a stream in which others create what is missing, over some 15 s."""
 _ERASED: Final = "(erased)"
@@ -76,7 +76,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetentionPreview:
     """What retention did with a workflow, or would do."""
 
     workflow: str
@@ -85,7 +85,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class RetentionResult:
     """What one run of retention did."""
 
     wiped: int = 0
@@ -110,7 +110,7 @@ def policies(connection: Connection) -> list[Policy]:
         return cursor.execute(_QUERIES["policies"]).fetchall()
 
 
-def due(connection: Connection, *, now: datetime | None = None) -> list[Kept]:
+def preview(connection: Connection, *, now: datetime | None = None) -> list[RetentionPreview]:
     """Return what a run would do, for each workflow with a policy; changes nothing."""
     moment = now or datetime.now(UTC)
     known = policies(connection)
@@ -118,17 +118,18 @@ def due(connection: Connection, *, now: datetime | None = None) -> list[Kept]:
     deleted: dict[int, int] = dict(connection.execute(_QUERIES["count_expired"], deleting).fetchall())
     wiped: dict[int, int] = dict(connection.execute(_QUERIES["count_unwiped"], wiping).fetchall())
     return [
-        Kept(policy.workflow, wiped.get(policy.workflow_id, 0), deleted.get(policy.workflow_id, 0)) for policy in known
+        RetentionPreview(policy.workflow, wiped.get(policy.workflow_id, 0), deleted.get(policy.workflow_id, 0))
+        for policy in known
     ]
 
 
-def run(
+def delete_expired(
     connection: Connection,
     *,
     now: datetime | None = None,
     step: int = STEP,
     pause: Callable[[float], None] = time.sleep,
-) -> Swept:
+) -> RetentionResult:
     """Delete and wipe what is due, step by step, and return how much it was.
 
     Args:
@@ -150,7 +151,7 @@ def run(
     _erase(connection, known, moment, step, pause)
     with connection.transaction():
         duplicates.forget(connection)
-    return Swept(wiped, deleted, left)
+    return RetentionResult(wiped, deleted, left)
 
 
 def _delete(
@@ -173,7 +174,7 @@ def _delete_once(
     """Return how many were deleted, how many were left, and the first of these."""
     deleted, left, first = 0, 0, None
     while True:
-        with _paced(pause), connection.transaction():
+        with _throttled(pause), connection.transaction():
             rows = _next(connection, "expired", {**wanted, "after": after, "limit": step})
             kept = deleted_positions.delete(connection, rows)
         if not rows:
@@ -187,7 +188,7 @@ def _wipe(connection: Connection, wanted: Mapping[str, Any], step: int, pause: C
     wiped = 0
     after: UUID | None = UUID(int=0)
     while after is not None:
-        with _paced(pause), connection.transaction():
+        with _throttled(pause), connection.transaction():
             rows = _next(connection, "unwiped", {**wanted, "after": after, "limit": step})
             connection.execute(_QUERIES["wipe"], {"ids": [row[0] for row in rows]})
             wiped += len(rows)
@@ -211,17 +212,17 @@ def _erase(
     after: tuple[int, UUID] | None = (0, UUID(int=0))
     while after is not None:
         place = {"after_trigger": after[0], "after_key": after[1], "limit": step}
-        with _paced(pause), connection.transaction():
+        with _throttled(pause), connection.transaction():
             rows = _next(connection, "erase_names", {**wanted, **place})
         after = rows[-1] if rows else None
 
 
 @contextmanager
-def _paced(pause: Callable[[float], None]) -> Iterator[None]:
+def _throttled(pause: Callable[[float], None]) -> Iterator[None]:
     """Wait after a step as long as it took, so that others have half of the database at least."""
     begun = time.monotonic()
     yield
-    pause(min(time.monotonic() - begun, _LONGEST_PAUSE))
+    pause(min(time.monotonic() - begun, _MAX_PAUSE))
 
 
 def _next(connection: Connection, query: str, wanted: Mapping[str, Any]) -> list[Any]:

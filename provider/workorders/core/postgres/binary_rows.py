@@ -53,7 +53,7 @@ def jsonb(text: bytes | None) -> bytes:
     return field(None if text is None else _JSONB_VERSION + text)
 
 
-def work_order_tail(trigger_id: int, workflow_id: int, stream_id: int | None, state: str) -> bytes:
+def work_order_suffix(trigger_id: int, workflow_id: int, stream_id: int | None, state: str) -> bytes:
     """Return the fields that all work orders of one stream and state share."""
     return integer(trigger_id) + integer(workflow_id) + integer(stream_id) + field(state.encode())
 
@@ -111,7 +111,7 @@ def source(position: int | None, stream_id: int | None) -> bytes:
     return _bigint(position) + integer(stream_id)
 
 
-def keyed_tail(trigger_id: int, expires_at: int) -> bytes:
+def key_row_suffix(trigger_id: int, expires_at: int) -> bytes:
     """Return the fields that the keys of one call share; the time is in microseconds since the year 2000."""
     return integer(trigger_id) + _bigint(expires_at)
 

@@ -14,7 +14,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 SCHEMA = "workorders"
 """Schema of all tables."""
 
-PREPARE_NOTHING: Final = None
+NO_PREPARED_STATEMENTS: Final = None
 """No statement is prepared on the server: behind a pooler, the next transaction may come to a server without it."""
 
 VALUE_ERRORS: Final = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
@@ -114,7 +114,7 @@ def connect(
     return psycopg.connect(
         connection_string(database_url, application_name, session),
         autocommit=autocommit,
-        prepare_threshold=PREPARE_NOTHING,
+        prepare_threshold=NO_PREPARED_STATEMENTS,
     )
 
 

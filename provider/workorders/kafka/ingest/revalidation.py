@@ -13,7 +13,7 @@ from workorders.kafka.ingest.record_mapping import RecordMapping
 _OMITTED: Final = "omitted_bytes"
 
 
-def rejudge(definition: Mapping[str, Any], raw: bytes | None, request: bytes) -> Item:
+def revalidate(definition: Mapping[str, Any], raw: bytes | None, request: bytes) -> Item:
     """Return the item that the trigger, as it is defined now, makes of a rejected message.
 
     A message whose key and headers were too large is rejected for good: they were not kept. Kafka may still have them;

@@ -72,7 +72,7 @@ def test_a_form_without_dry_run_reruns_in_the_name_of_the_user_who_sent_it(
     done = submit("rerun", trigger=name, dry_run=False, run_id=name)
     assert (done["state"], done["total"], done["done"], done["skipped"]) == ("finished", 5, 5, {})
     assert states(connection, name) == {"pending": 5}
-    job = jobs.load(connection, done["job"])
+    job = jobs.get_job(connection, done["job"])
     assert (job.who, job.why) == ("ada", "a test")
 
 
@@ -86,7 +86,7 @@ def test_a_task_that_is_cleared_does_its_job_once(connection: Connection, trigge
 def test_a_try_after_a_crash_goes_on_with_the_job(
     connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = runner.work
+    work = runner.run_job
 
     def crash(given: Connection, job_id: int, **_: Any) -> Job:
         def stop(_: Job) -> None:
@@ -101,7 +101,7 @@ def test_a_try_after_a_crash_goes_on_with_the_job(
     connection.rollback()
     ended = submit("cancel", user=None, trigger=name, dry_run=False, run_id=name)
     assert (ended["state"], ended["skipped"]) == ("finished", {"not waiting": 5})
-    assert jobs.load(connection, ended["job"]).who == NOBODY
+    assert jobs.get_job(connection, ended["job"]).who == NOBODY
 
 
 def test_an_export_is_written_to_the_folder_of_exports(
@@ -141,7 +141,7 @@ def test_jobs_that_nobody_works_at_are_worked_through_and_a_failure_is_red(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
     connection.execute("DELETE FROM workorders.bulk_jobs")
-    good, bad = (jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test") for _ in range(2))
+    good, bad = (jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test") for _ in range(2))
     connection.execute("UPDATE workorders.bulk_jobs SET created_at = now() - interval '1 minute'")
     connection.commit()
     operator = LeftJobsOperator(task_id="jobs")
@@ -150,7 +150,7 @@ def test_jobs_that_nobody_works_at_are_worked_through_and_a_failure_is_red(
     connection.commit()
     with pytest.raises(AirflowFailException, match=f"^Job {bad.id} failed: No trigger nobody"):
         operator.execute(context)
-    assert jobs.load(connection, good.id).state == "finished"
+    assert jobs.get_job(connection, good.id).state == "finished"
     connection.commit()
     assert operator.execute(context) == {}
 

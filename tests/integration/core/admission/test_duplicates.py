@@ -150,7 +150,7 @@ def test_retention_wipes_where_repeats_came_from_also_those_after_a_wipe(
     for times in (1, 2):
         found = sent(connection, trigger, "k")
         assert (found.by_key, found.last_request is None) == (times, False)
-        retention.run(connection, now=datetime.now(UTC) + timedelta(days=6), pause=lambda _: None)
+        retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=6), pause=lambda _: None)
         assert duplicates.of(connection, first.id).last_request is None
         connection.commit()
 
@@ -160,7 +160,7 @@ def test_with_a_work_order_goes_what_was_counted_for_it(connection: Connection, 
     made = send(connection, trigger, "k")
     finish_all(connection, name)
     send(connection, trigger, "k")
-    retention.run(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
+    retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
     assert send(connection, trigger, "k") == Single(None, "deleted", created=False)
     row = connection.execute("SELECT count(*) FROM workorders.repeats WHERE work_order_id = %s", (made.id,)).fetchone()
     assert row == (0,)

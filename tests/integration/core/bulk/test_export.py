@@ -29,7 +29,9 @@ def trigger(connection: Connection, name: str) -> Trigger:
 
 def made(connection: Connection, name: str, file: Path) -> Job:
     connection.commit()
-    job = jobs.create(connection, "export", Filter(trigger=name), who="ada", why="a test", options=export.options(file))
+    job = jobs.create_job(
+        connection, "export", Filter(trigger=name), who="ada", why="a test", options=export.export_options(file)
+    )
     connection.commit()
     return job
 
@@ -42,7 +44,7 @@ def test_an_export_has_everything_of_a_work_order_in_the_order_of_creation(
     create_for(connection, trigger, [rejected("s", 1, b"\xff\n=1"), *accepted_range("s", 2, 7)])
     lines, table = tmp_path / "all.jsonl", tmp_path / "all.csv"
     for file in (lines, table):
-        assert runner.work(connection, made(connection, name, file).id, step=3, file=file).done == 7
+        assert runner.run_job(connection, made(connection, name, file).id, step=3, file=file).done == 7
     text = lines.read_text(encoding="utf-8").splitlines()
     assert '"n": 0.1000000000000000000000000000001' in text[0]
     objects = [json.loads(line) for line in text]
@@ -63,7 +65,7 @@ def test_a_file_is_not_there_before_it_is_whole(
     create_for(connection, trigger, accepted_range("s", 0, 7))
     file = tmp_path / "all.jsonl"
     seen: list[bool] = []
-    runner.work(
+    runner.run_job(
         connection, made(connection, name, file).id, step=3, progress=lambda _: seen.append(file.exists()), file=file
     )
     assert seen == [False, False, False]
@@ -79,8 +81,8 @@ def test_an_export_that_fails_says_so_in_its_row_and_leaves_no_file(
     job = made(connection, name, folder / "all.jsonl")
     folder.rmdir()
     with pytest.raises(ExportFileError, match="No such file or directory"):
-        runner.work(connection, job.id, file=folder / "all.jsonl")
-    failed = jobs.load(connection, job.id)
+        runner.run_job(connection, job.id, file=folder / "all.jsonl")
+    failed = jobs.get_job(connection, job.id)
     assert (failed.state, failed.done) == ("failed", 0)
     assert failed.error == (
         f"The export could not be written to {folder / 'all.jsonl'} (No such file or directory); "
@@ -88,7 +90,7 @@ def test_an_export_that_fails_says_so_in_its_row_and_leaves_no_file(
     )
     connection.rollback()
     folder.mkdir()
-    assert runner.work(connection, job.id, file=folder / "all.jsonl").state == "finished"
+    assert runner.run_job(connection, job.id, file=folder / "all.jsonl").state == "finished"
 
 
 def test_an_export_that_was_interrupted_begins_again(
@@ -102,9 +104,9 @@ def test_an_export_that_was_interrupted_begins_again(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        runner.work(connection, job.id, step=3, progress=stop, file=file)
+        runner.run_job(connection, job.id, step=3, progress=stop, file=file)
     assert list(tmp_path.iterdir()) == []
-    assert runner.work(connection, job.id, step=3, file=file).done == 7
+    assert runner.run_job(connection, job.id, step=3, file=file).done == 7
     assert len(file.read_text(encoding="utf-8").splitlines()) == 7
 
 
@@ -121,7 +123,7 @@ def test_an_export_is_for_its_owner_alone_while_it_is_written_and_when_it_is_who
 
     before = os.umask(0)
     try:
-        runner.work(connection, made(connection, name, file).id, step=3, progress=look, file=file)
+        runner.run_job(connection, made(connection, name, file).id, step=3, progress=look, file=file)
     finally:
         os.umask(before)
     assert {*seen, file.stat().st_mode & 0o777} == {0o600}
@@ -137,10 +139,10 @@ def test_what_a_killed_worker_left_of_a_file_is_removed_and_what_another_one_is_
     )
     for path in (left, other_file, written):
         path.touch()
-    long_ago = time.time() - jobs.SILENCE.total_seconds() - 1
+    long_ago = time.time() - jobs.HEARTBEAT_TIMEOUT.total_seconds() - 1
     for path in (left, other_file):
         os.utime(path, (long_ago, long_ago))
-    runner.work(connection, made(connection, name, file).id, file=file)
+    runner.run_job(connection, made(connection, name, file).id, file=file)
     assert sorted(tmp_path.iterdir()) == sorted([file, other_file, written])
 
 
@@ -157,7 +159,7 @@ def test_the_jobs_row_does_not_choose_where_an_export_is_written(
     connection.commit()
     for named in (file, None):
         with pytest.raises(ExportFileError, match=f"^Job {job.id} is an export to {elsewhere}, which is not the file"):
-            runner.work(connection, job.id, file=named)
+            runner.run_job(connection, job.id, file=named)
         connection.rollback()
     assert list(tmp_path.iterdir()) == []
-    assert runner.work(connection, job.id, file=elsewhere).state == "finished"
+    assert runner.run_job(connection, job.id, file=elsewhere).state == "finished"

@@ -40,15 +40,15 @@ def create(connection: Connection, trigger: Trigger, items: list[Item]) -> list[
     """Create work orders, commit, and return their ids in the order of the items."""
     create_for(connection, trigger, items)
     connection.commit()
-    ids = [row.id for row in work_orders.work_orders(connection, Filter(trigger=trigger.name), limit=10_000)]
+    ids = [row.id for row in work_orders.list_work_orders(connection, Filter(trigger=trigger.name), limit=10_000)]
     connection.rollback()
     return ids[::-1]
 
 
 def do(connection: Connection, kind: str, wanted: Filter, *, step: int = 3) -> Job:
-    job = jobs.create(connection, kind, wanted, who="ada", why="a test")
+    job = jobs.create_job(connection, kind, wanted, who="ada", why="a test")
     connection.commit()
-    return runner.work(connection, job.id, step=step)
+    return runner.run_job(connection, job.id, step=step)
 
 
 def states(connection: Connection, trigger: Trigger) -> dict[str, int]:
@@ -62,7 +62,10 @@ def test_a_rerun_is_a_new_run_of_the_same_work_order_with_who_and_why(
     finish_all(connection, name, "failed")
     job = do(connection, "rerun", Filter(id=id_))
     assert (job.state, job.total, job.done, dict(job.skipped)) == ("finished", 1, 1, {})
-    assert [(run.attempt, run.state) for run in work_orders.runs(connection, id_)] == [(1, "failed"), (2, "available")]
+    assert [(run.attempt, run.state) for run in work_orders.runs_of(connection, id_)] == [
+        (1, "failed"),
+        (2, "available"),
+    ]
     row = connection.execute(
         "SELECT requested_by, why, priority FROM workorders.runs WHERE work_order_id = %s AND attempt = 2", (id_,)
     ).fetchone()
@@ -95,7 +98,7 @@ def test_a_work_order_has_at_most_one_unfinished_run(connection: Connection, tri
     finish_all(connection, name, "success")
     do(connection, "rerun", Filter(id=id_))
     assert dict(do(connection, "rerun", Filter(id=id_)).skipped) == {"not finished": 1}
-    assert len(work_orders.runs(connection, id_)) == 2
+    assert len(work_orders.runs_of(connection, id_)) == 2
 
 
 def test_a_wiped_input_cannot_run_again(connection: Connection, trigger: Trigger, name: str) -> None:
@@ -112,7 +115,7 @@ def test_a_job_goes_on_where_a_crash_left_it_and_does_nothing_twice(
 ) -> None:
     ids = create(connection, trigger, accepted_range("s", 0, 7))
     finish_all(connection, name, "failed")
-    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
     connection.commit()
     seen: list[int] = []
 
@@ -122,13 +125,13 @@ def test_a_job_goes_on_where_a_crash_left_it_and_does_nothing_twice(
             raise RuntimeError("the machine went dark")
 
     with pytest.raises(RuntimeError, match="went dark"):
-        runner.work(connection, job.id, step=3, progress=crash_after_two_steps)
-    stopped = jobs.load(connection, job.id)
+        runner.run_job(connection, job.id, step=3, progress=crash_after_two_steps)
+    stopped = jobs.get_job(connection, job.id)
     assert (stopped.state, stopped.done, stopped.error) == ("failed", 6, "RuntimeError: the machine went dark")
     connection.rollback()
-    ended = runner.work(connection, job.id, step=3)
+    ended = runner.run_job(connection, job.id, step=3)
     assert (ended.state, ended.done, ended.error) == ("finished", 7, None)
-    assert [len(work_orders.runs(connection, id_)) for id_ in ids] == [2] * 7
+    assert [len(work_orders.runs_of(connection, id_)) for id_ in ids] == [2] * 7
 
 
 def test_a_step_that_fails_leaves_nothing_of_itself(
@@ -136,7 +139,7 @@ def test_a_step_that_fails_leaves_nothing_of_itself(
 ) -> None:
     create(connection, trigger, accepted_range("s", 0, 4))
     finish_all(connection, name, "failed")
-    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
     connection.commit()
 
     def break_down(*_: object) -> None:
@@ -145,10 +148,10 @@ def test_a_step_that_fails_leaves_nothing_of_itself(
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "move", break_down)
         with pytest.raises(RuntimeError):
-            runner.work(connection, job.id)
+            runner.run_job(connection, job.id)
     assert states(connection, trigger) == {"failed": 4}
     connection.rollback()
-    assert runner.work(connection, job.id).done == 4
+    assert runner.run_job(connection, job.id).done == 4
 
 
 def test_nobody_works_at_a_job_that_somebody_works_at(
@@ -156,19 +159,19 @@ def test_nobody_works_at_a_job_that_somebody_works_at(
 ) -> None:
     create(connection, trigger, accepted_range("s", 0, 4))
     finish_all(connection, name, "failed")
-    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
     connection.commit()
     refused: list[str] = []
 
     def meanwhile(_: Job) -> None:
         with pytest.raises(JobBusyError) as raised:
-            runner.work(other_connection, job.id)
+            runner.run_job(other_connection, job.id)
         refused.append(str(raised.value))
 
-    assert runner.work(connection, job.id, step=3, progress=meanwhile).done == 4
+    assert runner.run_job(connection, job.id, step=3, progress=meanwhile).done == 4
     assert refused[0].startswith(f"Another process works at job {job.id}, and reported at ")
     with pytest.raises(JobEndedError, match="is finished, so it does not go on"):
-        runner.work(connection, job.id)
+        runner.run_job(connection, job.id)
 
 
 def test_whoever_was_silent_too_long_does_no_further_step(
@@ -176,19 +179,19 @@ def test_whoever_was_silent_too_long_does_no_further_step(
 ) -> None:
     create(connection, trigger, accepted_range("s", 0, 6))
     finish_all(connection, name, "failed")
-    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
     connection.commit()
 
     def taken_over(_: Job) -> None:
         other_connection.execute(
             "UPDATE workorders.bulk_jobs SET seen_at = now() - interval '1 hour' WHERE id = %s", (job.id,)
         )
-        jobs.take(other_connection, job.id, uuid4())
+        jobs.claim(other_connection, job.id, uuid4())
         other_connection.commit()
 
     with pytest.raises(JobEndedError, match="taken over by another process"):
-        runner.work(connection, job.id, step=3, progress=taken_over)
-    assert (jobs.load(connection, job.id).state, jobs.load(connection, job.id).done) == ("running", 3)
+        runner.run_job(connection, job.id, step=3, progress=taken_over)
+    assert (jobs.get_job(connection, job.id).state, jobs.get_job(connection, job.id).done) == ("running", 3)
     assert states(connection, trigger) == {"failed": 3, "pending": 3}
 
 
@@ -197,18 +200,18 @@ def test_a_job_that_is_cancelled_does_no_further_step(
 ) -> None:
     create(connection, trigger, accepted_range("s", 0, 6))
     finish_all(connection, name, "failed")
-    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
     connection.commit()
 
     def stop(_: Job) -> None:
-        jobs.cancel(other_connection, job.id)
+        jobs.cancel_job(other_connection, job.id)
         other_connection.commit()
 
-    ended = runner.work(connection, job.id, step=2, progress=stop)
+    ended = runner.run_job(connection, job.id, step=2, progress=stop)
     assert (ended.state, ended.done) == ("cancelled", 2)
     assert states(connection, trigger) == {"failed": 4, "pending": 2}
     with pytest.raises(JobEndedError, match="is cancelled already"):
-        jobs.cancel(connection, job.id)
+        jobs.cancel_job(connection, job.id)
 
 
 def test_what_is_created_after_the_job_does_not_belong_to_it(
@@ -216,17 +219,17 @@ def test_what_is_created_after_the_job_does_not_belong_to_it(
 ) -> None:
     create(connection, trigger, [accepted("s", 0)])
     finish_all(connection, name, "failed")
-    job = jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
     connection.commit()
     create(connection, trigger, [accepted("s", 1)])
     finish_all(connection, name, "failed")
-    assert runner.work(connection, job.id).done == 1
+    assert runner.run_job(connection, job.id).done == 1
     assert states(connection, trigger) == {"pending": 1, "failed": 1}
 
 
 def test_a_request_that_is_made_twice_makes_one_job(connection: Connection, trigger: Trigger, name: str) -> None:
     first, second = (
-        jobs.create(connection, "rerun", Filter(trigger=name), who="ada", why="a test", request_key=f"run-{name}")
+        jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test", request_key=f"run-{name}")
         for _ in range(2)
     )
     assert first == second
@@ -234,11 +237,11 @@ def test_a_request_that_is_made_twice_makes_one_job(connection: Connection, trig
 
 def test_a_job_needs_a_reason_and_a_work_order_that_is_there(connection: Connection, name: str) -> None:
     with pytest.raises(ConfigurationError, match="A rerun needs a reason"):
-        jobs.create(connection, "rerun", Filter(), who="ada", why=" ")
+        jobs.create_job(connection, "rerun", Filter(), who="ada", why=" ")
     with pytest.raises(UnknownWorkOrderError, match="There is no work order"):
-        jobs.create(connection, "rerun", Filter(id=uuid4()), who="ada", why="a test")
+        jobs.create_job(connection, "rerun", Filter(id=uuid4()), who="ada", why="a test")
     with pytest.raises(UnknownJobError, match="There is no bulk job 0"):
-        jobs.load(connection, 0)
+        jobs.get_job(connection, 0)
 
 
 def test_cancelling_ends_what_waits_and_says_who_and_why(connection: Connection, trigger: Trigger, name: str) -> None:
@@ -290,12 +293,12 @@ def test_a_rejected_work_order_gets_its_input_and_its_run_once_it_is_one(
     ids = create(connection, trigger, [limit, rejected("s", 1), nul])
     job = do(connection, "rerun", Filter(trigger=name))
     assert (job.done, dict(job.skipped)) == (1, {"still rejected or parked": 2})
-    good = work_orders.work_order(connection, ids[0])
+    good = work_orders.get_work_order(connection, ids[0])
     assert (good.state, good.reason) == ("pending", None)
     assert good.body is not None
     assert "Zoë" in good.body
-    assert [run.attempt for run in work_orders.runs(connection, ids[0])] == [1]
-    bad = work_orders.work_order(connection, ids[2])
+    assert [run.attempt for run in work_orders.runs_of(connection, ids[0])] == [1]
+    bad = work_orders.get_work_order(connection, ids[2])
     assert (bad.state, bad.reason, bad.raw) == ("rejected", "nul-character", rb'{"a":"\u0000"}')
     assert [run.work_order_id for run in claim(connection, name)] == [ids[0]]
 
@@ -325,7 +328,7 @@ def test_a_kafka_message_is_judged_by_the_definition_of_now(connection: Connecti
     connection.commit()
     job = do(connection, "rerun", Filter(trigger=name))
     assert (job.done, dict(job.skipped)) == (2, {"still rejected or parked": 1})
-    tombstone = work_orders.work_order(connection, ids[1])
+    tombstone = work_orders.get_work_order(connection, ids[1])
     assert tombstone.body == "{\n}"
     assert tombstone.request is not None
     assert '"tombstone": true' in tombstone.request

@@ -48,13 +48,13 @@ def limited(connection: Connection, name: str, **limits: Any) -> Trigger:
 
 
 def made(connection: Connection, wanted: Filter) -> Job:
-    job = jobs.create(connection, "rerun", wanted, who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", wanted, who="ada", why="a test")
     connection.commit()
     return job
 
 
 def rerun(connection: Connection, wanted: Filter) -> Job:
-    return runner.work(connection, made(connection, wanted).id, step=2)
+    return runner.run_job(connection, made(connection, wanted).id, step=2)
 
 
 def states(connection: Connection, name: str) -> dict[str, int]:
@@ -83,10 +83,10 @@ def test_a_bulk_rerun_goes_as_far_as_there_is_room_and_waits_with_a_sentence(
     # Nothing is looked at twice, and nothing is passed over.
     finish_all(connection, name, "success")
     if which == "per_day":
-        again = runner.work(connection, job.id)
+        again = runner.run_job(connection, job.id)
         assert (again.state, again.done) == ("waiting", 3)
         tomorrow(connection, trigger)
-    ended = runner.work(connection, job.id)
+    ended = runner.run_job(connection, job.id)
     assert (ended.state, ended.done, ended.error) == ("finished", 5, None)
     assert states(connection, name) == {"success": 3, "pending": 2}
 
@@ -109,7 +109,7 @@ def test_who_creates_meanwhile_waits_for_the_step_and_finds_less_room(
     create_for(other, trigger, events("c", 2), fresh=True)
     job = made(connection, Filter(trigger=name))
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(runner.work, connection, job.id)
+        waiting = pool.submit(runner.run_job, connection, job.id)
         wait_for_lock(stack.database_url, connection)
         other.commit()
         ended = waiting.result(30)
@@ -127,7 +127,7 @@ def test_of_rejected_ones_as_many_are_let_in_as_fit(connection: Connection, name
     assert (job.state, job.done) == ("waiting", 2)
     assert states(connection, name) == {"pending": 3, "rejected": 1}
     finish_all(connection, name)
-    assert runner.work(connection, job.id).state == "finished"
+    assert runner.run_job(connection, job.id).state == "finished"
     assert states(connection, name) == {"success": 3, "pending": 1}
 
 
@@ -143,7 +143,7 @@ def test_a_workflow_without_limits_is_not_held_up_by_itself_or_by_its_own_skippe
     assert (job.done, dict(job.skipped)) == (2, {"not finished": 2})
     assert job.state == "waiting"
     limited(connection, name)
-    ended = runner.work(connection, job.id)
+    ended = runner.run_job(connection, job.id)
     assert (ended.state, dict(ended.skipped)) == ("finished", {"not finished": 2, "still rejected or parked": 1})
 
 
@@ -170,7 +170,7 @@ def test_one_work_order_alone_waits_for_a_hard_limit(connection: Connection, nam
     job = rerun(connection, Filter(id=second))
     assert (job.state, job.done) == ("waiting", 0)
     finish_all(connection, name)
-    assert runner.work(connection, job.id).done == 1
+    assert runner.run_job(connection, job.id).done == 1
 
 
 def test_a_rerun_counts_among_the_runs_of_the_day(connection: Connection, name: str) -> None:
@@ -183,10 +183,10 @@ def test_a_rerun_counts_among_the_runs_of_the_day(connection: Connection, name: 
 
 def test_a_dry_run_says_how_much_room_there_is(connection: Connection, name: str) -> None:
     trigger = failed(connection, name, "ab")
-    assert capacity.of(connection, Filter(trigger=name)) == []
+    assert capacity.capacity_for(connection, Filter(trigger=name)) == []
     limited(connection, name, waiting=3, per_day=2, kind="hard")
     for wanted in (Filter(trigger=name), Filter(workflow=name), Filter(id=ids(connection, trigger)[0])):
-        (found,) = capacity.of(connection, wanted)
+        (found,) = capacity.capacity_for(connection, wanted)
         assert (found.workflow, found.room.waiting, found.room.today) == (name, 3, 2)
         assert str(found) == (
             f"Workflow {name} takes 2 more runs now, by its hard limits of 3 waiting and 2 a day (UTC); a job that "

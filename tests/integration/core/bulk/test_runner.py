@@ -42,7 +42,7 @@ def too_large(position: int) -> Item:
 
 def made(connection: Connection, kind: str, wanted: Filter, **options: str) -> Job:
     connection.commit()
-    job = jobs.create(connection, kind, wanted, who="ada", why="a test", options=options)
+    job = jobs.create_job(connection, kind, wanted, who="ada", why="a test", options=options)
     connection.commit()
     return job
 
@@ -87,7 +87,9 @@ def test_an_export_of_large_values_holds_one_of_them_at_a_time(
         )
         file = tmp_path / f"{count}.{form}"
         peaks.append(
-            peak_bytes(stack, made(connection, "export", Filter(trigger=trigger.name), **export.options(file)), file)
+            peak_bytes(
+                stack, made(connection, "export", Filter(trigger=trigger.name), **export.export_options(file)), file
+            )
         )
         assert file.stat().st_size > count * 2 * MIB
     assert peaks[1] < peaks[0] + ROOM
@@ -100,7 +102,7 @@ def stepped(connection: Connection, job: Job, file: Path | None = None) -> list[
     def note(now: Job) -> None:
         seen.append(now.looked_at)
 
-    assert runner.work(connection, job.id, progress=note, file=file).state == "finished"
+    assert runner.run_job(connection, job.id, progress=note, file=file).state == "finished"
     return [after - before for before, after in pairwise(seen)]
 
 
@@ -113,7 +115,13 @@ def test_a_step_ends_before_it_has_too_many_bytes_and_a_large_value_is_a_step_of
     wanted = Filter(trigger=trigger.name)
     file = tmp_path / "all.csv"
     assert stepped(connection, made(connection, "rerun", wanted)) == [2, 1, 1, 3, 1]
-    assert stepped(connection, made(connection, "export", wanted, **export.options(file)), file) == [2, 1, 1, 3, 1]
+    assert stepped(connection, made(connection, "export", wanted, **export.export_options(file)), file) == [
+        2,
+        1,
+        1,
+        3,
+        1,
+    ]
     # Nothing is read of what is cancelled.
     assert stepped(connection, made(connection, "cancel", wanted)) == [8]
 
@@ -126,5 +134,5 @@ def test_inputs_count_for_an_export_and_not_for_a_rerun(
     monkeypatch.setattr(runner, "STEP_BYTES", 1)
     wanted = Filter(trigger=trigger.name)
     file = tmp_path / "all.csv"
-    assert stepped(connection, made(connection, "export", wanted, **export.options(file)), file) == [1, 1, 1, 1]
+    assert stepped(connection, made(connection, "export", wanted, **export.export_options(file)), file) == [1, 1, 1, 1]
     assert stepped(connection, made(connection, "rerun", wanted)) == [4]

@@ -18,7 +18,7 @@ def wish(body: bytes = b'{"a":1}', key: str | None = None) -> Wish:
 
 def test_it_says_who_and_why(connection: Connection, trigger: Trigger) -> None:
     made = create(connection, trigger, wish(key="k"))
-    request = work_orders.work_order(connection, made.id or UUID(int=0)).request
+    request = work_orders.get_work_order(connection, made.id or UUID(int=0)).request
     assert request is not None
     for part in ('"who": "ada"', '"why": "a test"', '"key": "k"'):
         assert part in request

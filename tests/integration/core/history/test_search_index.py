@@ -42,13 +42,13 @@ def body(text: str) -> bytes:
 
 def found(connection: Connection, **wanted: Any) -> list[int | None]:
     """Return the positions that a filter finds, newest first."""
-    return [row.position for row in work_orders.work_orders(connection, Filter(**wanted), limit=3)]
+    return [row.position for row in work_orders.list_work_orders(connection, Filter(**wanted), limit=3)]
 
 
 def fill(connection: Connection) -> int:
     connection.commit()
     total = 0
-    while added := search_index.fill(connection, margin=AT_ONCE):
+    while added := search_index.index_new(connection, margin=AT_ONCE):
         total += added
     return total
 
@@ -86,8 +86,8 @@ def test_a_text_goes_with_every_other_filter(connection: Connection, trigger: Tr
     assert found(connection, text="alike", workflow=name, state="failed") == [2, 1, 0]
     assert found(connection, text="alike", trigger=name, state="pending") == [3]
     assert work_orders.count_by_state(connection, Filter(trigger=name, text="alike")) == {"failed": 3, "pending": 1}
-    ids = work_orders.matching(connection, Filter(trigger=name, text="alike"), after=None, limit=2).ids
-    rest = work_orders.matching(connection, Filter(trigger=name, text="alike"), after=ids[-1], limit=9).ids
+    ids = work_orders.find_matching(connection, Filter(trigger=name, text="alike"), after=None, limit=2).ids
+    rest = work_orders.find_matching(connection, Filter(trigger=name, text="alike"), after=ids[-1], limit=9).ids
     assert [len(ids), len(rest)] == [2, 2]
     assert ids + rest == sorted(ids + rest)
 
@@ -105,7 +105,7 @@ def test_the_pages_of_a_text_together_are_all_of_them_once(
     odd = Filter(text=f"{name} odd", workflow=name)
     for wanted in (odd, replace(odd, stream="s"), replace(odd, state="pending")):
         places, before = [], None
-        while page := work_orders.work_orders(connection, wanted, before=before, limit=3):
+        while page := work_orders.list_work_orders(connection, wanted, before=before, limit=3):
             places += [row.position for row in page]
             before = page[-1].id
         assert places == [13, 11, 9, 7, 5, 3, 1]
@@ -117,13 +117,13 @@ def test_the_steps_by_a_text_together_match_all_of_them_once(
 ) -> None:
     monkeypatch.setattr(work_orders, "_WINDOW", window)
     create(connection, trigger, [accepted("s", place, body("odd" if place % 2 else "even")) for place in range(14)])
-    places = {row.id: row.position for row in work_orders.work_orders(connection, Filter(trigger=name))}
+    places = {row.id: row.position for row in work_orders.list_work_orders(connection, Filter(trigger=name))}
     ids: list[UUID] = []
-    step = work_orders.matching(connection, Filter(text="odd", trigger=name), after=None, limit=3)
+    step = work_orders.find_matching(connection, Filter(text="odd", trigger=name), after=None, limit=3)
     while step.looked_until is not None:
         assert len(step.ids) <= 3
         ids += step.ids
-        step = work_orders.matching(connection, Filter(text="odd", trigger=name), after=step.looked_until, limit=3)
+        step = work_orders.find_matching(connection, Filter(text="odd", trigger=name), after=step.looked_until, limit=3)
     assert [places[id_] for id_ in ids] == [1, 3, 5, 7, 9, 11, 13]
 
 
@@ -153,7 +153,7 @@ def test_nothing_is_passed_over_while_an_older_transaction_may_still_commit(
 
 def test_a_second_look_finds_what_came_late_with_an_old_id(connection: Connection, trigger: Trigger, name: str) -> None:
     create(connection, trigger, [accepted("s", 0, body("on time"))])
-    (row,) = work_orders.work_orders(connection, Filter(trigger=name))
+    (row,) = work_orders.list_work_orders(connection, Filter(trigger=name))
     late = UUID(int=row.id.int - (60_000 << 80))
     create_for(connection, trigger, [accepted("s", 1, body("tardy"))])
     connection.execute(
@@ -167,7 +167,7 @@ def test_a_second_look_finds_what_came_late_with_an_old_id(connection: Connectio
     fill(connection)
     assert found(connection, trigger=name, text="tardy") == []
     connection.rollback()
-    while search_index.look_again(connection, after=AT_ONCE):
+    while search_index.index_late(connection, after=AT_ONCE):
         pass
     assert found(connection, trigger=name, text="tardy") == [1]
     assert found(connection, trigger=name, text="time") == [0]
@@ -181,14 +181,14 @@ def test_the_pages_of_a_trigger_and_a_workflow_hold_all_however_far_the_looks_ar
     # A second one of the workflow, for numbers of triggers and workflows that differ.
     trigger = triggers.register(connection, name=f"{name}-too", type_="plain", workflow=trigger.workflow, definition={})
     create(connection, trigger, accepted_range("s", 0, 3))
-    while search_index.look_again(connection, after=AT_ONCE):
+    while search_index.index_late(connection, after=AT_ONCE):
         pass
     create(connection, trigger, accepted_range("s", 3, 5))
     create_for(connection, trigger, accepted_range("s", 5, 7))
     for whose in ({"trigger": trigger.name}, {"workflow": trigger.workflow}):
         places: list[int | None] = []
         before: UUID | None = None
-        while page := work_orders.work_orders(connection, Filter(**{**whose, **wanted}), before=before, limit=2):
+        while page := work_orders.list_work_orders(connection, Filter(**{**whose, **wanted}), before=before, limit=2):
             places += [row.position for row in page]
             before = page[-1].id
         assert places == [6, 5, 4, 3, 2, 1, 0]
@@ -207,7 +207,9 @@ def test_two_that_fill_at_once_do_not_wait_for_one_another(
     with connection.transaction():
         connection.execute("SELECT FROM workorders.history_marks WHERE name = 'words' FOR UPDATE")
         answers: list[int] = []
-        thread = threading.Thread(target=lambda: answers.append(search_index.fill(other_connection, margin=AT_ONCE)))
+        thread = threading.Thread(
+            target=lambda: answers.append(search_index.index_new(other_connection, margin=AT_ONCE))
+        )
         thread.start()
         thread.join(timeout=10)
         assert answers == [0]
@@ -217,12 +219,12 @@ def test_the_counts_at_hand_are_those_of_the_last_count(connection: Connection, 
     create_for(connection, trigger, [*accepted_range("s", 0, 3), rejected("s", 3)])
     connection.commit()
     before = datetime.now(UTC) - timedelta(seconds=1)
-    assert state_counts.recount(connection, even_if_recent=True)
+    assert state_counts.refresh_counts(connection, even_if_recent=True)
     create_for(connection, trigger, [accepted("s", 4)])
     connection.commit()
-    assert not state_counts.recount(connection)
-    latest = state_counts.latest(connection, trigger=name)
+    assert not state_counts.refresh_counts(connection)
+    latest = state_counts.latest_counts(connection, trigger=name)
     assert latest.by_state == {"pending": 3, "rejected": 1}
     assert latest.counted_at is not None
     assert latest.counted_at > before
-    assert state_counts.latest(connection, workflow=name).by_state == latest.by_state
+    assert state_counts.latest_counts(connection, workflow=name).by_state == latest.by_state

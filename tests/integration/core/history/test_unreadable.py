@@ -20,7 +20,7 @@ from workorders.core.admission.rejections import TurnedAway, reject
 from workorders.core.bulk import export as exports
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
-from workorders.core.bulk.rerun import rerun
+from workorders.core.bulk.rerun import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import runs, search_index, work_orders
 from workorders.core.history.filters import Filter
@@ -59,11 +59,11 @@ def ids(connection: Connection, trigger: Trigger) -> list[UUID]:
 
 
 def export(connection: Connection, name: str, file: Path) -> Job:
-    job = jobs.create(
-        connection, "export", Filter(trigger=name), who="ada", why="a test", options=exports.options(file)
+    job = jobs.create_job(
+        connection, "export", Filter(trigger=name), who="ada", why="a test", options=exports.export_options(file)
     )
     connection.commit()
-    return runner.work(connection, job.id, file=file)
+    return runner.run_job(connection, job.id, file=file)
 
 
 def test_an_input_that_cannot_be_read_is_an_exception_of_its_run_alone(
@@ -155,7 +155,7 @@ def test_a_rule_rejects_what_cannot_be_read_together_with_the_others(
     refused = [TurnedAway(id_.bytes, "duplicate", "duplicate of one") for id_ in ids(connection, trigger)]
     reject(connection, refused)
     connection.commit()
-    found = [work_orders.work_order(connection, id_) for id_ in ids(connection, trigger)]
+    found = [work_orders.get_work_order(connection, id_) for id_ in ids(connection, trigger)]
     assert [(one.state, one.reason, one.raw) for one in found] == [
         ("rejected", "duplicate", b'{"a": 1}'),
         ("rejected", "duplicate", None),
@@ -176,10 +176,10 @@ def test_full_text_is_filled_past_an_input_that_cannot_be_read(
     create_unreadable(connection, trigger, 1)
     create_for(connection, trigger, [accepted("s", 2, b'{"note":"after"}')])
     connection.commit()
-    while search_index.fill(connection, margin=timedelta(0)):
+    while search_index.index_new(connection, margin=timedelta(0)):
         pass
     for text, expected in (("before", [0]), ("after", [2]), ("test", [2, 1, 0]), ("hidden", [])):
-        found = work_orders.work_orders(connection, Filter(trigger=name, text=text))
+        found = work_orders.list_work_orders(connection, Filter(trigger=name, text=text))
         assert [row.position for row in found] == expected, text
 
 
@@ -201,14 +201,14 @@ def test_an_export_has_a_placeholder_for_an_input_that_cannot_be_read(
 
 def test_an_input_that_cannot_be_read_is_listed_and_shown(connection: Connection, trigger: Trigger, name: str) -> None:
     unreadable = create_unreadable(connection, trigger, 1)
-    assert [row.id for row in work_orders.work_orders(connection, Filter(trigger=name))] == [unreadable]
-    found = work_orders.work_order(connection, unreadable)
+    assert [row.id for row in work_orders.list_work_orders(connection, Filter(trigger=name))] == [unreadable]
+    found = work_orders.get_work_order(connection, unreadable)
     assert (json.loads(found.body or ""), json.loads(found.request or "")) == (PLACEHOLDER, {"from": "a test"})
 
 
 def test_what_only_its_indents_make_too_long_is_shown_without_them(connection: Connection, trigger: Trigger) -> None:
     deep = b'{"a":' * 1000 + b"[" + b",".join([b"1"] * 40_000) + b"]" + b"}" * 1000
-    found = work_orders.work_order(connection, create_unreadable(connection, trigger, 1, deep))
+    found = work_orders.get_work_order(connection, create_unreadable(connection, trigger, 1, deep))
     assert (found.body or "").replace(" ", "") == deep.decode()
 
 
@@ -222,7 +222,7 @@ def test_an_output_that_cannot_be_read_is_shown_with_a_placeholder(
         "UPDATE workorders.run_outputs SET output = %s::text::jsonb WHERE run_id = %s",
         (BEYOND_WORKERS.decode(), run.run_id),
     )
-    assert json.loads(runs.run(connection, run.run_id).output or "") == PLACEHOLDER
+    assert json.loads(runs.get_run(connection, run.run_id).output or "") == PLACEHOLDER
 
 
 def test_an_input_that_cannot_be_read_is_run_again_wiped_and_deleted_like_any_other(
@@ -231,13 +231,13 @@ def test_an_input_that_cannot_be_read_is_run_again_wiped_and_deleted_like_any_ot
     keeping(connection, name, days=2, wipe_bodies_after_days=1)
     unreadable = create_unreadable(connection, trigger, 1, BEYOND_WORKERS)
     finish_all(connection, name, "exception")
-    assert rerun(connection, [unreadable], who="ada", why="a test").done == 1
+    assert rerun_work_orders(connection, [unreadable], who="ada", why="a test").done == 1
     connection.commit()
     (run,) = finish_all(connection, name, "exception")
     assert (run.attempt, run.is_unreadable) == (2, True)
-    retention.run(connection, now=datetime.now(UTC) + timedelta(days=1.5), pause=lambda _: None)
-    assert work_orders.work_order(connection, unreadable).body is None
-    retention.run(connection, now=datetime.now(UTC) + timedelta(days=3), pause=lambda _: None)
+    retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=1.5), pause=lambda _: None)
+    assert work_orders.get_work_order(connection, unreadable).body is None
+    retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=3), pause=lambda _: None)
     assert positions(connection, trigger, "s") == []
 
 
@@ -247,5 +247,5 @@ def test_a_raw_value_that_would_grow_stays_rejected_when_it_is_judged_again(
     old = Rejection("too-large", "the value has 1 byte too many")
     create_for(connection, trigger, [accepted("s", 0)._replace(body=None, rejection=old, raw=BEYOND_POSTGRES)])
     (id_,) = ids(connection, trigger)
-    assert rerun(connection, [id_], who="ada", why="a test").done == 0
-    assert work_orders.work_order(connection, id_).reason == "number-out-of-range"
+    assert rerun_work_orders(connection, [id_], who="ada", why="a test").done == 0
+    assert work_orders.get_work_order(connection, id_).reason == "number-out-of-range"

@@ -26,11 +26,11 @@ MANY = 60_000
 
 
 def places(connection: Connection, wanted: Filter, **page: Any) -> list[tuple[str | None, int | None]]:
-    return [(found.stream, found.position) for found in work_orders.work_orders(connection, wanted, **page)]
+    return [(found.stream, found.position) for found in work_orders.list_work_orders(connection, wanted, **page)]
 
 
 def only_id(connection: Connection, trigger: Trigger) -> UUID:
-    (found,) = work_orders.work_orders(connection, Filter(trigger=trigger.name))
+    (found,) = work_orders.list_work_orders(connection, Filter(trigger=trigger.name))
     return found.id
 
 
@@ -49,7 +49,7 @@ def test_the_pages_together_are_all_work_orders_once(connection: Connection, tri
     found: list[work_orders.WorkOrderSummary] = []
     for length in (3, 3, 1, 0):
         last = found[-1].id if found else None
-        page = work_orders.work_orders(connection, Filter(trigger=trigger.name), before=last, limit=3)
+        page = work_orders.list_work_orders(connection, Filter(trigger=trigger.name), before=last, limit=3)
         assert len(page) == length
         found += page
     assert [row.position for row in found] == [6, 5, 4, 3, 2, 1, 0]
@@ -57,7 +57,7 @@ def test_the_pages_together_are_all_work_orders_once(connection: Connection, tri
 
 def test_a_page_does_not_move_when_work_orders_are_created(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, accepted_range("s", 0, 4))
-    first = work_orders.work_orders(connection, Filter(trigger=trigger.name), limit=2)
+    first = work_orders.list_work_orders(connection, Filter(trigger=trigger.name), limit=2)
     create_for(connection, trigger, accepted_range("s", 4, 9))
     assert places(connection, Filter(trigger=trigger.name), before=first[-1].id, limit=2) == [("s", 1), ("s", 0)]
 
@@ -109,7 +109,7 @@ def test_positions_are_half_open(connection: Connection, trigger: Trigger) -> No
 
 def test_since_is_inclusive_and_until_is_not(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, [accepted("s", 0)])
-    (row,) = work_orders.work_orders(connection, Filter(trigger=trigger.name))
+    (row,) = work_orders.list_work_orders(connection, Filter(trigger=trigger.name))
     moment, step = row.created_at, timedelta(microseconds=1)
     found = Filter(trigger=trigger.name, since=moment, until=moment + step)
     assert places(connection, found) == [("s", 0)]
@@ -126,7 +126,7 @@ def test_a_work_order_is_found_at_the_databases_time_whatever_its_makers_clock_s
     connection.execute(
         "UPDATE workorders.work_orders SET created_at = created_at + %s WHERE trigger_id = %s", (apart, trigger.id)
     )
-    (row,) = work_orders.work_orders(connection, Filter(trigger=trigger.name))
+    (row,) = work_orders.list_work_orders(connection, Filter(trigger=trigger.name))
     around = Filter(
         trigger=trigger.name, since=row.created_at - timedelta(seconds=1), until=row.created_at + timedelta(seconds=1)
     )
@@ -141,9 +141,9 @@ def test_a_work_order_without_source_key_is_listed(connection: Connection, trigg
 
 def test_an_unknown_trigger_or_workflow_is_said(connection: Connection, name: str) -> None:
     with pytest.raises(UnknownTriggerError, match=name):
-        work_orders.work_orders(connection, Filter(trigger=name))
+        work_orders.list_work_orders(connection, Filter(trigger=name))
     with pytest.raises(UnknownWorkflowError, match=name):
-        work_orders.work_orders(connection, Filter(workflow=name))
+        work_orders.list_work_orders(connection, Filter(workflow=name))
 
 
 def test_states_are_counted(connection: Connection, trigger: Trigger) -> None:
@@ -156,7 +156,7 @@ def test_states_are_counted(connection: Connection, trigger: Trigger) -> None:
 def test_an_input_keeps_every_digit(connection: Connection, trigger: Trigger) -> None:
     number = b"0.1000000000000000000000000000001"
     create_for(connection, trigger, [accepted("s", 7, b'{"a":' + number + b"}")])
-    found = work_orders.work_order(connection, only_id(connection, trigger))
+    found = work_orders.get_work_order(connection, only_id(connection, trigger))
     assert (found.trigger, found.trigger_type, found.workflow, found.state) == (
         trigger.name,
         "kafka",
@@ -174,7 +174,7 @@ def test_a_rejection_shows_its_reason_and_its_raw_bytes(
     connection: Connection, trigger: Trigger, raw: bytes | None
 ) -> None:
     create_for(connection, trigger, [rejected("s", 7, raw)])
-    found = work_orders.work_order(connection, only_id(connection, trigger))
+    found = work_orders.get_work_order(connection, only_id(connection, trigger))
     assert (found.state, found.reason, found.detail) == ("rejected", "not-json", "rubbish at character 1")
     assert (found.body, found.raw) == (None, raw)
     assert found.request == '{\n    "from": "a test"\n}'
@@ -183,19 +183,22 @@ def test_a_rejection_shows_its_reason_and_its_raw_bytes(
 def test_an_unknown_work_order_is_said(connection: Connection) -> None:
     id_ = uuid4()
     with pytest.raises(UnknownWorkOrderError, match=str(id_)):
-        work_orders.work_order(connection, id_)
+        work_orders.get_work_order(connection, id_)
 
 
 def test_runs_come_in_the_order_of_their_attempts(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, [accepted("s", 0)])
     id_ = only_id(connection, trigger)
-    assert work_orders.runs(connection, id_) == []
+    assert work_orders.runs_of(connection, id_) == []
     for attempt, state in ((2, "available"), (1, "failed")):
         connection.execute(
             "INSERT INTO workorders.runs (id, work_order_id, workflow_id, attempt, state) VALUES (%s, %s, %s, %s, %s)",
             (uuid4(), id_, trigger.workflow_id, attempt, state),
         )
-    assert [(run.attempt, run.state) for run in work_orders.runs(connection, id_)] == [(1, "failed"), (2, "available")]
+    assert [(run.attempt, run.state) for run in work_orders.runs_of(connection, id_)] == [
+        (1, "failed"),
+        (2, "available"),
+    ]
 
 
 def test_registered_triggers_come_with_their_definitions(connection: Connection, name: str) -> None:
@@ -249,8 +252,10 @@ def walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def test_a_page_reads_no_more_than_a_page(connection: Connection, many: Trigger) -> None:
-    page = work_orders.work_orders(connection, Filter(trigger=many.name), limit=20)
-    middle = work_orders.work_orders(connection, Filter(trigger=many.name, stream="s", to_position=MANY // 2), limit=1)
+    page = work_orders.list_work_orders(connection, Filter(trigger=many.name), limit=20)
+    middle = work_orders.list_work_orders(
+        connection, Filter(trigger=many.name, stream="s", to_position=MANY // 2), limit=1
+    )
     stream_ids = connection.execute("SELECT id FROM workorders.source_streams WHERE trigger_id = %s", (many.id,))
     now = datetime.now(UTC)
     for arguments in (

@@ -44,7 +44,7 @@ def keep(connection: Connection, *, days: float, step: int = 2) -> None:
     """Run retention as it will be so many days from now."""
     connection.commit()
     pauses: list[float] = []
-    retention.run(connection, now=in_days(days), step=step, pause=pauses.append)
+    retention.delete_expired(connection, now=in_days(days), step=step, pause=pauses.append)
     assert pauses
 
 
@@ -94,8 +94,8 @@ def test_everything_of_a_work_order_goes_with_it(connection: Connection, trigger
     keeping(connection, name, days=10)
     create_for(connection, trigger, [accepted("s", 0), rejected("s", 1)])
     (run,) = finish_all(connection, name)
-    ids = [row.id for row in work_orders.work_orders(connection, Filter(trigger=name))]
-    search_index.write(connection, ids)
+    ids = [row.id for row in work_orders.list_work_orders(connection, Filter(trigger=name))]
+    search_index.write_index(connection, ids)
     keep(connection, days=11)
     for table, column in (
         ("work_orders", "id"),
@@ -117,10 +117,10 @@ def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
     create_for(connection, trigger, [accepted("s", 0), rejected("s", 1), accepted("s", 2)])
     (run, _) = finish_all(connection, name)
     create_for(connection, trigger, [accepted("s", 3)])
-    ids = [row.id for row in work_orders.work_orders(connection, Filter(trigger=name))]
-    search_index.write(connection, ids)
+    ids = [row.id for row in work_orders.list_work_orders(connection, Filter(trigger=name))]
+    search_index.write_index(connection, ids)
     keep(connection, days=6, step=1)
-    waiting, *ended = (work_orders.work_order(connection, id_) for id_ in ids)
+    waiting, *ended = (work_orders.get_work_order(connection, id_) for id_ in ids)
     assert waiting.body is not None
     assert [(found.position, found.body, found.raw, found.request) for found in ended] == [
         (2, None, None, "{\n}"),
@@ -134,7 +134,7 @@ def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
         waiting.id
     ]
     connection.commit()
-    (due,) = (kept for kept in retention.due(connection, now=in_days(6)) if kept.workflow == name)
+    (due,) = (kept for kept in retention.preview(connection, now=in_days(6)) if kept.workflow == name)
     assert (due.wiped, due.deleted) == (0, 0)
 
 
@@ -178,7 +178,7 @@ def test_the_name_of_an_idle_sequence_is_erased_and_its_mark_stays(
     assert rows(connection, kept, trigger.id) == ["", "", '"John Doe"']
     # Known by its digest, so that a number that comes again is still a repeat.
     send("Jane Doe", 0, 4)
-    (again,) = work_orders.work_orders(connection, Filter(trigger=name, stream="s", from_position=4))
+    (again,) = work_orders.list_work_orders(connection, Filter(trigger=name, stream="s", from_position=4))
     assert again.state == "rejected"
 
 
@@ -205,18 +205,18 @@ def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_goes_on(
 ) -> None:
     keeping(connection, name, wipe_bodies_after_days=1)
     wanted = Filter(workflow=name, text="Jane Doe")
-    ended, waiting = (jobs.create(connection, "rerun", wanted, who="ada", why="a test") for _ in range(2))
+    ended, waiting = (jobs.create_job(connection, "rerun", wanted, who="ada", why="a test") for _ in range(2))
     connection.execute(
         "UPDATE workorders.bulk_jobs SET state = %s, error = %s WHERE id = %s",
         (state, "x" if state == "failed" else None, ended.id),
     )
     keep(connection, days=0.5)
-    assert jobs.load(connection, ended.id).wanted.text == "Jane Doe"
+    assert jobs.get_job(connection, ended.id).wanted.text == "Jane Doe"
     keep(connection, days=1.5)
-    found = jobs.load(connection, ended.id)
+    found = jobs.get_job(connection, ended.id)
     assert (found.wanted.text, found.wanted.workflow, found.state) == ("(erased)", name, afterwards)
-    assert jobs.load(connection, waiting.id).wanted.text == "Jane Doe"
-    jobs.cancel(connection, waiting.id)
+    assert jobs.get_job(connection, waiting.id).wanted.text == "Jane Doe"
+    jobs.cancel_job(connection, waiting.id)
     connection.commit()
 
 
@@ -225,7 +225,7 @@ def test_a_dry_run_counts_what_is_due(connection: Connection, trigger: Trigger, 
     create_for(connection, trigger, [*accepted_range("s", 0, 3), rejected("s", 3)])
     finish_all(connection, name)
     for days, counts in ((4, (0, 0)), (6, (4, 0)), (11, (4, 4))):
-        (due,) = (kept for kept in retention.due(connection, now=in_days(days)) if kept.workflow == name)
+        (due,) = (kept for kept in retention.preview(connection, now=in_days(days)) if kept.workflow == name)
         assert (due.wiped, due.deleted) == counts
 
 
@@ -366,7 +366,7 @@ def test_a_stream_that_is_busy_is_tried_again_in_the_same_run(
             if len(waited) == 2:
                 other_connection.commit()
 
-    swept = retention.run(connection, now=in_days(11), step=2, pause=pause)
+    swept = retention.delete_expired(connection, now=in_days(11), step=2, pause=pause)
     assert (swept.deleted, swept.left) == (6, 0)
     assert waited == [1, 2]
     assert positions(connection, trigger, "s") == []
@@ -381,7 +381,7 @@ def test_a_stream_that_stays_busy_is_left_after_some_tries_and_counted(
     connection.commit()
     create_for(other_connection, trigger, [accepted("s", 0)])
     waited: list[float] = []
-    swept = retention.run(connection, now=in_days(11), step=2, pause=waited.append)
+    swept = retention.delete_expired(connection, now=in_days(11), step=2, pause=waited.append)
     assert (swept.deleted, swept.left) == (3, 3)
     assert [seconds for seconds in waited if seconds >= 1] == [1, 2, 4, 8]
 
@@ -395,4 +395,4 @@ def numbered(connection: Connection, trigger: Trigger) -> list[deleted_positions
 def test_two_runs_of_retention_do_not_work_at_once(connection: Connection, other_connection: Connection) -> None:
     other_connection.execute("SELECT pg_advisory_xact_lock(%s)", (retention._LOCK,))
     with pytest.raises(RetentionBusyError, match="Another process runs retention"):
-        retention.run(connection)
+        retention.delete_expired(connection)

@@ -92,7 +92,7 @@ def test_no_turn_ends_for_a_workflow_with_nothing_to_claim_or_one_that_had_its_t
     asking(connection, cancelled)
     asking(connection, served)
     (row,) = cancelled.rows("SELECT id FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s")
-    cancel.cancel(connection, list(row), who="a test", why="a test")
+    cancel.cancel_work_orders(connection, list(row), who="a test", why="a test")
     fair_share.had(connection, served.workflow)
     assert given_to(connection, busy) is None
     assert asking(connection, served) == given_to(connection, busy)

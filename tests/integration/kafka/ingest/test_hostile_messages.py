@@ -132,20 +132,22 @@ class Scene:
 
     def show_everything(self) -> None:
         """Look at each work order and each run; what is shown as JSON is JSON."""
-        listed = work_orders.work_orders(self.connection, Filter(workflow=self.name), limit=1_000)
+        listed = work_orders.list_work_orders(self.connection, Filter(workflow=self.name), limit=1_000)
         assert sorted(row.id for row in listed) == self.ids()
         for id_ in self.ids():
-            found = work_orders.work_order(self.connection, id_)
+            found = work_orders.get_work_order(self.connection, id_)
             shown = [found.body, found.request]
-            shown += [run_history.run(self.connection, run.id).output for run in work_orders.runs(self.connection, id_)]
+            shown += [
+                run_history.get_run(self.connection, run.id).output for run in work_orders.runs_of(self.connection, id_)
+            ]
             for text in shown:
                 assert text is None or json.loads(text, parse_int=str) is not None
 
     def search_everything(self) -> None:
         self.connection.commit()
-        while search_index.fill(self.connection, margin=timedelta(0)):
+        while search_index.index_new(self.connection, margin=timedelta(0)):
             pass
-        found = work_orders.work_orders(
+        found = work_orders.list_work_orders(
             self.connection, Filter(workflow=self.name, text="beside innocent"), limit=1_000
         )
         assert {row.id for row in found} >= {row[0] for row in self.innocents()}
@@ -153,8 +155,8 @@ class Scene:
     def export_everything(self, folder: Path) -> None:
         for form in export.FORMATS:
             file = folder / f"all.{form}"
-            job = self._job("export", export.options(file))
-            assert runner.work(self.connection, job, file=file).done == len(self.ids())
+            job = self._job("export", export.export_options(file))
+            assert runner.run_job(self.connection, job, file=file).done == len(self.ids())
         with (folder / "all.jsonl").open(encoding="utf-8") as lines:
             assert len([json.loads(line, parse_int=str) for line in lines]) == len(self.ids())
         csv.field_size_limit(2**31)
@@ -164,14 +166,16 @@ class Scene:
     def rerun_everything(self) -> None:
         """Ask for another run of each; those that were rejected are judged again."""
         before = self.states()
-        assert runner.work(self.connection, self._job("rerun", {})).state == "finished"
+        assert runner.run_job(self.connection, self._job("rerun", {})).state == "finished"
         self.run_everything()
         assert self.states() == before
 
     def delete_everything(self) -> None:
         self.connection.commit()
         for days in (1.5, 3.0):
-            retention.run(self.connection, now=datetime.now(UTC) + timedelta(days=days), pause=lambda _: None)
+            retention.delete_expired(
+                self.connection, now=datetime.now(UTC) + timedelta(days=days), pause=lambda _: None
+            )
         assert self.ids() == []
 
     def states(self) -> list[tuple[UUID, str, str | None]]:
@@ -195,7 +199,7 @@ class Scene:
         ).fetchall()
 
     def _job(self, kind: str, options: dict[str, str]) -> int:
-        job = jobs.create(
+        job = jobs.create_job(
             self.connection,
             kind,
             Filter(workflow=self.name),

@@ -49,7 +49,7 @@ def batch_id(connection: Connection, trigger: Trigger, planned: OffsetRange) -> 
         (trigger.id,),
     )
     connection.commit()
-    retention.run(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
+    retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
     return batch_id
 
 
@@ -103,7 +103,7 @@ def deleted(connection: Connection, trigger: Trigger) -> list[tuple[int, int, in
 
 def sweep(connection: Connection, step: int = 7) -> None:
     connection.commit()
-    retention.run(connection, now=datetime.now(UTC) + timedelta(days=11), step=step, pause=lambda _: None)
+    retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=11), step=step, pause=lambda _: None)
 
 
 def ingested(connection: Connection, trigger: Trigger, partition: Partition, start: int, end: int) -> int:

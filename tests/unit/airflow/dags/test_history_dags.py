@@ -12,7 +12,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 
 from workorders.airflow.dags.history_dags import history_dags
 from workorders.airflow.operators.bulk_jobs import form, wanted_by
-from workorders.core.bulk.jobs import KINDS, SILENCE
+from workorders.core.bulk.jobs import HEARTBEAT_TIMEOUT, KINDS
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history.filters import Filter
 
@@ -45,7 +45,7 @@ def test_a_form_runs_on_request_only_begins_with_a_dry_run_and_wants_a_reason(ki
 def test_a_try_after_a_crash_comes_when_the_job_can_be_taken_over(kind: str) -> None:
     (task,) = DAGS[f"workorders_{kind}"].tasks
     assert task.retries
-    assert task.retry_delay > SILENCE
+    assert task.retry_delay > HEARTBEAT_TIMEOUT
 
 
 def test_an_export_is_a_file_in_a_folder_that_nobody_can_leave() -> None:

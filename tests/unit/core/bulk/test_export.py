@@ -18,15 +18,15 @@ def test_numbers_and_texts_stay_as_they_are(value: str) -> None:
 
 
 def test_the_ending_of_the_file_says_its_form(tmp_path: Path) -> None:
-    assert export.options(tmp_path / "a.csv")["format"] == "csv"
-    assert export.options(tmp_path / "a.txt", "jsonl")["format"] == "jsonl"
+    assert export.export_options(tmp_path / "a.csv")["format"] == "csv"
+    assert export.export_options(tmp_path / "a.txt", "jsonl")["format"] == "jsonl"
     with pytest.raises(ConfigurationError, match="'txt', but must be one of jsonl, csv"):
-        export.options(tmp_path / "a.txt")
+        export.export_options(tmp_path / "a.txt")
 
 
 def test_a_file_that_is_there_and_a_folder_that_is_not_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()
     with pytest.raises(ConfigurationError, match="is there already"):
-        export.options(tmp_path / "a.csv")
+        export.export_options(tmp_path / "a.csv")
     with pytest.raises(ConfigurationError, match=r"folder of .* does not exist"):
-        export.options(tmp_path / "none" / "a.csv")
+        export.export_options(tmp_path / "none" / "a.csv")

@@ -5,33 +5,33 @@ from workorders.core.history import tokenizer
 
 
 def test_punctuation_parts_words_and_case_does_not_count() -> None:
-    assert tokenizer.words("PAT-0042, müller@Ward.example not_json") == [
+    assert tokenizer.tokenize("PAT-0042, müller@Ward.example not_json") == [
         *("pat", "0042", "müller", "ward", "example", "not", "json")
     ]
 
 
 def test_an_escape_of_json_is_no_letter() -> None:
-    assert tokenizer.words(r'{"note": "first\nsecond\u0001third \"quoted\" C:\\new"}') == [
+    assert tokenizer.tokenize(r'{"note": "first\nsecond\u0001third \"quoted\" C:\\new"}') == [
         *("note", "first", "second", "third", "quoted", "c", "new")
     ]
 
 
 def test_a_long_run_of_letters_counts_as_several_words() -> None:
-    found = tokenizer.words("x" * (2 * tokenizer.LONGEST_WORD + 3))
-    assert [len(word) for word in found] == [tokenizer.LONGEST_WORD, tokenizer.LONGEST_WORD, 3]
+    found = tokenizer.tokenize("x" * (2 * tokenizer.MAX_WORD_CHARACTERS + 3))
+    assert [len(word) for word in found] == [tokenizer.MAX_WORD_CHARACTERS, tokenizer.MAX_WORD_CHARACTERS, 3]
 
 
 def test_a_vector_has_every_word_once_and_quoted() -> None:
-    vector = tokenizer.vector('{"a": "b a"}', None, "c")
+    vector = tokenizer.to_tsvector_literal('{"a": "b a"}', None, "c")
     assert sorted(vector.split()) == ["'a'", "'b'", "'c'"]
-    assert tokenizer.vector("{}", None) == ""
+    assert tokenizer.to_tsvector_literal("{}", None) == ""
 
 
 def test_a_query_wants_all_words_and_a_star_the_beginning_of_one() -> None:
-    assert tokenizer.query("Ada PAT-00*") == "'ada' & 'pat' & '00':*"
+    assert tokenizer.to_tsquery_literal("Ada PAT-00*") == "'ada' & 'pat' & '00':*"
 
 
 @pytest.mark.parametrize("text", ["", "  ", "***", "'&|!"])
 def test_a_text_without_a_word_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="holds no word"):
-        tokenizer.query(text)
+        tokenizer.to_tsquery_literal(text)

@@ -26,7 +26,7 @@ def fields(row: bytes) -> list[bytes | None]:
 
 @given(st.none() | st.integers(-(2**63), 2**63 - 1), st.none() | st.integers(1, 2**31 - 1))
 def test_a_work_order_row_has_a_field_a_column(position: int | None, stream_id: int | None) -> None:
-    row = binary_rows.work_order(ID, position, binary_rows.work_order_tail(7, 8, stream_id, "pending"))
+    row = binary_rows.work_order(ID, position, binary_rows.work_order_suffix(7, 8, stream_id, "pending"))
     id_, place, trigger_id, workflow_id, stream, state = fields(row)
     assert id_ == ID
     assert place == (None if position is None else struct.pack(">q", position))
@@ -65,7 +65,7 @@ def test_a_row_of_a_key_has_a_field_a_column_and_says_what_it_was_made_of(
 ) -> None:
     key, stream = bytes(range(16, 32)), None if position is None else stream_id
     made = binary_rows.keyed(key, ID, position, stream)
-    assert fields(made + binary_rows.keyed_tail(7, expires_at)) == [
+    assert fields(made + binary_rows.key_row_suffix(7, expires_at)) == [
         key,
         ID,
         None if position is None else struct.pack(">q", position),

@@ -24,7 +24,7 @@ REASONS: Mapping[str, str] = {
     "huge number": "number-out-of-range",
     "nested too deep": "nested-too-deep",
 }
-"""The code of the rejection that each flaw of the stream must lead to, as docs/triggers.md lists them."""
+"""The code of the rejection that each flaw of the stream must lead to, as the reference of reasons lists them."""
 
 _EXAMPLES = 3
 

@@ -40,7 +40,7 @@ class Mutation:
 
     name: str
     promise: int
-    """Number of the promise that it breaks, as `docs/concepts.md` counts them; 0 for what `docs/security.md` says."""
+    """Number of the promise that it breaks, in the order of the page on guarantees; 0 for the page on security."""
     changes: tuple[Change, ...]
     tests: tuple[str, ...]
     """Each must fail: path of a test's file within `tests`, and its name, as `unit/core/test_ids.py::test_it`."""

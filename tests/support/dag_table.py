@@ -3,12 +3,12 @@
 import re
 
 from local_stack.stack import CHECKOUT
+from support.documents import section
 
 
 def created_paused() -> dict[str, bool]:
     """Return every Dag that the documents list, by its id with its placeholders, and whether it is created paused."""
-    page = (CHECKOUT / "docs" / "operating.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([^`]+)` \|.*\| (paused|unpaused) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| `([^`]+)` \|.*\| (paused|unpaused) \|$", section("Which Dags to unpause"), re.MULTILINE)
     return {dag_id: state == "paused" for dag_id, state in rows}
 
 

@@ -1,6 +1,5 @@
-"""The roles that docs/operating.md sets up can do what the package does, and no more."""
+"""The roles that the pages set up can do what the package does, and no more."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -9,7 +8,8 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from local_stack.postgres import SUPERUSER
-from local_stack.stack import CHECKOUT, LocalStack
+from local_stack.stack import LocalStack
+from support.documents import documented_grants
 from support.executing import Executing
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
@@ -35,9 +35,8 @@ _PASSWORD = "of-a-test"
 
 @pytest.fixture(scope="module")
 def granted(stack: LocalStack) -> Iterator[None]:
-    """The roles of the document, with its grants."""
-    document = (CHECKOUT / "docs" / "operating.md").read_text(encoding="utf-8")
-    (grants,) = re.findall(r"```sql\n(GRANT .*?)```", document, re.DOTALL)
+    """The roles of the pages, with their grants."""
+    grants = documented_grants()
     with psycopg.connect(stack.postgres.url(SUPERUSER), autocommit=True) as server:
         for role in ROLES:
             server.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{_PASSWORD}'")

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import typer
 
-from local_stack.stack import CHECKOUT
+from support.documents import first_cells, page, section
 from workorders.cli import connections
 from workorders.cli.main import app
 
-PAGE = (CHECKOUT / "docs" / "cli.md").read_text(encoding="utf-8")
 WRITES_WITHOUT_A_SESSION = {"workorders db upgrade"}
 """Alembic has connections of its own."""
 
@@ -47,13 +46,12 @@ def writes(function: Any, seen: set[Any]) -> bool:
 
 
 def test_the_table_of_what_writes_names_exactly_the_commands_that_do() -> None:
-    table = PAGE.split("## What writes")[1].split("\n## ")[0]
-    named = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(.*?)`", row)]
+    named = [name for cell in first_cells(section("What writes")) for name in re.findall(r"`(.*?)`", cell)]
     found = {name for name, function in COMMANDS.items() if writes(function, set())} | WRITES_WITHOUT_A_SESSION
     assert sorted(named) == sorted(found)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_answers_a_question(name: str) -> None:
-    questions = PAGE.split("| question | command |")[1].split("\n## ")[0]
-    assert re.search(rf"`{name}[ `]", questions), f"no row of the first table of docs/cli.md has {name}"
+    questions = page("reference/cli").split("| question | command |")[1].split("\n## ")[0]
+    assert re.search(rf"`{name}[ `]", questions), f"no row of the first table of the reference has {name}"

@@ -10,25 +10,20 @@ import typer
 import yaml
 
 from local_stack.stack import CHECKOUT
+from support.documents import DOCUMENTS, blocks, first_cells, name_of, page, section, text_of
 from workorders.cli.main import app
 from workorders.core import workflows
 from workorders.core.definitions.trigger import load_definition
 from workorders.core.definitions.workflow import WorkflowDefinition
 
-DOCUMENTS = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 COMMANDS = typer.main.get_command(app)
 
-documents = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-
-
-def blocks(document: Path, language: str) -> list[str]:
-    """Return the fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+documents = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 
 
 def prose(document: Path) -> str:
     """Return a document without its fenced blocks."""
-    return re.sub(r"^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^```.*?^```", "", text_of(document), flags=re.DOTALL | re.MULTILINE)
 
 
 def lines_to_type(document: Path) -> Iterator[str]:
@@ -69,7 +64,7 @@ def test_every_workflow_file_in_a_document_is_right(document: Path) -> None:
 
 
 def test_every_field_of_a_workflow_is_described() -> None:
-    rows = re.findall(r"^\| (`.*?) \|", (CHECKOUT / "docs" / "workflows.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| (`.*?) \|", page("how-to/execute/write-a-workflow-function"), re.MULTILINE)
     described = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert set(WorkflowDefinition.model_fields) - described == set()
 
@@ -123,26 +118,23 @@ def test_every_link_leads_somewhere(document: Path) -> None:
 @documents
 def test_every_test_that_is_named_exists(document: Path) -> None:
     there = "\n".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "tests").rglob("test_*.py"))
-    named = re.findall(r"`(test_\w+)`", document.read_text(encoding="utf-8"))
+    named = re.findall(r"`(test_\w+)`", text_of(document))
     assert [name for name in named if f"def {name}(" not in there] == []
 
 
 @documents
 def test_no_document_names_a_path_of_somebodys_machine(document: Path) -> None:
-    assert re.findall(r"(?<![\w.])/(?:home|root|work|Users|tmp)/\S*", document.read_text(encoding="utf-8")) == []
+    assert re.findall(r"(?<![\w.])/(?:home|root|work|Users|tmp)/\S*", text_of(document)) == []
 
 
 def test_every_promise_names_a_test_or_the_contracts() -> None:
-    concepts = (CHECKOUT / "docs" / "concepts.md").read_text(encoding="utf-8")
-    promises = re.split(r"^### \d+\. ", concepts, flags=re.MULTILINE)[1:]
+    promises = re.split(r"^### \d+\. ", page("explanation/guarantees"), flags=re.MULTILINE)[1:]
     assert len(promises) == 10
     assert [text.splitlines()[0] for text in promises if "`test_" not in text and "make contracts" not in text] == []
 
 
-def test_the_sentences_that_operating_explains_are_said_somewhere() -> None:
-    operating = (CHECKOUT / "docs" / "operating.md").read_text(encoding="utf-8")
-    table = operating.split("## What each sentence means")[1].split("\n## ")[0]
-    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+def test_the_sentences_that_a_page_explains_are_said_somewhere() -> None:
+    cells = first_cells(section("What each sentence means"))
     source = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "provider").rglob("*.py"))
     # A sentence may be spread over lines of the source, with the ends of texts between its words.
     said = re.sub(r'"\s*\n\s*f?"', "", source)

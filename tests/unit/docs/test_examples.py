@@ -7,10 +7,10 @@ from types import ModuleType
 
 import pytest
 
-from local_stack.stack import CHECKOUT
+from support.documents import DOCS, DOCUMENTS, PAGES, blocks, text_of
 from workorders.airflow.retries import EndlessRetries, endless_retries
 
-EXAMPLES = CHECKOUT / "docs" / "examples"
+EXAMPLES = DOCS / "examples"
 
 
 def load(name: str) -> ModuleType:
@@ -30,8 +30,8 @@ def dags() -> ModuleType:
 
 
 def test_the_example_is_the_one_that_the_document_shows() -> None:
-    document = (CHECKOUT / "docs" / "writing-dags.md").read_text(encoding="utf-8")
-    assert f"```python\n{(EXAMPLES / 'orders_dags.py').read_text(encoding='utf-8')}```" in document
+    shown = [block for document in PAGES for block in blocks(document, "python")]
+    assert shown.count((EXAMPLES / "orders_dags.py").read_text(encoding="utf-8")) == 1
 
 
 def test_the_listener_waits_plans_and_hands_over(dags: ModuleType) -> None:
@@ -71,5 +71,4 @@ def test_the_producer_sends_ten_orders_and_one_that_is_cut_short() -> None:
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_every_example_is_named_in_a_document(example: Path) -> None:
-    documents = [CHECKOUT / "README.md", *(CHECKOUT / "docs").glob("*.md")]
-    assert any(f"examples/{example.name}" in path.read_text(encoding="utf-8") for path in documents)
+    assert any(f"examples/{example.name}" in text_of(document) for document in DOCUMENTS)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from local_stack.stack import CHECKOUT
+from support.documents import section
 
 PROVIDER = CHECKOUT / "provider"
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
@@ -36,8 +37,6 @@ def chosen_from(tree: ast.AST) -> Iterator[str]:
 
 
 def test_the_table_of_reasons_names_exactly_those_of_the_code() -> None:
-    page = (CHECKOUT / "docs" / "history.md").read_text(encoding="utf-8")
-    table = page.split("## Reasons")[1].split("\n## ")[0]
-    named = re.findall(r"^\| `(.*?)` \|", table, re.MULTILINE)
+    named = re.findall(r"^\| `(.*?)` \|", section("Reasons"), re.MULTILINE)
     found = {code for file in PROVIDER.rglob("*.py") for code in reasons(file)}
     assert sorted(named) == sorted(found)

@@ -5,9 +5,10 @@ import re
 import pytest
 
 from local_stack.stack import CHECKOUT
+from support.documents import page
 
 TRAPS = 54
-DOCUMENT = (CHECKOUT / "docs" / "traps.md").read_text(encoding="utf-8")
+DOCUMENT = page("explanation/failure-modes")
 LINES = {int(line[2:].split(".")[0]): line for line in DOCUMENT.splitlines() if re.match(r"\| \d+\. ", line)}
 NAMED = re.findall(r"`([\w/]+\.py)::(\w+)`", DOCUMENT)
 OUTBOX = range(40, 51)

@@ -6,14 +6,11 @@ from random import Random
 
 from faults.cases import FAULTS
 from faults.runner import draw
-from local_stack.stack import CHECKOUT
-
-DOCUMENT = CHECKOUT / "docs" / "faults.md"
+from support.documents import section
 
 
 def test_every_fault_is_in_the_document_and_nothing_else() -> None:
-    table = DOCUMENT.read_text(encoding="utf-8").split("## The faults")[1].split("\n## ")[0]
-    named = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
+    named = re.findall(r"^\| `([a-z-]+)` \|", section("The faults"), re.MULTILINE)
     assert sorted(named) == sorted(fault.slug for fault in FAULTS.values())
 
 

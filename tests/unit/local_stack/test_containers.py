@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from local_stack.stack import CHECKOUT
+from support.documents import documented_grants
 
 COMPOSE: dict[str, Any] = yaml.safe_load((CHECKOUT / "docker-compose.yaml").read_text(encoding="utf-8"))
 CONTAINERS = CHECKOUT / "include" / "containers"
@@ -45,6 +46,4 @@ def test_every_password_has_its_line_in_the_example() -> None:
 
 
 def test_the_containers_grant_what_the_document_grants() -> None:
-    document = (CHECKOUT / "docs" / "operating.md").read_text(encoding="utf-8")
-    (grants,) = re.findall(r"```sql\n(GRANT .*?)```", document, re.DOTALL)
-    assert (CONTAINERS / "grants.sql").read_text(encoding="utf-8") == grants
+    assert (CONTAINERS / "grants.sql").read_text(encoding="utf-8") == documented_grants()

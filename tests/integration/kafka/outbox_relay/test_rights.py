@@ -76,7 +76,7 @@ def outbox(stack: LocalStack) -> Outbox:
 
 @pytest.fixture
 def rights(stack: LocalStack, outbox: Outbox) -> Iterator[Rights]:
-    """All that a relay needs, but for the topics it sends to; docs/outbox.md lists the same."""
+    """All that a relay needs, but for the topics it sends to; the page on the outbox lists the same."""
     given = Rights(stack)
     definition = outbox.definition
     outbox_id = outbox.ask("SELECT outbox_id::text FROM workorders.outbox_settings")[0][0]
@@ -187,7 +187,7 @@ def test_a_topic_without_a_leader_is_held_alone(
 
 
 def test_a_role_with_the_listed_rights_can_enqueue_and_relay(stack: LocalStack, topics: Topics, name: str) -> None:
-    """Those that docs/outbox.md lists for Postgres."""
+    """Those that the page on the outbox lists for Postgres."""
     owned = new_outbox(stack)
     topics.create(name)
     role = f"relay_{name.removeprefix('test-')}"

@@ -9,10 +9,10 @@ from workorders.core.exceptions import ConfigurationError
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 REFERENCES = {
-    "cron": "cron-and-manual.md",
-    "kafka": "triggers.md",
-    "manual": "cron-and-manual.md",
-    "webhook": "webhook.md",
+    "cron": "how-to/sources/run-on-a-schedule.md",
+    "kafka": "how-to/ingest/add-a-kafka-trigger.md",
+    "manual": "how-to/sources/run-on-a-schedule.md",
+    "webhook": "how-to/sources/receive-webhooks.md",
 }
 """Where the fields of each type are explained."""
 

@@ -290,12 +290,3 @@ def test_the_schema_gives_defaults_as_a_file_would() -> None:
     fields: dict[str, Any] = json_schema("kafka")["properties"]
     assert fields["starting_offsets"]["default"] == "earliest"
     assert fields["topics"]["minItems"] == 1
-
-
-def test_the_examples_of_the_reference_are_triggers() -> None:
-    reference = (CHECKOUT / "docs" / "triggers.md").read_text(encoding="utf-8")
-    examples = re.findall(r"```yaml\n(.*?)```", reference, re.DOTALL)
-    assert [KafkaTriggerDefinition.model_validate(yaml.safe_load(text)).name for text in examples] == [
-        "orders",
-        "vitals",
-    ]

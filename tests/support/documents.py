@@ -1,0 +1,54 @@
+"""The documents as the tests read them: every page, wherever it lies, and the sections and tables in them."""
+
+import re
+from pathlib import Path
+
+from local_stack.stack import CHECKOUT
+
+DOCS = CHECKOUT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+DOCUMENTS = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", CHECKOUT / "SECURITY.md", *PAGES]
+
+
+def text_of(document: Path) -> str:
+    """Return what a document contains."""
+    return document.read_text(encoding="utf-8")
+
+
+def name_of(document: Path) -> str:
+    """Return the path of a document inside the checkout."""
+    return document.relative_to(CHECKOUT).as_posix()
+
+
+def page(name: str) -> str:
+    """Return the text of the page with this path below docs/, without its suffix."""
+    return text_of(DOCS / f"{name}.md")
+
+
+def section(heading: str) -> str:
+    """Return what is under a heading that exactly one page has, up to the next heading of its level."""
+    found = [
+        match for path in PAGES for match in re.findall(_SECTION.format(re.escape(heading)), text_of(path), _FLAGS)
+    ]
+    assert len(found) == 1, f"{len(found)} pages have the heading {heading!r}"
+    return str(found[0][1])
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    """Return the fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text_of(document), _FLAGS)
+
+
+def documented_grants() -> str:
+    """Return the statements that grant the roles of Postgres what they need."""
+    (grants,) = (block for path in PAGES for block in blocks(path, "sql") if block.startswith("GRANT "))
+    return grants
+
+
+def first_cells(table: str) -> list[str]:
+    """Return the first cell of every row of a table, for rows whose first cell begins with code."""
+    return re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+
+
+_SECTION = r"^(#+) {}\n(.*?)(?=^\1 |\Z)"
+_FLAGS = re.DOTALL | re.MULTILINE

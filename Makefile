@@ -10,7 +10,7 @@ AT_ONCE := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up down test test-all lint format types contracts unit schema mutations faults bench lock lock-jars clean check-python check-java
+.PHONY: help install demo up down test test-all lint format types contracts unit schema mutations faults bench lock lock-jars clean check-python check-java docs
 
 help: ## list what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -56,6 +56,10 @@ test-all: lint types contracts check-java ## check all of that, and run the long
 unit: $(INSTALLED) ## run the tests that need no other process
 	$(BIN)/python -m pytest tests/unit
 
+docs: $(INSTALLED) ## build the documentation into build/docs
+	$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going docs build/docs
+	@echo "Open build/docs/index.html."
+
 lint: $(INSTALLED) ## check style and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -65,7 +69,7 @@ format: $(INSTALLED) ## put the format right, and what of the style can be put r
 	$(BIN)/ruff format
 
 types: $(INSTALLED) ## check types
-	$(BIN)/mypy provider include dags spark_apps tests
+	$(BIN)/mypy provider include dags spark_apps tests docs/_ext
 
 contracts: $(INSTALLED) ## check which module may import which
 	$(BIN)/lint-imports

@@ -8,7 +8,7 @@ from support.documents import section
 
 def created_paused() -> dict[str, bool]:
     """Return every Dag that the documents list, by its id with its placeholders, and whether it is created paused."""
-    rows = re.findall(r"^\| `([^`]+)` \|.*\| (paused|unpaused) \|$", section("Which Dags to unpause"), re.MULTILINE)
+    rows = re.findall(r"^\| `([^`]+)` \|.*\| (paused|unpaused) \|$", section("Dags"), re.MULTILINE)
     return {dag_id: state == "paused" for dag_id, state in rows}
 
 

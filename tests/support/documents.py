@@ -7,7 +7,8 @@ from local_stack.stack import CHECKOUT
 
 DOCS = CHECKOUT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-DOCUMENTS = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", CHECKOUT / "SECURITY.md", *PAGES]
+README = CHECKOUT / "README.md"
+DOCUMENTS = [README, CHECKOUT / "CHANGELOG.md", CHECKOUT / "SECURITY.md", *PAGES]
 
 
 def text_of(document: Path) -> str:
@@ -25,11 +26,10 @@ def page(name: str) -> str:
     return text_of(DOCS / f"{name}.md")
 
 
-def section(heading: str) -> str:
-    """Return what is under a heading that exactly one page has, up to the next heading of its level."""
-    found = [
-        match for path in PAGES for match in re.findall(_SECTION.format(re.escape(heading)), text_of(path), _FLAGS)
-    ]
+def section(heading: str, *, on: str = "**/*") -> str:
+    """Return what is under a heading, up to the next heading of its level; exactly one of the pages has it."""
+    pattern = _SECTION.format(re.escape(heading))
+    found = [match for path in DOCS.glob(f"{on}.md") for match in re.findall(pattern, text_of(path), _FLAGS)]
     assert len(found) == 1, f"{len(found)} pages have the heading {heading!r}"
     return str(found[0][1])
 
@@ -45,9 +45,16 @@ def documented_grants() -> str:
     return grants
 
 
+def rows(table: str) -> list[list[str]]:
+    """Return the cells of every row of a table whose first cell begins with code."""
+    return [
+        [cell.strip() for cell in line.strip("| ").split(" | ")] for line in table.splitlines() if line[:3] == "| `"
+    ]
+
+
 def first_cells(table: str) -> list[str]:
     """Return the first cell of every row of a table, for rows whose first cell begins with code."""
-    return re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    return [row[0] for row in rows(table)]
 
 
 _SECTION = r"^(#+) {}\n(.*?)(?=^\1 |\Z)"

@@ -8,19 +8,8 @@ from workorders.core.definitions.trigger import trigger_types
 from workorders.core.exceptions import ConfigurationError
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
-REFERENCES = {
-    "cron": "how-to/sources/run-on-a-schedule.md",
-    "kafka": "how-to/ingest/add-a-kafka-trigger.md",
-    "manual": "how-to/sources/run-on-a-schedule.md",
-    "webhook": "how-to/sources/receive-webhooks.md",
-}
-"""Where the fields of each type are explained."""
 
 every_type = pytest.mark.parametrize("type_", sorted(trigger_types()))
-
-
-def test_every_type_has_a_reference() -> None:
-    assert set(REFERENCES) == set(trigger_types())
 
 
 @every_type
@@ -46,12 +35,6 @@ def test_the_schema_describes_every_field_and_asks_for_the_type(type_: str) -> N
     assert set(fields) == set(trigger_types()[type_].model_fields)
     assert [name for name, field in fields.items() if not field.get("description")] == []
     assert {"name", "type", "workflow"} <= set(schema["required"])
-
-
-@every_type
-def test_the_reference_names_every_field(type_: str) -> None:
-    reference = (DOCS / REFERENCES[type_]).read_text(encoding="utf-8")
-    assert [name for name in trigger_types()[type_].model_fields if f"| `{name}` |" not in reference] == []
 
 
 def test_an_unknown_type_is_answered_with_those_that_there_are() -> None:

@@ -1,0 +1,124 @@
+"""The fields of trigger files, workflow files, and the outbox's file, from the models' JSON Schemas."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from workorders.core.definitions.json_schema import json_schema as trigger_schema
+from workorders.core.definitions.workflow_schema import json_schema as workflow_schema
+from workorders.kafka.outbox_relay.definition import RelayDefinition
+
+Schema = Mapping[str, Any]
+
+_DURATION: Final = "(ms|s|m|h|d)$"
+_SIZE: Final = "[bB]$"
+_SELECTOR: Final = "^(stream|key|body|"
+_UNITS: Final[Mapping[str, tuple[tuple[int, str], ...]]] = {
+    "duration": ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s")),
+    "size": ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB")),
+}
+_NAMES: Final = {"array": "list", "object": "mapping", "integer": "whole number", "string": "text"}
+_LIMITS: Final = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "above {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "below {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} entries",
+}
+_SCHEMAS: Final = {"workflow": workflow_schema, "outbox": RelayDefinition.model_json_schema}
+
+
+def field_reference(kind: str) -> str:
+    """Return a section for every field of a kind of file: `workflow`, `outbox`, or the name of a trigger type."""
+    schema = _SCHEMAS[kind]() if kind in _SCHEMAS else trigger_schema(kind)
+    return "\n\n".join(_fields(schema, schema.get("$defs", {}), "", None))
+
+
+def _fields(schema: Schema, definitions: Mapping[str, Schema], path: str, variant: str | None) -> Iterator[str]:
+    for name, field in schema["properties"].items():
+        if variant and name == "type":
+            continue
+        yield f"### `{path}{name}`" + (f" with `type: {variant}`" if variant else "")
+        yield " ".join(field.get("description", "").split())
+        yield "\n".join(f"- {fact}" for fact in _facts(field, definitions, required=name in schema.get("required", ())))
+        below = f"{path}{name}.<name>." if isinstance(field.get("additionalProperties"), dict) else f"{path}{name}."
+        for type_, part in _parts(field, definitions):
+            yield from _fields(part, definitions, below, type_)
+
+
+def _facts(field: Schema, definitions: Mapping[str, Schema], *, required: bool) -> Iterator[str]:
+    unit = _unit(field)
+    yield f"Type: {' or '.join(dict.fromkeys(_types(field, definitions)))}"
+    if required:
+        yield "Required"
+    elif field.get("default") not in (None, "", [], {}):
+        yield f"Default: {_value(field['default'], unit)}"
+    else:
+        yield "Default: none"
+    limits = [
+        words.format(_value(option[key], None))
+        for option in ([field] if unit else [field, *field.get("anyOf", ())])
+        for key, words in _LIMITS.items()
+        if key in option
+    ]
+    if limits:
+        yield f"Limits: {', '.join(dict.fromkeys(limits))}"
+
+
+def _types(field: Schema, definitions: Mapping[str, Schema]) -> Iterator[str]:
+    """Give the forms that a field may have, in words."""
+    options = field.get("anyOf") or field.get("oneOf")
+    if options:
+        if unit := _unit(field):
+            yield f"[{unit}](files.md#durations-and-sizes)"
+            options = [option for option in options if option.get("type") == "null"]
+        for option in options:
+            yield from _types(option, definitions)
+    elif "$ref" in field:
+        yield "mapping, see below"
+    elif "enum" in field or "const" in field:
+        yield " or ".join(f"`{word}`" for word in field.get("enum", [field.get("const")]))
+    elif field.get("type") == "array" and "items" in field:
+        yield f"list of {' or '.join(_types(field['items'], definitions))}"
+    elif field.get("format") == "date-time":
+        yield "time in ISO 8601 with its UTC offset"
+    elif field.get("pattern", "").startswith(_SELECTOR):
+        yield "[selector](files.md#selectors)"
+    elif "pattern" in field:
+        yield f"text that matches `{field['pattern']}`"
+    else:
+        type_ = str(field.get("type", "any"))
+        yield "`null`" if type_ == "null" else _NAMES.get(type_, type_)
+
+
+def _unit(field: Schema) -> str | None:
+    """Tell whether a field is a duration or a size, by the pattern of its text."""
+    patterns = [option.get("pattern", "") for option in field.get("anyOf", ())]
+    if any(pattern.endswith(_DURATION) for pattern in patterns):
+        return "duration"
+    return "size" if any(pattern.endswith(_SIZE) for pattern in patterns) else None
+
+
+def _value(value: Any, unit: str | None) -> str:
+    """Return a value as a file would have it."""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, list):
+        return ", ".join(f"`{part}`" for part in value)
+    if unit and value:
+        for factor, name in _UNITS[unit]:
+            if value % factor == 0:
+                return f"`{int(value // factor)} {name}`"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def _parts(field: Schema, definitions: Mapping[str, Schema]) -> Iterator[tuple[str | None, Schema]]:
+    """Give the mappings that a field may hold, each with the type by which a file tells it from the others."""
+    options = [field, *field.get("anyOf", ()), *field.get("oneOf", ())]
+    if isinstance(field.get("additionalProperties"), dict):
+        options.append(field["additionalProperties"])
+    parts = [definitions[option["$ref"].rsplit("/", 1)[-1]] for option in options if "$ref" in option]
+    for part in parts:
+        type_ = part["properties"].get("type", {}).get("const") if len(parts) > 1 else None
+        yield type_, part

@@ -15,7 +15,7 @@ from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.batches import Batch, BatchRange, BatchSummary
 from workorders.kafka.ledger.positions import PartitionStatus
 
-app = typer.Typer(no_args_is_help=True, help="List batches, and show one with its ranges.")
+app = typer.Typer(no_args_is_help=True)
 
 _COLUMNS = (
     Column("batch", number=True),

@@ -5,26 +5,36 @@ from importlib import import_module
 from typing import Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-SUMMARIES: Final = {
-    "status": "Show where every partition of the Kafka triggers stands.",
-    "create": "Create one work order by hand, with who and why.",
-    "decisions": "List what operators decided, newest first.",
-    "db": "Upgrade the database's tables, and tell their version.",
-    "triggers": "Show triggers, check their files, print their schema.",
-    "work-orders": "List, count, show, rerun, cancel and export work orders.",
-    "jobs": "Show, resume and cancel bulk jobs.",
-    "search": "Keep the full text and the counts up to date.",
-    "retention": "Wipe old inputs and delete old work orders.",
-    "batches": "List batches, and show one with its ranges.",
-    "workflows": "List, check and register workflows, print their schema.",
-    "runs": "List and show runs, the attempts at work orders.",
-    "resolve": "Decide how a partition goes on whose data Kafka lost.",
-    "sequences": "Look at gaps in sequences, and decide how one goes on.",
-    "outbox": "Look at the outbox, decide about what cannot be sent.",
+PANELS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Observe": {
+        "status": "Show the state of every partition of the Kafka triggers.",
+        "work-orders": "List, count, show, rerun, cancel, and export work orders.",
+        "runs": "List and show the runs of work orders.",
+        "batches": "List batches, and show one with its offset ranges.",
+        "decisions": "List what operators decided, newest first.",
+    },
+    "Act": {
+        "create": "Create one work order by hand.",
+        "resolve": "Decide how a partition continues after data loss in Kafka.",
+        "sequences": "List gaps in sequences, and decide how one continues.",
+        "jobs": "Show, resume, and cancel bulk jobs.",
+        "outbox": "Show the outbox, release or purge held messages.",
+    },
+    "Configure": {
+        "triggers": "List triggers, check their files, print their schemas.",
+        "workflows": "List, check, and register workflows; print their schema.",
+    },
+    "Maintain": {
+        "db": "Upgrade the database's tables, and print their version.",
+        "retention": "Erase old inputs and delete old work orders.",
+        "search": "Update the full-text index and the counts by state.",
+    },
 }
-"""What each command does, in the order of the help: known before the command is imported."""
+"""What each command does, by panel and in the order of the help: known before the command is imported."""
+
+SUMMARIES: Final = {name: summary for panel in PANELS.values() for name, summary in panel.items()}
 
 _FUNCTIONS: Final = {"status": "status", "create": "create", "decisions": "resolve"}
 """The module of each command that is one function; any other command is the `app` of the module of its name."""
@@ -63,9 +73,21 @@ class CommandGroup(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the names and summaries of the commands."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(SUMMARIES.items()))
+        """Write the names and summaries of the commands, panel by panel."""
+        for panel, summaries in PANELS.items():
+            with formatter.section(panel):
+                formatter.write_dl(list(summaries.items()))
+
+
+class LeafCommand(TyperCommand):
+    """A command without commands of its own; its usage line names arguments as every other program does."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words behind the name: `[OPTIONS] TRIGGER [TOPIC]`, where Typer has `{TRIGGER}`."""
+        arguments = [parameter for parameter in self.params if isinstance(parameter, TyperArgument)]
+        names = [str(argument.metavar) for argument in arguments]
+        pieces = [name if argument.required else f"[{name}]" for argument, name in zip(arguments, names, strict=True)]
+        return [self.options_metavar or "", *pieces]
 
 
 def _load(name: str) -> Any:
@@ -73,9 +95,14 @@ def _load(name: str) -> Any:
     root = typer.Typer(rich_markup_mode=None)
     root.callback()(_nothing)
     if name in _FUNCTIONS:
-        root.command(name)(getattr(import_module(f"workorders.cli.{_FUNCTIONS[name]}"), name))
+        root.command(name, cls=LeafCommand)(getattr(import_module(f"workorders.cli.{_FUNCTIONS[name]}"), name))
     else:
         module = import_module(f"workorders.cli.{name.replace('-', '_')}")
+        for command in module.app.registered_commands:
+            command.cls = LeafCommand
+        # A group that is a command as well has a longer text of its own.
+        if not module.app.registered_callback:
+            module.app.info.help = SUMMARIES[name]
         root.add_typer(module.app, name=name, short_help=SUMMARIES[name])
     group: Any = typer.main.get_command(root)
     return group.commands[name]

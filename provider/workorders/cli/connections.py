@@ -28,8 +28,7 @@ Database = Annotated[
         metavar="URL",
         envvar=DATABASE_URL_VARIABLE,
         show_default=False,
-        help=f"The database, as postgresql://user:password@host:port/database. The environment variable keeps the "
-        f"password out of the list of processes. Without either, Airflow's connection {DATABASE_CONNECTION} is used.",
+        help=f"Database; default: Airflow's connection {DATABASE_CONNECTION}.",
     ),
 ]
 

@@ -5,7 +5,7 @@ import typer
 from workorders.cli.connections import Database, database_url
 from workorders.core import schema
 
-app = typer.Typer(no_args_is_help=True, help="Upgrade the database's tables, and tell their version.")
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()

@@ -48,7 +48,7 @@ Words = Annotated[
         help="Only with all these words in body, request or rejection; a word may end in *.",
     ),
 ]
-Id = Annotated[UUID | None, typer.Argument(metavar="[ID]", help="One work order alone, by its id.", show_default=False)]
+Id = Annotated[UUID | None, typer.Argument(metavar="ID", help="One work order alone, by its id.", show_default=False)]
 
 _ID: Final = "id_"
 

@@ -15,7 +15,7 @@ from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.postgres.connection import Connection
 
-app = typer.Typer(no_args_is_help=True, help="Show, resume and cancel bulk jobs.")
+app = typer.Typer(no_args_is_help=True)
 
 _Id = Annotated[int, typer.Argument(metavar="ID", help="Number of the job.", show_default=False)]
 

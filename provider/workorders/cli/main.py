@@ -29,31 +29,23 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def about(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Look at work orders, and at the triggers that create them.
+    """Inspect and manage work orders, triggers, workflows, and the outbox.
 
     \b
-    Where does everything stand?         workorders status
-    Is my trigger file right?            workorders triggers check include/triggers
-    What was rejected today, and why?    workorders work-orders list --state rejected --since 24h
-    Show me one of them:                 workorders work-orders show ID
-    Make one by hand.                    workorders create TRIGGER --body '{"a": 1}' --why "..."
-    Is my workflow file right?           workorders workflows check include/workflows
-    Which runs failed, and why?          workorders runs list --state failed
-    Run what failed once more.           workorders work-orders rerun --state failed --why "..."
-    What did a batch do?                 workorders batches show 17
-    How does a stalled partition go on?  workorders resolve resume orders orders --dry-run --why "..."
-    Who decided that, and why?           workorders decisions
-    What waits for Kafka, what is held?  workorders outbox status
-    Which sequences have a gap?          workorders sequences list
+    Examples:
+      workorders status
+      workorders work-orders list --state failed --since 24h
+      workorders work-orders rerun --state failed --why "the registry was down"
+      workorders triggers check include/triggers
 
-    The database is the one of --database, or of WORKORDERS_DATABASE_URL, or of Airflow's connection workorders_db.
-    Kafka is the one of WORKORDERS_KAFKA (a JSON object of librdkafka settings), or of the trigger's Airflow connection.
+    The database is that of --database, of WORKORDERS_DATABASE_URL, or of Airflow's connection workorders_db. Kafka is
+    that of WORKORDERS_KAFKA (a JSON object of librdkafka settings), or of the trigger's Airflow connection. Prefer the
+    variables for passwords: a command line is visible to every user of the machine.
 
-    Every command that shows something prints JSON with --json. It ends with 0 when all is well, 1 when something is
-    wrong, and 2 when it was called in a wrong way.
+    Exit status: 0 success, 1 error, 2 usage error.
     """  # noqa: D301 - \b is the character itself: it keeps the lines
 
 

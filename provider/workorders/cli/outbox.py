@@ -11,7 +11,7 @@ from workorders.cli.output import AsJson, Column, count, print_json, print_table
 from workorders.outbox import admin
 from workorders.outbox.admin import Hold, ShardStatus, TopicStatus
 
-app = typer.Typer(no_args_is_help=True, help="Look at the outbox, and decide about messages that cannot be sent.")
+app = typer.Typer(no_args_is_help=True)
 
 _KEY_SHOWN = 40
 
@@ -47,7 +47,7 @@ _SHARD_COLUMNS = (
     Column("error"),
 )
 
-HoldNumber = Annotated[int | None, typer.Argument(metavar="[HOLD]", help="Number of the hold.", show_default=False)]
+HoldNumber = Annotated[int | None, typer.Argument(metavar="HOLD", help="Number of the hold.", show_default=False)]
 
 
 @app.command()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import orjson
 import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, whose keys stay the same from version to version.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
 
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories that a terminal obeys, or that hide or turn around what stands beside them."""

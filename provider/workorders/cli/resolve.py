@@ -19,7 +19,7 @@ from workorders.kafka.status.partition_status import source_of
 if TYPE_CHECKING:
     from workorders.kafka.client.admin import Cluster
 
-app = typer.Typer(no_args_is_help=True, help="Decide how a partition goes on whose data Kafka lost.")
+app = typer.Typer(no_args_is_help=True)
 
 Trigger = Annotated[str, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the trigger.")]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False, help="Name of the topic.")]

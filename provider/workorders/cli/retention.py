@@ -8,7 +8,7 @@ from workorders.cli.connections import Database, connect_to_write
 from workorders.cli.output import AsJson, Column, count, note, print_json, print_table
 from workorders.core.maintenance import retention
 
-app = typer.Typer(no_args_is_help=True, help="Wipe old inputs and delete old work orders.")
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()

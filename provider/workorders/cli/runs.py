@@ -13,7 +13,7 @@ from workorders.core.history import runs
 from workorders.core.history.runs import RunDetails, RunRow
 from workorders.core.states import RunState
 
-app = typer.Typer(no_args_is_help=True, help="List and show runs, the attempts at work orders.")
+app = typer.Typer(no_args_is_help=True)
 
 _COLUMNS: Final = (
     Column("id"),

@@ -6,7 +6,7 @@ from workorders.cli.connections import Database, connect_to_write
 from workorders.cli.output import count
 from workorders.core.maintenance import refresh
 
-app = typer.Typer(no_args_is_help=True, help="Keep the full text and the counts up to date.")
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()

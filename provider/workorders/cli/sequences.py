@@ -15,7 +15,7 @@ from workorders.core.admission import gap_alerts, gaps
 from workorders.core.admission.gaps import Decider, Gap
 from workorders.core.postgres.connection import Connection
 
-app = typer.Typer(no_args_is_help=True, help="Look at gaps in sequences, and decide how one goes on.")
+app = typer.Typer(no_args_is_help=True)
 
 Trigger = Annotated[str, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the trigger.")]
 Key = Annotated[

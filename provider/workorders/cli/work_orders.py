@@ -17,7 +17,7 @@ from workorders.core.history.filters import Filter
 from workorders.core.history.work_orders import WorkOrderSummary
 from workorders.core.states import WorkOrderState
 
-app = typer.Typer(no_args_is_help=True, help="List, count, show, rerun, cancel and export work orders.")
+app = typer.Typer(no_args_is_help=True)
 
 _COLUMNS = (
     Column("id"),

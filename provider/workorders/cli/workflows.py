@@ -18,7 +18,7 @@ from workorders.core.definitions.workflow_schema import published
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.workflows import MODULES_VARIABLE, Workflow
 
-app = typer.Typer(no_args_is_help=True, help="List, check and register workflows, print their schema.")
+app = typer.Typer(no_args_is_help=True)
 
 _COLUMNS = (
     Column("workflow"),

@@ -1,12 +1,15 @@
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import typer
 
 from local_stack.stack import CHECKOUT
-from workorders.cli.commands import SUMMARIES
+from workorders.cli.commands import PANELS, SUMMARIES
 from workorders.cli.main import app
 
 COMMANDS = typer.main.get_command(app)
@@ -36,6 +39,27 @@ def test_every_command_that_the_help_names_exists_and_has_its_own_help(name: str
 
 def test_a_summary_fits_the_help_in_60_characters() -> None:
     assert [summary for summary in SUMMARIES.values() if len(summary) > 60] == []
+
+
+def usages(command: Any, context: Any) -> Iterator[str]:
+    """Give the usage line of every command."""
+    yield command.get_usage(context)
+    for name, part in getattr(command, "commands", {}).items():
+        yield from usages(part, part.context_class(part, info_name=name, parent=context))
+
+
+def test_a_usage_line_names_an_argument_without_braces() -> None:
+    root: Any = COMMANDS
+    lines = list(usages(root, root.context_class(root, info_name="workorders")))
+    assert "Usage: workorders resolve resume [OPTIONS] TRIGGER TOPIC" in lines
+    assert "Usage: workorders status [OPTIONS] [TRIGGER]" in lines
+    assert [line for line in lines if re.search(r"[{}]|\[\[", line)] == []
+
+
+def test_the_help_groups_the_commands_in_panels(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        app(["--help"])
+    assert re.findall(r"^(\w+):$", capsys.readouterr().out, re.MULTILINE) == ["Options", *PANELS]
 
 
 def test_the_help_imports_no_command() -> None:

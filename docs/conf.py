@@ -19,13 +19,30 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.napoleon",
     "generated_parts",
 ]
 exclude_patterns = ["examples", "schema", "_ext"]
+
+_AIRFLOW = "https://airflow.apache.org/docs"
+intersphinx_mapping = {
+    name: (address, f"inventories/{name}.inv")
+    for name, address in {
+        "airflow-task-sdk": f"{_AIRFLOW}/task-sdk/stable",
+        "airflow-providers-apache-spark": f"{_AIRFLOW}/apache-airflow-providers-apache-spark/6.3.4",
+        "airflow-providers-standard": f"{_AIRFLOW}/apache-airflow-providers-standard/stable",
+        "psycopg": "https://www.psycopg.org/psycopg3/docs",
+        "python": "https://docs.python.org/3.11",
+    }.items()
+}
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+# A signature may name what is internal, and a docstring an error by its last name.
+nitpick_ignore_regex = [("py:.*", r"workorders\.(core|kafka|airflow)\..*"), ("py:.*", r"\w+")]
+
 myst_enable_extensions = ["attrs_block", "deflist"]
 myst_heading_anchors = 4
 
+default_role = "code"
 html_theme = "furo"
 html_title = f"workorders {version}"
 html_extra_path = ["schema"]

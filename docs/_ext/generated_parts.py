@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from command_reference import command_reference
 from field_reference import field_reference
+from python_reference import format_docstring, name_as_documented, python_reference
 
 PARTS: Final[dict[str, Callable[..., str]]] = {
     "commands": command_reference,
     "fields": field_reference,
+    "python": python_reference,
 }
 """What writes each part; it is called with the words behind the part's name."""
 
@@ -31,4 +33,7 @@ def _expand_source(_app: Any, _docname: str, source: list[str]) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """Register the extension."""
     app.connect("source-read", _expand_source)
+    app.connect("autodoc-process-docstring", format_docstring)
+    # Before intersphinx, which has the priority 500.
+    app.connect("missing-reference", name_as_documented, priority=400)
     return {"parallel_read_safe": True}

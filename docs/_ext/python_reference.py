@@ -2,13 +2,12 @@
 
 from importlib import import_module
 from inspect import isclass, isfunction
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from docutils.nodes import Element
 from pydantic import BaseModel
-from sphinx.ext.napoleon import Config, GoogleDocstring
+from sphinx.ext.napoleon.docstring import GoogleDocstring
 
-_CALLABLE: Final = {"class", "exception", "function", "method"}
+_What = Literal["class", "exception", "function", "method", "attribute", "data", "property"]
 _MADE_BY_US: Final = {"workorders.Context"}
 """Classes whose objects a program is given, and does not make."""
 
@@ -32,13 +31,13 @@ def _directive(module: str, name: str) -> str:
     return f".. autoclass:: {path}{'()' if path in _MADE_BY_US else ''}\n   :members:\n   :show-inheritance:\n"
 
 
-def format_docstring(_app: Any, what: str, _name: str, _obj: object, _options: object, lines: list[str]) -> None:
+def format_docstring(_app: Any, what: _What, _name: str, _obj: object, _options: object, lines: list[str]) -> None:
     """Let Sphinx understand `Args:`, `Returns:` and `Raises:` in a docstring; a colon elsewhere is a colon."""
-    if what in _CALLABLE:
-        lines[:] = GoogleDocstring(lines, Config(), what=what).lines()
+    if what not in {"attribute", "data", "property"}:
+        lines[:] = GoogleDocstring(lines, what=what).lines()
 
 
-def name_as_documented(_app: Any, _env: Any, node: Element, _child: Element) -> None:
+def name_as_documented(_app: Any, _env: Any, node: Any, _child: Any) -> None:
     """Look names of Airflow up where Airflow documents them, and not in the modules that define them."""
     target = str(node.get("reftarget", ""))
     if target.startswith("airflow.sdk."):

@@ -1,15 +1,32 @@
 """What the documents say of Dags: the list of all, and the README's trigger with the ones to unpause for it."""
 
 import re
+from dataclasses import dataclass
 
 from local_stack.stack import CHECKOUT
-from support.documents import section
+from support.documents import rows, section
+
+
+@dataclass(frozen=True)
+class ListedDag:
+    """What the list says of one Dag."""
+
+    tasks: frozenset[str]
+    schedule: str
+    paused: bool
+
+
+def listed_dags() -> dict[str, ListedDag]:
+    """Return every Dag that the reference lists, by its id with its placeholders."""
+    return {
+        dag_id.strip("`"): ListedDag(frozenset(re.findall(r"`(\w+)`", tasks)), schedule, created == "paused")
+        for dag_id, _, tasks, schedule, created in rows(section("Dags", on="reference/dags-and-tasks"))
+    }
 
 
 def created_paused() -> dict[str, bool]:
-    """Return every Dag that the documents list, by its id with its placeholders, and whether it is created paused."""
-    rows = re.findall(r"^\| `([^`]+)` \|.*\| (paused|unpaused) \|$", section("Dags"), re.MULTILINE)
-    return {dag_id: state == "paused" for dag_id, state in rows}
+    """Return whether each of these Dags is created paused."""
+    return {dag_id: listed.paused for dag_id, listed in listed_dags().items()}
 
 
 def unpaused_by_readme() -> list[str]:

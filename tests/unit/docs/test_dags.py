@@ -1,11 +1,12 @@
 """Holds the list of Dags, and what to unpause, to the code."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from airflow.sdk import DAG
 
-from support.dag_table import created_paused, unpaused_by_readme
+from support.dag_table import ListedDag, listed_dags, unpaused_by_readme
 from workorders.airflow.dags.history_dags import history_dags
 from workorders.airflow.dags.trigger_dags import trigger_dags
 from workorders.airflow.dags.workflow_dags import workflow_dags
@@ -39,12 +40,36 @@ def dags(tmp_path: Path) -> dict[str, DAG]:
     return made
 
 
-def test_the_list_names_every_dag_and_how_it_is_created(dags: dict[str, DAG]) -> None:
-    listed = {}
-    for dag_id, paused in created_paused().items():
+@pytest.fixture
+def listed() -> dict[str, ListedDag]:
+    """The list, with names in the places of its placeholders."""
+    found = {}
+    for dag_id, dag in listed_dags().items():
         name = "ship" if dag_id == "<name>_runs" else "orders"
-        listed[dag_id.replace("<name>", name).replace("<file>", "bad").replace("<number>", "1")] = paused
-    assert listed == {dag_id: dag.is_paused_upon_creation is not False for dag_id, dag in dags.items()}
+        found[dag_id.replace("<name>", name).replace("<file>", "bad").replace("<number>", "1")] = dag
+    return found
+
+
+def test_the_list_names_every_dag_and_how_it_is_created(dags: dict[str, DAG], listed: dict[str, ListedDag]) -> None:
+    created = {dag_id: dag.is_paused_upon_creation is not False for dag_id, dag in dags.items()}
+    assert {dag_id: listed_dag.paused for dag_id, listed_dag in listed.items()} == created
+
+
+def test_the_list_names_the_tasks_of_every_dag(dags: dict[str, DAG], listed: dict[str, ListedDag]) -> None:
+    listed["bad_refused"] = replace(listed["bad_refused"], tasks=frozenset({"read_workflow_file"}))
+    assert {dag_id: listed_dag.tasks for dag_id, listed_dag in listed.items()} == {
+        dag_id: frozenset(dag.task_ids) for dag_id, dag in dags.items()
+    }
+
+
+def test_the_list_has_the_schedule_of_every_dag(dags: dict[str, DAG], listed: dict[str, ListedDag]) -> None:
+    fixed = {dag_id: listed_dag.schedule for dag_id, listed_dag in listed.items() if dag_id != "orders_cron"}
+    for dag_id, schedule in fixed.items():
+        found = dags[dag_id].schedule
+        # Airflow keeps a cron expression as its timetable.
+        written = getattr(found, "_expression", found)
+        wanted = None if schedule.startswith("none") else schedule.strip("`")
+        assert written == wanted, dag_id
 
 
 def test_the_readme_unpauses_what_its_trigger_and_its_workflow_need(dags: dict[str, DAG]) -> None:

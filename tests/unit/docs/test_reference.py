@@ -1,0 +1,54 @@
+"""Holds the tables of the reference that are written by hand to the code."""
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from local_stack.stack import CHECKOUT
+from support.documents import first_cells, page, section
+from workorders.core.definitions.workflow import RETRIED_STATES
+
+PROVIDER = CHECKOUT / "provider"
+
+
+def texts(*folders: Path) -> Iterator[str]:
+    """Give the texts of all Python files in folders."""
+    for folder in folders:
+        yield from (path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
+
+
+def codes(cells: list[str]) -> set[str]:
+    """Return the pieces of code in some cells."""
+    return {code for cell in cells for code in re.findall(r"`([^`]+)`", cell)}
+
+
+def test_every_environment_variable_that_the_package_reads_is_on_its_page() -> None:
+    read = {name for text in texts(PROVIDER, CHECKOUT / "dags") for name in re.findall(r"\bWORKORDERS_[A-Z_]+\b", text)}
+    assert codes(first_cells(page("reference/environment-variables"))) == read
+
+
+def test_every_metric_is_on_its_page() -> None:
+    senders = [text for text in texts(PROVIDER) if re.search(r"\bstats\.(gauge|incr|timing)\(", text)]
+    sent = {name for text in senders for name in re.findall(r'"(workorders\.\w+)"', text)}
+    assert codes(first_cells(page("reference/metrics"))) == sent
+
+
+def test_every_refusal_of_a_webhook_is_on_the_page() -> None:
+    calls = r'(?:RefusedError|TryAgainError)\(\s*(?:\d+, )?"([a-z-]+)"'
+    said = {word for text in texts(PROVIDER / "workorders" / "webhook") for word in re.findall(calls, text)}
+    named = set(re.findall(r"`([a-z-]+)`", section("Errors", on="reference/http-api")))
+    assert said - named == set()
+
+
+def test_every_state_of_a_run_that_is_retried_is_explained() -> None:
+    explained = codes(first_cells(section("Runs", on="reference/states-and-reasons")))
+    assert set(RETRIED_STATES) <= explained
+
+
+@pytest.mark.parametrize("module", ["workorders", "workorders.outbox", "workorders.exceptions"])
+def test_every_public_module_is_on_the_page(module: str) -> None:
+    assert import_module(module).__all__
+    assert f"<!-- generated: python {module} -->" in page("reference/python-api")

@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import (
 
 from workorders.airflow.retries import next_try
 from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.postgres.connection import error_code
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -92,11 +93,11 @@ def reason(error: Exception) -> str:
     """Return why something failed as one sentence, with what a person can do where the error itself does not say it."""
     said = one_line(error)
     if isinstance(error, AirflowNotFoundException):
-        return f"{said.rstrip('.')}: define this connection in Airflow."
-    if isinstance(error, psycopg.Error):
-        # libpq's own text does not say whose it is.
-        said = f"Postgres: {said}"
-    return said if said.endswith((".", "?", "!")) else f"{said}."
+        return f"{said.rstrip('.')}: define this connection in Airflow. [WO-CONNECTION-UNDEFINED]"
+    if not said.endswith((".", "?", "!", "]")):
+        said += "."
+    # libpq's own text does not say whose it is.
+    return f"Postgres: {said} [{error_code(error)}]" if isinstance(error, psycopg.Error) else said
 
 
 def _say(log: "logging.Logger", sentence: str) -> None:

@@ -67,29 +67,27 @@ def _sentence(error: Exception) -> str | None:
     # Not above: commands that need no database do not wait for its driver.
     import psycopg  # noqa: PLC0415
 
-    from workorders.core.postgres.connection import is_outage, is_refused_connection  # noqa: PLC0415
+    from workorders.core.postgres.connection import MISSING_TABLES, error_code  # noqa: PLC0415
 
-    reason = one_line(error)
-    missing = psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn | psycopg.errors.InvalidSchemaName
-    if isinstance(error, missing):
-        return (
-            f"The database lacks tables of this version ({reason}); nothing was changed; run `workorders db upgrade`."
+    if isinstance(error, MISSING_TABLES):
+        sentence = "The database lacks tables of this version ({}); nothing was changed; run `workorders db upgrade`."
+    elif isinstance(error, psycopg.errors.InsufficientPrivilege):
+        sentence = "The database user lacks a permission ({}); nothing was changed."
+    elif isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        sentence = (
+            "The database takes no writes ({}); nothing was changed; if it fails over, try again in a while; if this "
+            "address is a standby's, give the primary's."
         )
-    if isinstance(error, psycopg.errors.InsufficientPrivilege):
-        return f"The database user lacks a permission ({reason}); nothing was changed."
-    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-        return (
-            f"The database takes no writes ({reason}); nothing was changed; if it fails over, try again in a while; if "
-            f"this address is a standby's, give the primary's."
+    elif isinstance(error, psycopg.OperationalError):
+        sentence = (
+            "The database failed ({}); this step was not done; look into the log of Postgres."
+            if error_code(error) == "WO-POSTGRES-FAILED"
+            else "The database did not answer ({}); nothing was changed; check that it runs, and its address, user and "
+            "password."
         )
-    if is_outage(error) or is_refused_connection(error):
-        return (
-            f"The database did not answer ({reason}); nothing was changed; check that it runs, and its address, user "
-            f"and password."
-        )
-    if isinstance(error, psycopg.OperationalError):
-        return f"The database failed ({reason}); this step was not done; look into the log of Postgres."
-    return None
+    else:
+        return None
+    return f"{sentence.format(one_line(error))} [{error_code(error)}]"
 
 
 def _end(sentence: str) -> NoReturn:

@@ -1,8 +1,18 @@
 """What can go wrong in the core, by name."""
 
+from typing import ClassVar
+
 
 class WorkOrdersError(Exception):
     """Base of every error that this package raises on purpose; its text is one plain sentence for people."""
+
+    error_code: ClassVar[str | None] = None
+    """What the reference of errors explains it under; part of the text, which is all that leaves a process."""
+
+    def __str__(self) -> str:
+        """Return the text with the code, unless it repeats a text that has the code of the cause."""
+        text = super().__str__()
+        return f"{text} [{self.error_code}]" if self.error_code and "[WO-" not in text else text
 
 
 def one_line(said: object) -> str:
@@ -21,9 +31,13 @@ class UnknownTriggerError(WorkOrdersError, LookupError):
 class SchemaError(WorkOrdersError):
     """The database's tables are not at the version that this package needs."""
 
+    error_code = "WO-SCHEMA"
+
 
 class DuplicateItemsError(WorkOrdersError):
     """A source repeated a source key that it had promised to be new; nothing was created."""
+
+    error_code = "WO-DUPLICATE-ITEMS"
 
 
 class UnknownWorkflowError(WorkOrdersError, LookupError):

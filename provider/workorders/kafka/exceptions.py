@@ -6,6 +6,8 @@ from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 class KafkaUnavailableError(WorkOrdersError):
     """No broker answered in time; asking again later is right."""
 
+    error_code = "WO-KAFKA-UNAVAILABLE"
+
 
 class CoordinatorMovingError(KafkaUnavailableError):
     """A consumer group has no coordinator yet, as with the first group of a broker; it has one a moment later."""
@@ -14,9 +16,13 @@ class CoordinatorMovingError(KafkaUnavailableError):
 class KafkaRefusedError(ConfigurationError):
     """The cluster refused us (credentials, certificate, permission): waiting does not help, a person must."""
 
+    error_code = "WO-KAFKA-REFUSED"
+
 
 class ClientSettingsError(ConfigurationError):
     """A Kafka client cannot start with its settings: a wrong path, an unknown setting, a login that is not built in."""
+
+    error_code = "WO-KAFKA-SETTINGS"
 
 
 class TopicForbiddenError(KafkaRefusedError):
@@ -26,6 +32,8 @@ class TopicForbiddenError(KafkaRefusedError):
 class UnknownTopicError(WorkOrdersError):
     """A topic that a trigger names is not in the cluster."""
 
+    error_code = "WO-TOPIC-UNKNOWN"
+
 
 class NotPlannedError(WorkOrdersError):
     """No batch could be planned or handed over; what was planned already is handed over by the next try."""
@@ -34,13 +42,19 @@ class NotPlannedError(WorkOrdersError):
 class GroupCommitError(WorkOrdersError):
     """The consumer group's offsets could not be written; the ledger is right all the same."""
 
+    error_code = "WO-GROUP-COMMIT"
+
 
 class UnknownBatchError(WorkOrdersError, LookupError):
     """There is no batch of that number."""
 
+    error_code = "WO-BATCH-UNKNOWN"
+
 
 class ForeignBatchError(WorkOrdersError):
     """A batch belongs to another trigger than the one that is to work at it; no retry can help."""
+
+    error_code = "WO-BATCH-FOREIGN"
 
 
 class StalledError(WorkOrdersError):
@@ -59,38 +73,58 @@ class RangeError(WorkOrdersError):
 class FencedError(RangeError):
     """A newer attempt took over; this one changed nothing and must not be repeated."""
 
+    error_code = "WO-FENCED"
+
 
 class LedgerConflictError(RangeError):
     """The ledger stands inside the range, which no order of events allows; a person must look."""
+
+    error_code = "WO-LEDGER-CONFLICT"
 
 
 class DataLostError(RangeError):
     """Kafka no longer has messages that have no work order."""
 
+    error_code = "WO-DATA-LOST"
+
 
 class TopicRecreatedError(RangeError):
     """The topic was deleted and made again: its offsets mean other messages now."""
+
+    error_code = "WO-TOPIC-RECREATED"
 
 
 class DecisionRefusedError(WorkOrdersError):
     """An operator's decision does not fit, or cannot be made now; nothing was changed."""
 
+    error_code = "WO-DECISION-REFUSED"
+
 
 class DecisionUncertainError(WorkOrdersError):
     """The database went away while a decision was committed: it was made, or it was not."""
+
+    error_code = "WO-DECISION-UNCERTAIN"
 
 
 class IncompleteReadError(RangeError):
     """The reader ended before the end of the range."""
 
+    error_code = "WO-READ-INCOMPLETE"
+
 
 class UnexpectedMessageError(RangeError):
     """The reader delivered a message from outside the range or out of order."""
+
+    error_code = "WO-READ-UNEXPECTED"
 
 
 class WorkflowFullError(RangeError):
     """The workflow's hard limit is reached: the range waits until there is room for all of it."""
 
+    error_code = "WO-WORKFLOW-FULL"
+
 
 class TooManyRejectedError(RangeError):
     """More of a range was rejected than the trigger allows, so its reader is more likely wrong than its messages."""
+
+    error_code = "WO-TOO-MANY-REJECTED"

@@ -10,9 +10,13 @@ class OutboxMessageError(ConfigurationError):
 class OutboxFencedError(WorkOrdersError):
     """A newer relay has the shard; this one changed nothing and must stop."""
 
+    error_code = "WO-OUTBOX-FENCED"
+
 
 class OutboxContradictionError(WorkOrdersError):
     """Kafka's markers and the database do not fit together; nothing was sent or deleted, and a person must look."""
+
+    error_code = "WO-OUTBOX-CONTRADICTION"
 
 
 class OutboxDecisionError(WorkOrdersError):

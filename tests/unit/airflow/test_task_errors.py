@@ -52,9 +52,15 @@ def test_an_error_that_is_a_mistake_of_ours_says_nothing_beside_its_traceback(ca
     ("error", "why"),
     [
         (WorkOrdersError("Kafka did not answer."), "Kafka did not answer."),
-        (psycopg.OperationalError("refused\n\tIs it running?"), "Postgres: refused Is it running?"),
-        (psycopg.OperationalError("no such host"), "Postgres: no such host."),
-        (AirflowNotFoundException("There is no `x`"), "There is no `x`: define this connection in Airflow."),
+        (
+            psycopg.OperationalError("refused\n\tIs it running?"),
+            "Postgres: refused Is it running? [WO-POSTGRES-UNAVAILABLE]",
+        ),
+        (psycopg.OperationalError("no such host"), "Postgres: no such host. [WO-POSTGRES-UNAVAILABLE]"),
+        (
+            AirflowNotFoundException("There is no `x`"),
+            "There is no `x`: define this connection in Airflow. [WO-CONNECTION-UNDEFINED]",
+        ),
     ],
 )
 def test_the_whole_sentence_says_where_why_what_was_not_done_and_when_the_next_try_is(

@@ -11,7 +11,7 @@ import yaml
 from generated_parts import expand
 
 from local_stack.stack import CHECKOUT
-from support.documents import DOCUMENTS, README, blocks, first_cells, name_of, page, section, text_of
+from support.documents import DOCUMENTS, README, blocks, name_of, page, text_of
 from workorders.cli.main import app
 from workorders.core import workflows
 from workorders.core.definitions.trigger import load_definition
@@ -124,36 +124,3 @@ def test_every_promise_names_a_test_or_the_contracts() -> None:
     promises = re.split(r"^### \d+\. ", page("explanation/guarantees"), flags=re.MULTILINE)[1:]
     assert len(promises) == 10
     assert [text.splitlines()[0] for text in promises if "`test_" not in text and "make contracts" not in text] == []
-
-
-def test_the_sentences_that_a_page_explains_are_said_somewhere() -> None:
-    cells = first_cells(section("What each sentence means"))
-    source = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "provider").rglob("*.py"))
-    # A sentence may be spread over lines of the source, with the ends of texts between its words.
-    said = re.sub(r'"\s*\n\s*f?"', "", source)
-    unsaid = [
-        part
-        for cell in cells
-        for sentence in re.findall(r"`([^`]+)`", cell)
-        for part in (piece.strip(" ,;") for piece in re.split(r"\.\.\.|<\w+>", sentence))
-        if part and part not in said and sentence not in OF_OTHERS
-    ]
-    assert unsaid == []
-
-
-OF_OTHERS = {
-    "Postgres: connection failed",
-    "the database system is shutting down",
-    "in a read-only transaction",
-    "Postgres: ... password authentication failed",
-    "no pg_hba.conf entry",
-    "database ... does not exist",
-    "Postgres: canceling statement due to statement timeout",
-    "could not extend file",
-    "out of memory",
-    "string buffer exceeds maximum allowed length",
-    "Postgres: relation ... does not exist",
-    "permission denied",
-    "The conn_id ... isn't defined",
-}
-"""What Postgres says, libpq, and Airflow."""

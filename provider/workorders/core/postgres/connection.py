@@ -20,6 +20,13 @@ NO_PREPARED_STATEMENTS: Final = None
 VALUE_ERRORS: Final = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
 """What Postgres raises if it can never store or write out a value."""
 
+MISSING_TABLES: Final = (
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.UndefinedColumn,
+    psycopg.errors.InvalidSchemaName,
+)
+"""What Postgres raises where the tables are not those of this version."""
+
 _CONNECTION_EXCEPTIONS: Final = "08"
 _OUTAGES: Final = frozenset(
     {
@@ -136,3 +143,14 @@ def is_refused_connection(error: BaseException) -> bool:
     if not isinstance(error, psycopg.OperationalError):
         return False
     return error.sqlstate is None and _CONNECTION_REFUSED.search(str(error)) is not None
+
+
+def error_code(error: psycopg.Error) -> str:
+    """Return the code under which the reference explains a failure of the database."""
+    if is_outage(error):
+        return "WO-POSTGRES-UNAVAILABLE"
+    if is_refused_connection(error):
+        return "WO-POSTGRES-REFUSED"
+    if isinstance(error, (*MISSING_TABLES, psycopg.errors.InsufficientPrivilege)):
+        return "WO-POSTGRES-TABLES"
+    return "WO-POSTGRES-FAILED"

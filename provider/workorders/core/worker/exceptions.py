@@ -10,6 +10,8 @@ class ExecutionError(WorkOrdersError):
 class CallableUnavailableError(ExecutionError):
     """A workflow's callable cannot be imported here, so none of its runs was begun."""
 
+    error_code = "WO-CALLABLE-UNAVAILABLE"
+
 
 class GroupTakenError(ExecutionError):
     """The runs of a group were given to somebody else meanwhile; nothing of them was changed here any more."""

@@ -35,6 +35,8 @@ _AFTER_REFUSAL = timedelta(seconds=1)
 class HeldMessagesError(WorkOrdersError):
     """Something was refused and is held; all that could be sent was sent."""
 
+    error_code = "WO-OUTBOX-HELD"
+
 
 class RelayRetries(EndlessRetries):
     """Goes on at once after a refusal: what was refused is held, and all others are not to wait for it."""

@@ -23,6 +23,8 @@ _FORBIDDEN: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError
 class MarkersTopicError(ConfigurationError):
     """Markers would not last in the topic that is there, or a shard has no place in it; nothing was sent."""
 
+    error_code = "WO-CHECKPOINT-TOPIC"
+
 
 def ready_topic(admin: AdminClient, topic: str, outbox_id: str) -> MarkersPlace:
     """Make the topic if it is not there, and return where markers lie.

@@ -74,7 +74,7 @@ def test_a_refusal_fails_the_task_after_all_else_was_sent(outbox: Outbox, topics
     sentence = str(raised.value)
     assert sentence.startswith("Outbox, shard 0: 1 refusals; 1 messages were sent, and what was refused is held.")
     assert f"Topic {missing} takes no messages: the cluster has no such topic" in sentence
-    assert sentence.endswith(" All others go on in 1 s.")
+    assert sentence.endswith(" All others go on in 1 s. [WO-OUTBOX-HELD]")
     assert outbox.values(name) == [b"1"]
     # Held, it wakes nobody until its time has come.
     assert isinstance(wait(0.2), TaskSkippedEvent)

@@ -101,14 +101,17 @@ def test_an_airflow_that_does_not_answer_is_asked_again_later(delays: list[float
     ("error", "said"),
     [
         (ConfigurationError("The form is wrong."), "The form is wrong."),
-        (AirflowNotFoundException("No `x`"), "No `x`: define this connection in Airflow."),
-        (psycopg.errors.UndefinedTable("no table of that name"), "Postgres: no table of that name."),
-        (psycopg.errors.QueryCanceled("statement timeout"), "Postgres: statement timeout."),
-        (psycopg.errors.ProgramLimitExceeded("string too long"), "Postgres: string too long."),
-        (psycopg.InterfaceError("the cursor is closed"), "Postgres: the cursor is closed."),
+        (AirflowNotFoundException("No `x`"), "No `x`: define this connection in Airflow. [WO-CONNECTION-UNDEFINED]"),
+        (
+            psycopg.errors.UndefinedTable("no table of that name"),
+            "Postgres: no table of that name. [WO-POSTGRES-TABLES]",
+        ),
+        (psycopg.errors.QueryCanceled("statement timeout"), "Postgres: statement timeout. [WO-POSTGRES-FAILED]"),
+        (psycopg.errors.ProgramLimitExceeded("string too long"), "Postgres: string too long. [WO-POSTGRES-FAILED]"),
+        (psycopg.InterfaceError("the cursor is closed"), "Postgres: the cursor is closed. [WO-POSTGRES-FAILED]"),
         (
             psycopg.OperationalError('password authentication failed for user "w"'),
-            'Postgres: password authentication failed for user "w".',
+            'Postgres: password authentication failed for user "w". [WO-POSTGRES-REFUSED]',
         ),
     ],
 )

@@ -164,7 +164,9 @@ def test_a_decision_that_does_not_fit_is_refused(kind: Kind, stands: Standing, o
 
 
 def test_a_refusal_names_the_command_that_fits() -> None:
-    assert refusal(Kind.RESUME, RECREATED).endswith("see `workorders resolve accept-topic shop orders --partition 2`.")
+    assert refusal(Kind.RESUME, RECREATED).endswith(
+        "see `workorders resolve accept-topic shop orders --partition 2`. [WO-DECISION-REFUSED]"
+    )
 
 
 def test_a_sentence_without_a_batch_names_none() -> None:

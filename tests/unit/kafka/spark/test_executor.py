@@ -130,7 +130,7 @@ def test_an_answer_says_whether_the_attempt_was_fenced_and_whether_the_breaker_t
 
 def test_our_own_failures_are_said_as_they_are() -> None:
     assert sentence(ORDERS, FencedError("orders: fenced; nothing was committed here.")) == (
-        "orders: fenced; nothing was committed here."
+        "orders: fenced; nothing was committed here. [WO-FENCED]"
     )
 
 

@@ -21,7 +21,6 @@ from workorders.core.worker.lane_queue import LaneQueue
 from workorders.core.worker.outcomes import Mask
 from workorders.core.worker.result_store import Store
 from workorders.core.worker.summary import Tally
-from workorders.core.worker.time_slice import Turn
 from workorders.core.workflows import Workflow
 from workorders.outbox.published import enqueue_published
 
@@ -38,7 +37,6 @@ class Following:
         workflow: as it is registered there.
         stop: ends it soon when it is set; DAG runs that were started go on.
         claim_seconds: after so long no more is begun; DAG runs that were started are followed to their ends.
-        turn: what the tasks that share its turn call it.
         say: is told in plain sentences what becomes of the group as a whole.
         mask: takes the known secrets out of outputs.
     """
@@ -50,7 +48,6 @@ class Following:
         *,
         stop: Event,
         claim_seconds: float,
-        turn: str,
         say: Callable[[str], None],
         mask: Mask = str,
     ) -> None:
@@ -72,7 +69,6 @@ class Following:
         )
         dag_runs = DagRuns(workflow.definition.dag_id)
         self._follower = Follower(self._definition, dag_runs, self._store, self.group_id, say=say, mask=mask)
-        self._turn = Turn(self._store, workflow, name=turn, seconds=self._definition.turn_seconds, say=say)
         self._outage = Outage(say)
         self._queue = LaneQueue()
         self._followed: dict[UUID, Followed] = {}
@@ -107,7 +103,7 @@ class Following:
             return True
         if self._refusal is not None:
             self._give_back()
-        elif time.monotonic() > self._until or self._turn.is_over():
+        elif time.monotonic() > self._until:
             # One that waits for an earlier DAG run has begun: its time runs.
             self._release(self._queue.take_all())
         else:
@@ -152,8 +148,6 @@ class Following:
             lambda connection: claiming.claim(connection, self._workflow, limit=room, group_id=self.group_id)
         )
         self._queue.put(claimed)
-        if claimed:
-            self._turn.has_work()
 
     def _begin(self) -> None:
         for run in self._queue.take(self._definition.processes - len(self._followed)):

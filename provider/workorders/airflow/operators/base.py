@@ -33,20 +33,16 @@ class GroupOperator(BaseOperator):
 
     Args:
         definition: the workflow.
-        claim_seconds: after so long no more is claimed; what is in hand is finished.
         group: number of this task among its mapped ones.
     """
 
     template_fields: Sequence[str] = ("database_connection",)
     ui_color = "#e8f1fa"
 
-    def __init__(
-        self, *, definition: WorkflowDefinition, claim_seconds: float = 600.0, group: int = 1, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, definition: WorkflowDefinition, group: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.definition = definition
         self.database_connection = definition.database_connection
-        self.claim_seconds = claim_seconds
         self.group = group
 
     @readable
@@ -60,16 +56,15 @@ class GroupOperator(BaseOperator):
             url = database_url(self.database_connection)
             workflow, recovered = _prepare(url, self.definition)
             _say_recovered(recovered, self.log.warning)
-            self.work(url, workflow, _turn_of(context))
+            self.work(url, workflow)
 
     @abstractmethod
-    def work(self, url: str, workflow: Workflow, turn: str) -> None:
+    def work(self, url: str, workflow: Workflow) -> None:
         """Claim and work.
 
         Args:
             url: where the work orders' database is.
             workflow: as it is registered there.
-            turn: what the mapped tasks of this DAG run call their turn.
         """
 
     def say_what_became(self, group_id: object, tally: Tally) -> None:
@@ -80,12 +75,6 @@ class GroupOperator(BaseOperator):
         if unnamed:
             self.log.warning("%s more runs did not succeed; the first %s stand above.", f"{unnamed:,}", MOST_NAMED)
         self.log.info("Workflow %s, group %s: %s.", self.definition.name, group_id, tally)
-
-
-def _turn_of(context: "Context") -> str:
-    # A task that is cleared later has another turn.
-    ti = context["ti"]
-    return f"{ti.run_id} {ti.try_number}"
 
 
 def _prepare(url: str, definition: WorkflowDefinition) -> tuple[Workflow, Recovered]:

@@ -22,7 +22,7 @@ class ExecuteRunsOperator(GroupOperator):
         self._at_work: Group | None = None
         self._is_killed = False
 
-    def work(self, url: str, workflow: Workflow, turn: str) -> None:
+    def work(self, url: str, workflow: Workflow) -> None:
         """Claim runs, and let warm processes call the callable."""
         mask = Mask({*secrets_of(os.environ), *secrets_in(url)})
         group = Group(
@@ -33,9 +33,7 @@ class ExecuteRunsOperator(GroupOperator):
                 mask=mask,
                 longest_secret=mask.longest,
                 say=partial(self.log.info, "%s"),
-                claim_seconds=self.claim_seconds,
-                turn=turn,
-                turn_seconds=self.definition.turn_seconds,
+                claim_seconds=self.definition.claim_seconds,
                 processes=self.definition.processes,
             ),
         )

@@ -21,14 +21,13 @@ class RunDagsOperator(GroupOperator):
         super().__init__(**kwargs)
         self._stop = Event()
 
-    def work(self, url: str, workflow: Workflow, turn: str) -> None:
+    def work(self, url: str, workflow: Workflow) -> None:
         """Claim runs, and follow the DAG runs that are started for them."""
         following = Following(
             url,
             workflow,
             stop=self._stop,
-            claim_seconds=self.claim_seconds,
-            turn=turn,
+            claim_seconds=self.definition.claim_seconds,
             say=partial(self.log.info, "%s"),
             mask=Mask({*secrets_of(os.environ), *secrets_in(url)}),
         )

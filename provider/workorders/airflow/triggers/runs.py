@@ -12,7 +12,6 @@ from workorders.airflow.triggers.shared_connection import key_of, shared_databas
 from workorders.core import workflows
 from workorders.core.postgres.connection import connect
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.runs import fair_share
 from workorders.core.runs.lifecycle import GRACE_SECONDS
 
 _QUERIES = load_queries("workorders.core.runs", "sql/claimable.sql")
@@ -61,14 +60,6 @@ class SharedLook:
                 self._claimable = frozenset(row[0] for row in rows)
                 self._looked_at = now
             return name in self._claimable
-
-    async def ask(self, name: str) -> None:
-        """Write down that the workflow asks for a worker, so that one which has worked for a while ends its turn.
-
-        Raises:
-            psycopg.Error: the database failed.
-        """
-        await self._database.fetch(*fair_share.asking(name))
 
 
 _looks: dict[str, SharedLook] = {}
@@ -127,10 +118,7 @@ class WaitingRunsTrigger(WaitingTrigger):
         name, shared = str(self.definition["name"]), shared_look(database_url)
 
         async def look() -> str | None:
-            if not await shared.claimable(name):
-                return None
-            await shared.ask(name)
-            return "There are runs to claim, or lost ones to recover."
+            return "There are runs to claim, or lost ones to recover." if await shared.claimable(name) else None
 
         shared.join(name)
         try:

@@ -133,9 +133,9 @@ class WorkflowDefinition(_Part):
     """Most runs at work at the same time in one group; short ones share a process, for that is faster."""
     groups: Annotated[int, whole_number(1, 1000), Field(json_schema_extra={"minimum": 1})] = 1
     """How many tasks work through groups at the same time."""
-    turn_seconds: Annotated[int, whole_number(1, 3600), Field(json_schema_extra={"minimum": 1})] = 30
-    """Time (seconds) after which its tasks end their turn for another workflow that waits for a worker; while none
-    waits they go on."""
+    claim_seconds: Annotated[int, whole_number(1, 3600), Field(json_schema_extra={"minimum": 1})] = 120
+    """Time slice (seconds): after it a task begins no more runs and ends, so that Airflow can give its slot to another
+    workflow."""
     timeout_seconds: Annotated[int, whole_number(1, LONGEST_SECONDS), Field(json_schema_extra={"minimum": 1})] = 300
     """Longest time (seconds) of one run; then it is killed."""
     retries: Retries = Field(default_factory=Retries)

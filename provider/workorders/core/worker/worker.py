@@ -20,7 +20,6 @@ from workorders.core.worker.outcomes import Mask
 from workorders.core.worker.process_pool import Pool
 from workorders.core.worker.result_store import Ended, Enqueue, Store
 from workorders.core.worker.summary import Tally
-from workorders.core.worker.time_slice import TURN_SECONDS, Turn
 from workorders.core.workflows import Workflow
 
 WRITE_RUNS: Final = 500
@@ -42,12 +41,8 @@ class Surroundings:
     longest_secret: int = 0
     say: Callable[[str], None] = print
     """Is told what people should read."""
-    claim_seconds: float = 600.0
-    """After so long the group claims no more, and ends when what it has is done."""
-    turn: str = ""
-    """What all groups that share a turn call it; the group's own if not given."""
-    turn_seconds: float = TURN_SECONDS
-    """After so long the group claims no more as soon as another workflow waits for a worker."""
+    claim_seconds: float = 120.0
+    """The time slice: after it the worker claims and begins no more runs, and ends with those that have begun."""
     processes: int = 1
     """Most runs at work at the same time."""
     heartbeat_seconds: float = lifecycle.HEARTBEAT_SECONDS
@@ -76,7 +71,7 @@ class Group:
         self._to_resume: dict[int, set[str]] = {}
         self._claim_at = 0.0
         self._mean_bytes = 1.0
-        self._until = time.monotonic() + surroundings.claim_seconds
+        self._slice_ends_at = time.monotonic() + surroundings.claim_seconds
         around = surroundings
         self._heartbeat = Heartbeat(
             around.database_url,
@@ -93,13 +88,6 @@ class Group:
             stop=self._stop,
             say=around.say,
         )
-        self._turn = Turn(
-            self._store,
-            workflow,
-            name=around.turn or str(self.id),
-            seconds=around.turn_seconds,
-            say=around.say,
-        )
         self._pool = Pool(
             specification(workflow.definition, surroundings.processes),
             mask=around.mask,
@@ -112,7 +100,7 @@ class Group:
         self._stop.set()
 
     def work(self) -> Tally:
-        """Work until nothing can be claimed, or the turn is over, and return what became of the runs.
+        """Work until nothing can be claimed or the time slice ends, and return what became of the runs.
 
         Raises:
             CallableUnavailableError: the callable cannot be imported; its runs wait again.
@@ -132,6 +120,11 @@ class Group:
                     raise
         finally:
             self._store.close()
+        if self._slice_is_over:
+            self._around.say(
+                f"Workflow {self._workflow.name}: the time slice of {self._around.claim_seconds:g} s is over; "
+                "the next Dag run claims what waits."
+            )
         return self.tally
 
     def _step(self) -> bool:
@@ -140,7 +133,7 @@ class Group:
             return False
         self._make_sure()
         self._look_for_claimed()
-        if self._turn.is_over():
+        if self._slice_is_over:
             self._release(self._pool.give_back())
         else:
             self._claim()
@@ -153,10 +146,14 @@ class Group:
         self._resume_lanes()
         return True
 
+    @property
+    def _slice_is_over(self) -> bool:
+        return time.monotonic() > self._slice_ends_at
+
     def _claim(self) -> None:
         now = time.monotonic()
         wanted = self._claim_size()
-        if len(self._queue) > wanted // 2 or now < self._claim_at or now > self._until:
+        if len(self._queue) > wanted // 2 or now < self._claim_at:
             return
         claimed = self._store.ask(
             lambda connection: claiming.claim(connection, self._workflow, limit=wanted, group_id=self.id)
@@ -167,8 +164,6 @@ class Group:
         if claimed:
             self._mean_bytes = max(1.0, sum(len(run.body or b"") + len(run.request) for run in claimed) / len(claimed))
         self._queue.extend(claimed)
-        if claimed:
-            self._turn.has_work()
 
     def _look_for_claimed(self) -> None:
         """Find what was claimed by a question whose answer never came: nobody else would work on it."""

@@ -37,7 +37,7 @@ def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
 
 def follow(executing: Executing, **fields: Any) -> Tally:
     """Follow whatever waits, as a task does."""
-    given = {"stop": Event(), "claim_seconds": 60.0, "turn": "a turn", "say": executing.said.append, **fields}
+    given = {"stop": Event(), "claim_seconds": 60.0, "say": executing.said.append, **fields}
     return Following(executing.url, executing.workflow, **given).work()
 
 

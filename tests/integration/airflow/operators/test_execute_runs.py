@@ -10,12 +10,10 @@ from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
 from support.executing import Executing
 from support.tries import a_try
-from support.turns import ask
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.operators.run_dags import RunDagsOperator
 from workorders.airflow.retries import endless_retries
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.postgres.connection import connect
 from workorders.core.worker.exceptions import ExecutionError
 
 pytestmark = pytest.mark.integration
@@ -108,33 +106,13 @@ def test_a_dag_that_airflow_does_not_know_leaves_every_work_order_waiting(make: 
     assert [state for state, _ in executing.states()] == ["pending"] * 3
 
 
-def test_the_task_that_follows_dag_runs_starts_no_more_for_another_workflow_that_waits(
-    make: Make, dag_runs: DagRuns, stack: LocalStack, name: str
-) -> None:
-    waiting = Executing(stack.database_url, f"{name}-waiting")
-    waiting.create([{}])
-    with connect(stack.database_url) as connection:
-        connection.execute("DELETE FROM workorders.turns")
-        ask(connection, waiting.name, seconds_ago=60)
-    executing = make(None, dag_id="visits", processes=1, turn_seconds=1)
+def test_the_task_that_follows_dag_runs_starts_no_more_after_its_time_slice(make: Make, dag_runs: DagRuns) -> None:
+    executing = make(None, dag_id="visits", processes=1, claim_seconds=1)
     executing.create([{"end": "success"}] * 100)
     RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
     ended = len(dag_runs.confs)
-    assert 1 < ended < 100
+    assert 1 <= ended < 100
     assert [state for state, _ in executing.states()] == ["success"] * ended + ["pending"] * (100 - ended)
-
-
-def test_a_workflow_whose_dag_runs_are_followed_asks_no_more(make: Make, dag_runs: DagRuns, stack: LocalStack) -> None:
-    executing = make(None, dag_id="visits", processes=1)
-    executing.create([{"end": "success"}] * 2)
-    with connect(stack.database_url) as connection:
-        ask(connection, executing.name)
-    asked: list[object] = []
-    asks = "SELECT asked_at IS NOT NULL FROM workorders.turns WHERE workflow_id = %(workflow_id)s"
-
-    dag_runs.on_look = lambda _: asked.append(executing.rows(asks))
-    RunDagsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
-    assert asked[0] == [(False,)]
 
 
 def test_a_task_that_is_killed_before_it_has_a_group_claims_nothing(make: Make) -> None:

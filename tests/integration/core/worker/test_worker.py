@@ -292,6 +292,48 @@ def test_runs_that_were_claimed_by_a_question_whose_answer_was_lost_are_worked_t
     assert executing.group().work().states == {"success": 3}
 
 
+def test_after_its_time_slice_a_worker_finishes_what_has_begun_and_gives_the_rest_back(
+    make: Make, tmp_path: Path
+) -> None:
+    executing, file = make("note"), tmp_path / "noted"
+    executing.create({"file": str(file), "word": str(number), "seconds": 0.05} for number in range(200))
+    tally = executing.group(claim_seconds=2).work()
+    assert 0 < tally.total < 200
+    assert tally.states == {"success": tally.total}
+    states = executing.states()
+    assert states[: tally.total] == [("success", "success")] * tally.total
+    assert {work_order for work_order, _ in states[tally.total :]} == {"pending"}
+    assert any("the time slice of 2 s is over" in line for line in executing.said)
+    executing.group().work()
+    assert file.read_text().split() == [str(number) for number in range(200)]
+
+
+def test_a_run_that_lasts_longer_than_the_time_slice_is_finished_and_the_one_behind_it_waits(
+    make: Make, tmp_path: Path
+) -> None:
+    executing, file = make("note"), tmp_path / "noted"
+    executing.create({"file": str(file), "word": str(number), "seconds": 4} for number in range(2))
+    executing.group(claim_seconds=2).work()
+    assert [state for state, _ in executing.states()] == ["success", "pending"]
+
+
+def test_a_lane_keeps_its_order_over_time_slices(make: Make, tmp_path: Path) -> None:
+    executing, file = make("note", lane="body:/lane"), tmp_path / "noted"
+    executing.create(
+        ({"file": str(file), "lane": lane, "word": f"{lane}:{n}", "seconds": 0.1} for n in range(20) for lane in "ab"),
+        stream="ward",
+    )
+    slices = 0
+    while {state for state, _ in executing.states()} != {"success"}:
+        executing.group(claim_seconds=1, processes=2).work()
+        slices += 1
+        assert slices < 40
+    words = file.read_text().split()
+    for lane in "ab":
+        assert [word for word in words if word.startswith(lane)] == [f"{lane}:{n}" for n in range(20)]
+    assert slices > 1
+
+
 def test_one_at_a_time_means_oldest_first_and_never_two(make: Make, tmp_path: Path) -> None:
     executing = make("note", concurrency=1)
     file = tmp_path / "noted"

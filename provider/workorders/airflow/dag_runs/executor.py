@@ -17,7 +17,7 @@ from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.worker.exceptions import ExecutionError, GroupTakenError
 from workorders.core.worker.heartbeat import Heartbeat
-from workorders.core.worker.lane_queue import LaneQueue
+from workorders.core.worker.lanes import LaneQueue
 from workorders.core.worker.outcomes import Mask
 from workorders.core.worker.result_store import Store
 from workorders.core.worker.summary import Tally
@@ -70,7 +70,7 @@ class Following:
         dag_runs = DagRuns(workflow.definition.dag_id)
         self._follower = Follower(self._definition, dag_runs, self._store, self.group_id, say=say, mask=mask)
         self._outage = Outage(say)
-        self._queue = LaneQueue()
+        self._queue: LaneQueue[ClaimedRun] = LaneQueue()
         self._followed: dict[UUID, Followed] = {}
         self._refusal: AirflowRuntimeError | None = None
         self._tally = Tally()
@@ -217,7 +217,7 @@ class Following:
 
     def _forget(self, run: ClaimedRun) -> None:
         del self._followed[run.run_id]
-        self._queue.free(run)
+        self._queue.free(run.lane)
 
     def _give_back(self) -> None:
         """Let others have what no DAG run was started for.

@@ -1,17 +1,17 @@
 """The process in which callables run: `python -m workorders.core.worker.child SETTINGS`.
 
-It is started by `WarmProcess`, imports the callable once, and then works through jobs, one after the other, until its
-parent closes the pipe. Whatever a callable does to this process, it does to its own run alone: the outcome of every
-run before has been handed over, and no run behind it has begun.
+It is started by `WarmProcess`, imports the callable once, and then works at one job after the other until its parent
+closes the pipe. It holds no job but the one at work: whatever a callable does to this process, it does to its own run
+alone.
 """
 
 import faulthandler
 import os
+import select
 import sys
 import threading
 import time
 from io import TextIOWrapper
-from queue import Queue
 from typing import Any, Final, NoReturn, cast
 
 import orjson
@@ -25,16 +25,12 @@ from workorders.core.worker.exceptions import (
     InputUnreadableError,
     OutputTooLargeError,
 )
-from workorders.core.worker.ipc import Frame, FrameReader
+from workorders.core.worker.ipc import PIECE, Frame, FrameReader
 from workorders.core.worker.model import Job, Message
 from workorders.core.worker.shared_clock import SharedClock
 
 READY: Final = "ready"
 UNAVAILABLE: Final = "unavailable"
-SKIPPED: Final = "skipped"
-RETURNED: Final = "returned"
-GIVE_BACK: Final = "give back"
-_PIECE: Final = 1 << 20
 _LOG_OF_PROCESS: Final = 2
 
 
@@ -49,10 +45,6 @@ class Child:
         self._captured_bytes: int = settings["captured_bytes"]
         self._output_bytes: int = settings["output_bytes"]
         self._carry_headers: list[str] = settings["carry_headers"]
-        # Both threads send, and a frame must stay whole.
-        self._sending = threading.Lock()
-        self._stopped_lanes: dict[int, int] = {}
-        self._jobs: Queue[Frame] = Queue()
         self._logging = run_logging.install()
         for descriptor in (self._commands, self._outcomes, self._clock.descriptor):
             # A program that a callable starts and leaves behind must not keep the pipes open.
@@ -60,23 +52,22 @@ class Child:
 
     def work(self) -> NoReturn:
         """Import the callable, and run every job that comes."""
-        # A thread of its own, so that the parent's end is noticed amid a run that lasts for hours.
-        threading.Thread(target=self._read, daemon=True, name="workorders commands").start()
+        threading.Thread(target=self._end_with_parent, daemon=True, name="workorders parent").start()
         try:
             function = load(self._callable)
         except CallableUnavailableError as error:
             self._send(Frame([UNAVAILABLE, str(error), *self._take_log()]))
             os._exit(0)
         self._send(Frame([READY, None, *self._take_log()]))
-        while True:
-            self._run(function, self._jobs.get())
+        reader = FrameReader()
+        while piece := os.read(self._commands, PIECE):
+            for frame in reader.feed(piece):
+                self._run(function, frame)
+        os._exit(0)
 
     def _run(self, function: Any, frame: Frame) -> None:
-        number, run_id, work_order_id, attempt, trigger, lane, turn = frame.header
-        if lane is not None and turn <= self._stopped_lanes.get(lane, -1):
-            self._send(Frame([number, SKIPPED]))
-            return
-        job = Job(run_id, work_order_id, attempt, frame.first, frame.second, trigger, lane)
+        number, run_id, work_order_id, attempt, trigger = frame.header
+        job = Job(run_id, work_order_id, attempt, frame.first, frame.second, trigger)
         context = Context(job, self._carry_headers)
         self._logging.context = context
         started = time.time()
@@ -92,8 +83,6 @@ class Child:
             error_type, error_text = type(error).__qualname__, run_logging.error_text(error)
             trace = run_logging.traceback_text(error)
             may_retry = not isinstance(error, FinalError | InputUnreadableError | OutputTooLargeError)
-            if lane is not None:
-                self._stopped_lanes[lane] = turn
         self._clock.ended(number)
         log = [*self._take_log(), trace]
         messages = [_plain(message) for message in context.messages] if state == "success" else []
@@ -113,27 +102,14 @@ class Child:
 
     def _send(self, frame: Frame) -> None:
         rest = memoryview(frame.encode())
-        with self._sending:
-            while rest:
-                rest = rest[os.write(self._outcomes, rest) :]
+        while rest:
+            rest = rest[os.write(self._outcomes, rest) :]
 
-    def _give_back(self) -> None:
-        """Return the jobs that have not begun: the one in hand lasts, and another process is free."""
-        # All of them at one stroke: taken one by one, a job could begin whose predecessor in its lane was just taken.
-        with self._jobs.mutex:
-            numbers = [frame.header[0] for frame in self._jobs.queue]
-            self._jobs.queue.clear()
-        self._send(Frame([RETURNED, numbers]))
-
-    def _read(self) -> None:
-        reader = FrameReader()
-        while piece := os.read(self._commands, _PIECE):
-            for frame in reader.feed(piece):
-                if frame.header[0] == GIVE_BACK:
-                    self._give_back()
-                else:
-                    self._jobs.put(frame)
-        # The parent is gone or wants no more: nobody would hear of what is still at work.
+    def _end_with_parent(self) -> None:
+        """End amid a run as well, however long it lasts: nobody would hear of it."""
+        hang_up = select.poll()
+        hang_up.register(self._commands, 0)
+        hang_up.poll()
         os._exit(0)
 
 

@@ -1,25 +1,22 @@
 """One warm process of callables, as its parent sees it."""
 
 import os
-import selectors
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
 import orjson
 
 from workorders.core.worker import log_capture
-from workorders.core.worker.child import GIVE_BACK
-from workorders.core.worker.ipc import Frame, FrameReader
+from workorders.core.worker.ipc import PIECE, Frame, FrameReader
 from workorders.core.worker.model import Job, Specification
 from workorders.core.worker.shared_clock import SharedClock
 
-_PIECE: Final = 1 << 20
 _PIPE_BYTES: Final = 1 << 20
 _REAP_SECONDS: Final = 10.0
 _LINUX: Final = sys.platform == "linux"
@@ -30,8 +27,8 @@ class WarmProcess:
 
     def __init__(self, specification: Specification, *, captured_bytes: int) -> None:
         self.started_at = time.monotonic()
-        #: Jobs handed over whose outcome has not come back, oldest first, by number.
-        self.in_hand: deque[tuple[int, Job]] = deque()
+        #: The job that was handed over and whose outcome has not come back, with its number.
+        self.in_hand: tuple[int, Job] | None = None
         #: Whether it has imported the callable.
         self.ready = False
         self._captured_bytes = captured_bytes
@@ -63,8 +60,7 @@ class WarmProcess:
             os.set_blocking(descriptor, False)
             _enlarge(descriptor)
         self._reader = FrameReader()
-        self._unsent = bytearray()
-        self._asked_back = False
+        self._unsent = memoryview(b"")
 
     @property
     def pid(self) -> int:
@@ -79,75 +75,56 @@ class WarmProcess:
     @property
     def unsent(self) -> bool:
         """Whether a part of what was handed over is still on this side."""
-        return bool(self._unsent)
+        return len(self._unsent) > 0
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it can be given a job."""
+        return self.ready and self.in_hand is None
 
     @property
     def ended(self) -> bool:
         """Whether it has ended by itself."""
         return self._process.poll() is not None
 
-    def hand_over(self, number: int, job: Job, turn: int) -> None:
-        """Queue one job; `push` sends what is queued.
-
-        Args:
-            number: by which its outcome is known.
-            job: the job.
-            turn: how often its lane was resumed: after a failure the process skips what is left of that turn.
-        """
-        header: list[Any] = [number, job.run_id, job.work_order_id, job.attempt, job.trigger, job.lane, turn]
-        self._unsent += Frame(header, job.body, job.request).encode()
-        self.in_hand.append((number, job))
-
-    def holds_lane(self, lane: int) -> bool:
-        """Whether a job of that lane is in hand here."""
-        return any(job.lane == lane for _, job in self.in_hand)
-
-    def ask_back(self) -> None:
-        """Queue the wish for all jobs that it has not begun, unless that is on its way already."""
-        if not self._asked_back:
-            self._asked_back = True
-            self._unsent += Frame([GIVE_BACK]).encode()
-
-    @property
-    def gives_back(self) -> bool:
-        """Whether it was asked for jobs and has not answered: what it is handed now would overtake those."""
-        return self._asked_back
-
-    def given_back(self, numbers: Collection[int]) -> list[Job]:
-        """Take the jobs of these numbers out of its hands, and return them."""
-        self._asked_back = False
-        back = set(numbers)
-        jobs = [job for number, job in self.in_hand if number in back]
-        self.in_hand = deque(one for one in self.in_hand if one[0] not in back)
-        return jobs
+    def hand_over(self, number: int, job: Job) -> None:
+        """Give it a job, whose outcome is known by the number."""
+        header: list[Any] = [number, job.run_id, job.work_order_id, job.attempt, job.trigger]
+        self._unsent = memoryview(Frame(header, job.body, job.request).encode())
+        self.in_hand = (number, job)
+        self.push()
 
     def push(self) -> None:
-        """Send as much as the pipe takes now."""
-        while self._unsent:
+        """Send as much of what is unsent as the pipe takes now."""
+        while self.unsent:
             try:
-                sent = os.write(self._commands, memoryview(self._unsent)[:_PIECE])
+                sent = os.write(self._commands, self._unsent)
             except BlockingIOError:
                 return
             except BrokenPipeError:
                 # It has ended; whoever asks next learns so.
-                self._unsent.clear()
+                self._unsent = memoryview(b"")
                 return
-            del self._unsent[:sent]
+            self._unsent = self._unsent[sent:]
 
     def receive(self) -> Iterator[Frame]:
         """Yield what it has sent until now."""
-        while True:
+        piece = None
+        while piece is None or len(piece) == PIECE:
             try:
-                piece = os.read(self.outcomes, _PIECE)
+                piece = os.read(self.outcomes, PIECE)
             except BlockingIOError:
-                return
-            if not piece:
                 return
             yield from self._reader.feed(piece)
 
     def at_work(self) -> tuple[int | None, float]:
         """Return the number of the job that it works at, if any, and for how many seconds."""
         return self._clock.read()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has begun the job in hand."""
+        return self.in_hand is not None and self._clock.read()[0] == self.in_hand[0]
 
     def seconds_left(self, timeout_seconds: float, start_seconds: float) -> float:
         """Return how much longer the job in hand may last, or the start; fewer than 0 when it is over time."""
@@ -182,12 +159,12 @@ class WarmProcess:
 
 def wait_for(processes: Iterable[WarmProcess], seconds: float) -> None:
     """Wait until one of them has sent something or takes more of what is unsent, for at most so many seconds."""
-    with selectors.DefaultSelector() as selector:
-        for process in processes:
-            selector.register(process.outcomes, selectors.EVENT_READ)
-            if process.unsent:
-                selector.register(process.commands, selectors.EVENT_WRITE)
-        selector.select(seconds)
+    poll = select.poll()
+    for process in processes:
+        poll.register(process.outcomes, select.POLLIN)
+        if process.unsent:
+            poll.register(process.commands, select.POLLOUT)
+    poll.poll(seconds * 1000)
 
 
 def ended_by(exit_code: int) -> tuple[str, str]:

@@ -6,9 +6,12 @@ outputs are JSON text already, and travel beside the header as they are.
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
+
+PIECE: Final = 1 << 16
+"""Bytes that are read at once."""
 
 _LENGTHS = Struct(">III")
 

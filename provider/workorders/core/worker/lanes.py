@@ -1,49 +1,94 @@
-"""Lanes whose jobs are held, since one of them did not succeed and may be tried again before the rest."""
+"""Runs that wait to begin, of which one a lane may be at work at a time."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
+from typing import Generic, Protocol, TypeVar
 
-from workorders.core.worker.model import Job
+
+class _Waiting(Protocol):
+    @property
+    def run_id(self) -> object:
+        """The run."""
+
+    @property
+    def lane(self) -> int | None:
+        """Its lane."""
 
 
-class Lanes:
-    """What is held of each lane, in order, and how often a lane was resumed."""
+Run = TypeVar("Run", bound=_Waiting)
+
+
+class LaneQueue(Generic[Run]):
+    """Runs in the order in which they came; the next one of a lane is ready when the one before it has freed the lane.
+
+    No operation but `drop` and `take_all` looks at every run: thousands of runs pass through in a second.
+    """
 
     def __init__(self) -> None:
-        self._held: dict[int, list[Job]] = {}
-        self._turns: dict[int, int] = {}
+        self._ready: deque[Run] = deque()
+        #: What waits behind the run of each lane that is ready or at work.
+        self._behind: dict[int, deque[Run]] = {}
+        self._length = 0
 
     def __len__(self) -> int:
-        """Return how many jobs are held."""
-        return sum(map(len, self._held.values()))
+        """Return how many runs have not begun."""
+        return self._length
 
-    def __iter__(self) -> Iterator[Job]:
-        """Yield every job that is held."""
-        return chain.from_iterable(self._held.values())
+    @property
+    def ready(self) -> int:
+        """How many runs may begin now."""
+        return len(self._ready)
 
-    def hold(self, job: Job) -> None:
-        """Hold the lane of a job from here on; the job itself is done with."""
-        if job.lane is not None:
-            self._held.setdefault(job.lane, [])
+    def __iter__(self) -> Iterator[Run]:
+        """Yield every run that has not begun; those of a lane in their order."""
+        return chain(self._ready, *self._behind.values())
 
-    def put(self, job: Job) -> bool:
-        """Take a job if its lane is held, and return whether that is so."""
-        if job.lane is None or job.lane not in self._held:
-            return False
-        self._held[job.lane].append(job)
-        return True
+    def put(self, runs: Iterable[Run]) -> None:
+        """Take more runs, those of a lane in their order."""
+        for run in runs:
+            self._length += 1
+            if run.lane is None:
+                self._ready.append(run)
+            elif run.lane in self._behind:
+                self._behind[run.lane].append(run)
+            else:
+                self._behind[run.lane] = deque()
+                self._ready.append(run)
 
-    def resume(self, lane: int) -> list[Job]:
-        """Hold the lane no longer, and return what was held of it."""
-        self._turns[lane] = self.turn(lane) + 1
-        return self._held.pop(lane, [])
+    def put_back(self, run: Run) -> None:
+        """Take a run that was taken and has not begun, to be the next one."""
+        self._length += 1
+        self._ready.appendleft(run)
 
-    def turn(self, lane: int | None) -> int:
-        """Return how often a lane was resumed; a process that skips a lane skips the jobs of one turn."""
-        return 0 if lane is None else self._turns.get(lane, 0)
+    def take(self, most: int) -> list[Run]:
+        """Take runs that may begin; each one's lane is at work until it is freed."""
+        taken = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
+        self._length -= len(taken)
+        return taken
 
-    def take_all(self) -> list[Job]:
-        """Return all that is held, and hold nothing."""
+    def free(self, lane: int | None) -> None:
+        """Let the next run of a lane begin."""
+        if lane is None:
+            return
+        if self._behind[lane]:
+            self._ready.append(self._behind[lane].popleft())
+        else:
+            del self._behind[lane]
+
+    def drop(self, ids: Collection[object]) -> None:
+        """Forget runs: they are the group's no longer."""
+        if ids:
+            self.put([run for run in self.take_all() if run.run_id not in ids])
+
+    def take_all(self) -> list[Run]:
+        """Take every run, to give it back."""
         left = list(self)
-        self._held.clear()
+        for run in self._ready:
+            if run.lane is not None:
+                del self._behind[run.lane]
+        for behind in self._behind.values():
+            behind.clear()
+        self._ready.clear()
+        self._length = 0
         return left

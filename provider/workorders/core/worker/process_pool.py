@@ -1,33 +1,37 @@
 """Several warm processes that work through jobs, and what becomes of each job."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, count
 from typing import Final
 
-from workorders.core.worker.child import READY, RETURNED, SKIPPED, UNAVAILABLE
+from workorders.core.worker.child import READY, UNAVAILABLE
 from workorders.core.worker.child_process import WarmProcess, ended_by, wait_for
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame
-from workorders.core.worker.lanes import Lanes
+from workorders.core.worker.lanes import LaneQueue
 from workorders.core.worker.model import Job, Outcome, OutcomeState, Specification
 from workorders.core.worker.outcomes import Mask, OutcomeMaker
-from workorders.core.worker.pace import Pace, ahead, useful_processes
 
 START_SECONDS: Final = 60.0
 """A process that has not imported its callable by then is given up."""
 _MOST_STARTS: Final = 3
 _LOOK_SECONDS: Final = 0.5
-_LOOK_THROUGH: Final = 1_000
-"""So many waiting jobs are looked through for one whose lane is free."""
+_GATHER_SECONDS: Final = 0.01
+"""Outcomes that come within this time are returned together."""
+_AHEAD_SECONDS: Final = 0.05
+"""Work that the pool should have waiting, so that no process waits for the database."""
+_MOST_AHEAD: Final = 256
+_SHORT_SECONDS: Final = 0.002
+"""Shorter runs are done sooner than a second process is fed."""
+_NEWEST_SHARE: Final = 0.1
 
 
 class Pool:
-    """Hands jobs to processes so that none waits, and keeps what happens to one job from the others.
+    """Hands each process one job at a time, and keeps what happens to one job from the others.
 
-    After a job that did not succeed the rest of its lane is held, until `resume` says how it goes on.
+    Of a lane one job is in a process at a time. After one that did not succeed the lane is held until `resume`.
 
     Args:
         specification: what to run, and within which limits.
@@ -51,13 +55,11 @@ class Pool:
         self._outcomes = OutcomeMaker(specification.log_bytes, mask, longest_secret)
         self._say = say
         self._numbers = count()
-        self._waiting: deque[Job] = deque()
-        self._lanes = Lanes()
-        self._pace = Pace()
+        self._queue: LaneQueue[Job] = LaneQueue()
+        self._mean_seconds: float | None = None
         self._processes: list[WarmProcess] = []
         self._failed_starts = 0
         self._bounded_at = 0.0
-        self._gives_back = False
 
     def __enter__(self) -> "Pool":
         """Return itself; processes start with the first job."""
@@ -70,41 +72,36 @@ class Pool:
     @property
     def unfinished(self) -> int:
         """How many jobs have no outcome yet."""
-        return self._dispatchable + len(self._lanes)
+        return len(self._queue) + self._in_hand
 
     @property
     def pace(self) -> float | None:
-        """About how many seconds a run lasts; None as long as nothing shows it."""
-        return self._pace.seconds(max((process.at_work()[1] for process in self._processes), default=0.0))
+        """About how many seconds a run lasts; None as long as nothing shows it.
+
+        The mean of the last runs; one that lasts longer than that already counts as well.
+        """
+        longest_at_work = max((process.at_work()[1] for process in self._processes), default=0.0)
+        return max(self._mean_seconds or 0.0, longest_at_work) or None
 
     @property
     def appetite(self) -> int:
         """How many more jobs keep the processes busy for a moment: few long ones, many short ones."""
         pace = self.pace
-        each = ahead(pace)
-        wanted = each * useful_processes(pace, self._specification.processes)
-        if each == 1:
-            return max(wanted - self._dispatchable, 0)
+        ahead = 1 if pace is None else max(1, min(_MOST_AHEAD, int(_AHEAD_SECONDS / pace)))
+        wanted = ahead * self._useful_processes
+        if ahead == 1:
+            return max(wanted - self.unfinished, 0)
         # Many at once and not a few now and then, for each time is a question to the database.
-        return 0 if self._dispatchable > wanted else 2 * wanted - self._dispatchable
+        return 0 if self.unfinished > wanted else 2 * wanted - self.unfinished
 
     @property
-    def _dispatchable(self) -> int:
-        return len(self._waiting) + self._in_hand
+    def _useful_processes(self) -> int:
+        pace = self.pace
+        return self._specification.processes if pace is not None and pace >= _SHORT_SECONDS else 1
 
     @property
     def _in_hand(self) -> int:
-        return sum(len(process.in_hand) for process in self._processes)
-
-    def can_resume(self, lane: int) -> bool:
-        """Whether no process has a job of the lane in its hands, and so everything left of it is known."""
-        return not any(process.holds_lane(lane) for process in self._processes)
-
-    def resume(self, lane: int, without: Collection[str] = ()) -> None:
-        """Go on with a lane that was held after a job of it did not succeed, but without the runs of these ids."""
-        self._waiting.extendleft(reversed(self._lanes.resume(lane)))
-        if without:
-            self._waiting = deque(job for job in self._waiting if job.run_id not in without)
+        return sum(process.in_hand is not None for process in self._processes)
 
     @property
     def pids(self) -> list[int]:
@@ -113,48 +110,44 @@ class Pool:
 
     def submit(self, jobs: Iterable[Job]) -> None:
         """Take more jobs."""
-        self._waiting.extend(jobs)
+        self._queue.put(jobs)
+
+    def drop(self, run_ids: Collection[str]) -> None:
+        """Forget jobs that have not begun."""
+        self._queue.drop(run_ids)
+
+    def resume(self, lane: int) -> None:
+        """Go on with a lane that was held after a job of it did not succeed."""
+        self._queue.free(lane)
 
     def run_ids(self) -> set[str]:
         """Return the ids of all runs that have no outcome yet."""
-        in_hand = (job for process in self._processes for _, job in process.in_hand)
-        return {job.run_id for job in chain(self._waiting, self._lanes, in_hand)}
+        in_hand = (process.in_hand[1] for process in self._processes if process.in_hand)
+        return {job.run_id for job in chain(self._queue, in_hand)}
 
     def at_work(self) -> list[Job]:
-        """Return the jobs that processes have in hand right now."""
-        found = []
-        for process in self._processes:
-            number, _ = process.at_work()
-            found += [job for in_hand, job in process.in_hand if in_hand == number]
-        return found
+        """Return the jobs that processes have begun and not ended."""
+        return [process.in_hand[1] for process in self._processes if process.in_hand and process.has_begun]
 
     def give_back(self) -> list[Job]:
-        """Return the jobs that no process has begun, and begin no more; what is in hand goes on.
-
-        Processes answer later, so it is to be called until nothing is unfinished.
-        """
-        self._gives_back = True
-        left = list(self._waiting)
-        self._waiting.clear()
-        return left
+        """Return the jobs that are in no process."""
+        return self._queue.take_all()
 
     def stop(self) -> tuple[list[Outcome], list[Job]]:
         """Kill every process, and return the outcomes that were still on their way, and the jobs that none has begun.
 
-        A job that was in hand is in neither: nobody knows how far it came.
+        A job that was at work is in neither: nobody knows how far it came.
         """
         outcomes: list[Outcome] = []
         left: list[Job] = []
         for process in self._processes:
-            # Killed before it is asked: a process that lives would go on to the next job meanwhile.
+            # Killed before it is asked: a process that lives would begin what it was handed meanwhile.
             process.kill()
             with suppress(ExecutionError):
                 outcomes.extend(self._received(process))
-            number, _ = process.at_work()
-            left += [job for in_hand, job in process.in_hand if in_hand != number]
-        left += self._lanes.take_all()
-        left += self._waiting
-        self._waiting.clear()
+            if process.in_hand and not process.has_begun:
+                left.append(process.in_hand[1])
+        left += self._queue.take_all()
         self.close()
         return outcomes, left
 
@@ -171,18 +164,26 @@ class Pool:
             ExecutionError: processes cannot be started.
         """
         deadline = time.monotonic() + seconds
+        outcomes: list[Outcome] = []
         while True:
-            outcomes = self._step()
-            left = deadline - time.monotonic()
-            if outcomes or left <= 0 or not self._in_hand:
+            found = self._step()
+            now = time.monotonic()
+            if found and not outcomes:
+                deadline = min(deadline, now + _GATHER_SECONDS)
+            outcomes += found
+            starting = self._queue.ready and self._processes
+            if now >= deadline or (outcomes and not len(self._queue)) or not (self._in_hand or starting):
                 return outcomes
-            wait_for(self._processes, min(left, self._until_time_out(), _LOOK_SECONDS))
+            wait_for(self._processes, min(deadline - now, self._until_time_out(), _LOOK_SECONDS))
 
     def _step(self) -> list[Outcome]:
         outcomes: list[Outcome] = []
         for process in list(self._processes):
             # First what it has sent, then what became of it: what ended in time is neither killed nor crashed.
-            outcomes += self._received(process)
+            received = list(self._received(process))
+            outcomes += received
+            if received:
+                continue
             if process.ended:
                 outcomes += self._crashed(process)
             elif process.seconds_left(self._specification.timeout_seconds, START_SECONDS) < 0:
@@ -200,35 +201,29 @@ class Pool:
             elif frame.header[0] == UNAVAILABLE:
                 self._tell(frame.header[2])
                 raise CallableUnavailableError(self._mask(frame.header[1]))
-            elif frame.header[0] == RETURNED:
-                self._waiting.extendleft(reversed(process.given_back(frame.header[1])))
-            elif frame.header[1] == SKIPPED:
-                self._lanes.put(self._answered(process, frame))
             else:
                 yield self._outcome(process, frame)
 
     def _outcome(self, process: WarmProcess, frame: Frame) -> Outcome:
-        outcome = self._outcomes.returned(self._answered(process, frame), frame)
-        self._pace.ended(max((outcome.finished_at - outcome.started_at).total_seconds(), 0.0))
-        if outcome.state != "success":
-            self._lanes.hold(outcome.job)
-        return outcome
-
-    @staticmethod
-    def _answered(process: WarmProcess, frame: Frame) -> Job:
-        expected, job = process.in_hand.popleft()
-        if frame.header[0] != expected:
+        if process.in_hand is None or frame.header[0] != process.in_hand[0]:
             raise ExecutionError(
-                f"A process answered job {frame.header[0]} where {expected} was next; it is not trusted."
+                f"A process answered job {frame.header[0]}, which it does not hold; it is not trusted."
             )
-        return job
+        outcome = self._outcomes.returned(process.in_hand[1], frame)
+        process.in_hand = None
+        seconds = max((outcome.finished_at - outcome.started_at).total_seconds(), 0.0)
+        mean = self._mean_seconds
+        self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
+        if outcome.state == "success":
+            self._queue.free(outcome.job.lane)
+        return outcome
 
     def _crashed(self, process: WarmProcess) -> list[Outcome]:
         exit_code = process.kill()
         # What it sent before it ended was still in the pipe when it was asked the first time.
         outcomes = list(self._received(process))
         error_type, error = ended_by(exit_code)
-        if not process.ready or process.at_work()[0] is None:
+        if not process.has_begun:
             self._count_failed_start(process, error)
         return [*outcomes, *self._ended(process, "crashed", error_type, error)]
 
@@ -242,17 +237,17 @@ class Pool:
         return [*outcomes, *self._ended(process, "killed", "TimeoutError", error)]
 
     def _ended(self, process: WarmProcess, state: OutcomeState, error_type: str, error: str) -> list[Outcome]:
-        """Return the outcome of the job in hand, if any, and let the jobs behind it go to another process."""
-        number, seconds = process.at_work()
+        """Return the outcome of the job that the process had begun; one that it had not begun is for another."""
+        _, seconds = process.at_work()
         outcomes: list[Outcome] = []
-        if process.in_hand and process.in_hand[0][0] == number:
-            _, job = process.in_hand.popleft()
-            self._lanes.hold(job)
+        if process.in_hand and process.has_begun:
             last_words = process.last_words()
+            job = process.in_hand[1]
             outcomes.append(self._outcomes.broken_off(job, state, (error_type, error), last_words, seconds=seconds))
         else:
             self._tell(process.last_words().text)
-        self._waiting.extendleft(job for _, job in reversed(process.in_hand))
+            if process.in_hand:
+                self._queue.put_back(process.in_hand[1])
         self._processes.remove(process)
         process.close()
         return outcomes
@@ -269,44 +264,15 @@ class Pool:
         )
 
     def _dispatch(self) -> None:
-        if self._gives_back:
-            for process in self._processes:
-                # One that is still starting has begun none of them.
-                if len(process.in_hand) > 1 or (process.in_hand and not process.ready):
-                    process.ask_back()
-                process.push()
-            return
-        pace = self.pace
-        wanted = min(useful_processes(pace, self._specification.processes), self._dispatchable)
-        while self._waiting and len(self._processes) < wanted:
+        wanted = min(self._useful_processes, self._queue.ready + self._in_hand)
+        while len(self._processes) < wanted:
             captured = self._specification.log_bytes + 2 * self._longest_secret
             self._processes.append(WarmProcess(self._specification, captured_bytes=captured))
-        each = ahead(pace)
         for process in self._processes:
-            while not process.gives_back and len(process.in_hand) < each:
-                job = self._next_for(process)
-                if job is None:
-                    break
-                process.hand_over(next(self._numbers), job, self._lanes.turn(job.lane))
-            if len(process.in_hand) > 2 * each and self._specification.processes > 1:
-                # It was given many short runs and has met a long one; others can do the rest meanwhile.
-                process.ask_back()
             process.push()
-
-    def _next_for(self, process: WarmProcess) -> Job | None:
-        """Take the first waiting job that no lane keeps from this process: a lane is in one process at a time."""
-        others = [other for other in self._processes if other is not process]
-        place = 0
-        while place < min(len(self._waiting), _LOOK_THROUGH):
-            job = self._waiting[place]
-            if self._lanes.put(job):
-                del self._waiting[place]
-            elif job.lane is None or not any(other.holds_lane(job.lane) for other in others):
-                del self._waiting[place]
-                return job
-            else:
-                place += 1
-        return None
+            if process.is_free:
+                for job in self._queue.take(1):
+                    process.hand_over(next(self._numbers), job)
 
     def _until_time_out(self) -> float:
         limit = self._specification.timeout_seconds

@@ -4,7 +4,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import islice
 from threading import Event
 from typing import Final
 from uuid import UUID, uuid4
@@ -68,7 +67,7 @@ class Group:
         self._queue: deque[ClaimedRun] = deque()
         self._ended: list[Ended] = []
         self._oldest_ended = 0.0
-        self._to_resume: dict[int, set[str]] = {}
+        self._held_lanes: set[int] = set()
         self._claim_at = 0.0
         self._mean_bytes = 1.0
         self._slice_ends_at = time.monotonic() + surroundings.claim_seconds
@@ -143,7 +142,6 @@ class Group:
             return self._store.in_doubt
         self._take(self._pool.poll(WRITE_SECONDS / 2))
         self._write_down_when_due()
-        self._resume_lanes()
         return True
 
     @property
@@ -184,7 +182,7 @@ class Group:
         return max(min(in_a_second, _MOST_CLAIMED, in_memory), self._around.processes)
 
     def _begin(self) -> None:
-        taken = self._next_runs(self._pool.appetite)
+        taken = [self._queue.popleft() for _ in range(min(self._pool.appetite, len(self._queue)))]
         if not taken:
             return
         # Before they begin, and so before they do anything: what had begun is never run again as if it had not.
@@ -192,23 +190,10 @@ class Group:
         self._pool.submit(job(run) for run in taken if run.run_id in owned and run.body is not None)
         self._end(without_input(run) for run in taken if run.run_id in owned and run.body is None)
 
-    def _next_runs(self, most: int) -> list[ClaimedRun]:
-        """Take the first runs of the queue, but none of a lane that is still to be resumed.
-
-        The pool is yet to forget what was released of such a lane, and knows it by the ids that the runs still have
-        when they are claimed again.
-        """
-        if not self._to_resume:
-            return [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
-        taken = list(islice((run for run in self._queue if run.lane not in self._to_resume), most))
-        ids = {run.run_id for run in taken}
-        self._queue = deque(run for run in self._queue if run.run_id not in ids)
-        return taken
-
     def _take(self, outcomes: Iterable[Outcome]) -> None:
         for outcome in outcomes:
             if outcome.state != "success" and outcome.job.lane is not None:
-                self._to_resume.setdefault(outcome.job.lane, set())
+                self._held_lanes.add(outcome.job.lane)
             self._end([(result(outcome), outcome.messages)])
 
     def _end(self, ended: Iterable[Ended]) -> None:
@@ -220,7 +205,7 @@ class Group:
     def _write_down_when_due(self) -> None:
         held_back = time.monotonic() - self._oldest_ended
         idle = not self._queue and not self._pool.unfinished
-        if self._ended and (len(self._ended) >= WRITE_RUNS or held_back > WRITE_SECONDS or idle or self._to_resume):
+        if self._ended and (len(self._ended) >= WRITE_RUNS or held_back > WRITE_SECONDS or idle or self._held_lanes):
             self._write_down()
 
     def _write_down(self) -> None:
@@ -232,14 +217,12 @@ class Group:
         if released:
             # They may be claimed again at once, and must not stand in the queue twice.
             self._queue = deque(run for run in self._queue if str(run.run_id) not in released)
-        for lane in self._to_resume:
-            self._to_resume[lane] |= released
+            self._pool.drop(released)
+        for lane in self._held_lanes:
+            self._pool.resume(lane)
+        self._held_lanes.clear()
         # Room for others, where the workflow has a concurrency.
         self._claim_at = 0.0
-
-    def _resume_lanes(self) -> None:
-        for lane in [lane for lane in self._to_resume if self._pool.can_resume(lane)]:
-            self._pool.resume(lane, self._to_resume.pop(lane))
 
     def _make_sure(self) -> None:
         """Notice what happened to the group behind its back.

@@ -11,7 +11,7 @@ import pytest
 from support.eventually import eventually
 from support.jobs import job, outcomes, specification
 from workorders.core.worker.exceptions import CallableUnavailableError
-from workorders.core.worker.model import Specification
+from workorders.core.worker.model import Job, Outcome, Specification
 from workorders.core.worker.process_pool import Pool
 from workorders.core.worker.secret_masking import Mask, secrets_of
 
@@ -98,6 +98,31 @@ def test_programs_that_a_killed_run_has_started_end_with_it(tmp_path: Path) -> N
     assert eventually(lambda: not _runs(int(file.read_text())), seconds=20, what="the end of the program")
 
 
+def test_a_process_holds_one_job_at_a_time_and_what_it_has_not_begun_goes_to_another(tmp_path: Path) -> None:
+    note = {"do": "note", "file": str(tmp_path / "noted")}
+    slow, others = job({**note, "word": "slow", "seconds": 2}), [job({**note, "word": str(n)}) for n in range(5)]
+    with Pool(specification("note", processes=2)) as pool:
+        outcomes(pool, [job({**note, "word": "first"}) for _ in range(50)])
+        ended = [outcome.job for outcome in _in_order_of_end(pool, [slow, *others])]
+    assert ended == [*others, slow]
+
+
+def test_after_a_failure_the_lane_is_held_and_other_lanes_go_on(tmp_path: Path) -> None:
+    failing = job({"do": "fail"}, lane=1)
+    behind = [job({"do": "echo", "n": number}, lane=1) for number in range(2)]
+    others = [job({"do": "echo"}, lane=2), job({"do": "echo"})]
+    with Pool(specification()) as pool:
+        pool.submit([failing, *behind, *others])
+        ended: list[str] = []
+        while len(ended) < 3:
+            ended += [outcome.job.run_id for outcome in pool.poll(30)]
+        assert set(ended) == {one.run_id for one in (failing, *others)}
+        assert pool.poll(0.2) == []
+        pool.drop({behind[0].run_id})
+        pool.resume(1)
+        assert [one.job for one in pool.poll(30)] == behind[1:]
+
+
 def test_runs_share_a_warm_process_until_it_ends() -> None:
     with Pool(specification("process_id")) as pool:
         pids = {outcome.output for outcome in outcomes(pool, [job({}) for _ in range(50)])}
@@ -113,9 +138,7 @@ def test_long_runs_work_side_by_side_also_behind_short_ones(tmp_path: Path) -> N
         assert len(pool.pids) == 4
 
 
-# Several times, for it takes a certain moment: a process gives jobs back while others of the lane come or begin.
-@pytest.mark.parametrize("_round", range(8))
-def test_several_processes_work_side_by_side_and_a_lane_keeps_its_order(tmp_path: Path, _round: int) -> None:
+def test_several_processes_work_side_by_side_and_a_lane_keeps_its_order(tmp_path: Path) -> None:
     file = tmp_path / "noted"
     jobs = [
         job({"file": str(file), "word": f"{lane}:{number}", "seconds": 0.02 if number % 3 else 0}, lane=lane)
@@ -214,14 +237,20 @@ def _runs(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
 
 
-def test_a_process_that_is_still_starting_gives_back_the_only_job_that_it_holds(tmp_path: Path) -> None:
+def _in_order_of_end(pool: Pool, jobs: list[Job]) -> list[Outcome]:
+    """Run the jobs, and return their outcomes as they come."""
+    pool.submit(jobs)
+    ended: list[Outcome] = []
+    while pool.unfinished:
+        ended += pool.poll(10)
+    return ended
+
+
+def test_a_process_that_is_still_starting_has_been_given_no_job(tmp_path: Path) -> None:
     given = job({"do": "note", "file": str(tmp_path / "noted"), "word": "begun"})
     with Pool(specification()) as pool:
         pool.submit([given])
         assert pool.poll(0) == []
-        left = pool.give_back()
-        while pool.unfinished:
-            assert pool.poll(0.1) == []
-            left += pool.give_back()
-    assert left == [given]
+        assert pool.give_back() == [given]
+        assert pool.unfinished == 0
     assert not (tmp_path / "noted").exists()

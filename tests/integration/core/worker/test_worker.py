@@ -342,9 +342,7 @@ def test_one_at_a_time_means_oldest_first_and_never_two(make: Make, tmp_path: Pa
     assert file.read_text().split() == [str(number) for number in range(30)]
 
 
-# Several times, for it takes a certain moment: what was released of the lane is claimed before the pool forgets it.
-@pytest.mark.parametrize("_round", range(6))
-def test_a_lane_keeps_its_order_and_waits_behind_a_retry(make: Make, tmp_path: Path, _round: int) -> None:
+def test_a_lane_keeps_its_order_and_waits_behind_a_retry(make: Make, tmp_path: Path) -> None:
     executing = make("note_or_fail", lane="body:/lane", retries={"attempts": 1, "first_delay_seconds": 0}, processes=2)
     file = tmp_path / "noted"
     executing.create(

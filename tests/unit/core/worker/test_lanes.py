@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.worker.lane_queue import LaneQueue
+from workorders.core.worker.lanes import LaneQueue
 
 
 def run(number: int, lane: int | None = None) -> ClaimedRun:
@@ -18,9 +18,9 @@ def numbers(runs: list[ClaimedRun]) -> list[int]:
     return [run.run_id.int for run in runs]
 
 
-def queue(*runs: ClaimedRun) -> LaneQueue:
+def queue(*runs: ClaimedRun) -> LaneQueue[ClaimedRun]:
     """Return a queue of some runs."""
-    made = LaneQueue()
+    made: LaneQueue[ClaimedRun] = LaneQueue()
     made.put(runs)
     return made
 
@@ -30,13 +30,14 @@ def test_the_first_of_each_lane_may_begin_and_all_without_a_lane() -> None:
     assert waiting.ready == 4
     assert numbers(waiting.take(10)) == [1, 3, 4, 5]
     assert (len(waiting), waiting.ready) == (1, 0)
+    assert numbers(list(waiting)) == [2]
 
 
 def test_the_next_of_a_lane_begins_once_the_lane_is_free() -> None:
     waiting = queue(run(1, 7), run(2, 7), run(3, 7))
     (first,) = waiting.take(10)
     assert waiting.take(10) == []
-    waiting.free(first)
+    waiting.free(first.lane)
     assert numbers(waiting.take(10)) == [2]
     waiting.put([run(4, 7)])
     assert waiting.take(10) == []
@@ -48,9 +49,28 @@ def test_no_more_than_asked_for_are_taken_in_their_order() -> None:
     assert numbers(waiting.take(2)) == [3]
 
 
+def test_a_run_that_was_put_back_is_the_next_one_and_its_lane_is_still_its_own() -> None:
+    waiting = queue(run(1, 7), run(2, 7), run(3))
+    (first,) = waiting.take(1)
+    waiting.put_back(first)
+    assert numbers(waiting.take(10)) == [1, 3]
+
+
+def test_a_lane_that_is_at_work_stays_so_when_what_waits_is_taken_away_or_dropped() -> None:
+    waiting = queue(run(1, 7), run(2, 7), run(3, 7))
+    waiting.take(1)
+    waiting.drop({UUID(int=2)})
+    assert waiting.take(1) == []
+    assert numbers(waiting.take_all()) == [3]
+    waiting.put([run(4, 7)])
+    assert waiting.take(1) == []
+    waiting.free(7)
+    assert numbers(waiting.take(1)) == [4]
+
+
 def test_what_is_dropped_or_given_back_never_begins() -> None:
     waiting = queue(run(1, 7), run(2, 7), run(3, 8))
     waiting.drop({UUID(int=1)})
-    assert numbers(waiting.take(1)) == [2]
-    assert numbers(waiting.take_all()) == [3]
+    assert numbers(waiting.take(1)) == [3]
+    assert numbers(waiting.take_all()) == [2]
     assert waiting.take(1) == []

@@ -659,13 +659,6 @@ ALTER TABLE workorders.triggers ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     NO MAXVALUE
     CACHE 1
 );
-CREATE TABLE workorders.turns (
-    workflow_id integer NOT NULL,
-    asked_at timestamp with time zone,
-    given integer DEFAULT 0 NOT NULL,
-    given_at timestamp with time zone,
-    given_up text
-);
 CREATE TABLE workorders.whole_ranges (
     stream_id integer NOT NULL,
     from_position bigint NOT NULL,
@@ -787,8 +780,6 @@ ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_name_key UNIQUE (name);
 ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY workorders.turns
-    ADD CONSTRAINT turns_pkey PRIMARY KEY (workflow_id);
 ALTER TABLE ONLY workorders.whole_ranges
     ADD CONSTRAINT whole_ranges_pkey PRIMARY KEY (stream_id, from_position, to_position);
 ALTER TABLE ONLY workorders.work_orders
@@ -856,8 +847,6 @@ ALTER TABLE ONLY workorders.source_streams
     ADD CONSTRAINT source_streams_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
 ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_workflow_id_fkey FOREIGN KEY (workflow_id) REFERENCES workorders.workflows(id);
-ALTER TABLE ONLY workorders.turns
-    ADD CONSTRAINT turns_workflow_id_fkey FOREIGN KEY (workflow_id) REFERENCES workorders.workflows(id);
 ALTER TABLE ONLY workorders.whole_ranges
     ADD CONSTRAINT whole_ranges_stream_id_fkey FOREIGN KEY (stream_id) REFERENCES workorders.source_streams(id);
 REVOKE ALL ON FUNCTION workorders.enqueue_many(topics text[], keys bytea[], vals bytea[], headers jsonb[], partitions integer[], timestamps_ms bigint[], event_ids uuid[]) FROM PUBLIC;

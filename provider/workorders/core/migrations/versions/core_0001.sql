@@ -140,16 +140,6 @@ CREATE TABLE workorders.run_logs (
     truncated boolean NOT NULL
 );
 
--- Which workflow asks for a worker, and which one ended its turn for another. Apart from the workflows, whose rows are
--- locked by claims. A workflow gets its row when it asks for the first time.
-CREATE TABLE workorders.turns (
-    workflow_id integer PRIMARY KEY REFERENCES workorders.workflows (id),
-    asked_at timestamptz,
-    given integer NOT NULL DEFAULT 0,
-    given_at timestamptz,
-    given_up text
-);
-
 
 -- Admission: idempotency keys and duplicates.
 

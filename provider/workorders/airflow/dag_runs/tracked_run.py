@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.runs.attempts import Earlier
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.runs.lifecycle import FinalState, RunResult
+from workorders.core.runs.lifecycle import FinalState, PreviousAttempts, RunResult
 
 _ENDS: Final[dict[str, FinalState]] = {"success": "success", "failed": "failed"}
 
@@ -18,7 +17,7 @@ class Followed:
     """A run from its begin on."""
 
     run: ClaimedRun
-    earlier: Earlier
+    earlier: PreviousAttempts
     """The attempts before it."""
     dag_id: str
     timeout_seconds: float
@@ -31,7 +30,7 @@ class Followed:
     """The DAG run of an earlier attempt that must end before this run gets its own."""
 
     @classmethod
-    def begun(cls, run: ClaimedRun, earlier: Earlier, dag_id: str, timeout_seconds: float) -> "Followed":
+    def begun(cls, run: ClaimedRun, earlier: PreviousAttempts, dag_id: str, timeout_seconds: float) -> "Followed":
         """Return a run that begins now."""
         return cls(run, earlier, dag_id, timeout_seconds, datetime.now(UTC), time.monotonic() + timeout_seconds)
 

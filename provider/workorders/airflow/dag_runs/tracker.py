@@ -9,16 +9,16 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from workorders.airflow.dag_runs.client import GOING, SUCCEEDED, DagRuns, is_outage
 from workorders.airflow.dag_runs.tracked_run import Followed
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.runs import attempts, lifecycle
+from workorders.core.runs import lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
-from workorders.core.worker import json_values, outputs
+from workorders.core.worker import json_values
 from workorders.core.worker.conversions import without_input
 from workorders.core.worker.dag_conf import with_context
 from workorders.core.worker.exceptions import InputUnreadableError
-from workorders.core.worker.masked_output import masked
 from workorders.core.worker.outcomes import Mask
 from workorders.core.worker.result_store import Store
+from workorders.core.worker.secret_masking import mask_output
 
 
 class Follower:
@@ -55,7 +55,9 @@ class Follower:
 
     def begin(self, run: ClaimedRun) -> Followed:
         """Return a run that begins now; its time runs from here on."""
-        earlier = self._store.ask(lambda connection: attempts.earlier(connection, run))
+        earlier = self._store.ask(
+            lambda connection: lifecycle.previous_attempts(connection, run.work_order_id, run.attempt)
+        )
         return Followed.begun(run, earlier, self._dag_runs.dag_id, self._definition.timeout_seconds)
 
     def step(self, followed: Followed) -> Followed | RunResult | None:
@@ -83,7 +85,9 @@ class Follower:
         if end is None or end.state != "success" or task_id is None:
             return end or followed
         try:
-            output = outputs.kept(self._dag_runs.output(dag_run_id, task_id), self._definition.output_bytes)
+            output = json_values.serialize_output(
+                self._dag_runs.output(dag_run_id, task_id), self._definition.output_bytes
+            )
         except Exception as error:  # noqa: BLE001 - a backend of XComs, and what it makes of a value, raises anything
             if isinstance(error, AirflowRuntimeError) and is_outage(error) and not followed.is_late:
                 # Airflow has just said how the DAG run is, so it is not away; what it kept back is asked for again.
@@ -96,7 +100,7 @@ class Follower:
                 "returned nothing, was skipped or mapped, or is not there."
             )
             return end
-        return replace(end, output=masked(output, self._mask))
+        return replace(end, output=mask_output(output, self._mask))
 
     def _take_up(self, followed: Followed, dag_run_id: str) -> Followed | None:
         if not self._owns(followed.run):

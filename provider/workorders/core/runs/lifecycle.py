@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Final, Literal
 from uuid import UUID
 
@@ -63,6 +64,16 @@ class Recovered:
     """Runs that are lost, and whose work order waits for another attempt."""
     lost: int = 0
     """Runs that are lost for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousAttempts:
+    """Runs of a work order before a run, newest first."""
+
+    lost: tuple[UUID, ...] = ()
+    """Those right before it that were lost: nobody knows how what they began has ended."""
+    ended: tuple[UUID, ...] = ()
+    """All before those. Their ends are known, and what they began may outlive them all the same."""
 
 
 def start(connection: Connection, group_id: UUID, run_ids: Collection[UUID]) -> frozenset[UUID]:
@@ -139,6 +150,20 @@ def recover_lost(
         },
     ).fetchone()
     return Recovered(*row) if row else Recovered()
+
+
+def previous_attempts(connection: Connection, work_order_id: UUID, attempt: int) -> PreviousAttempts:
+    """Return the runs of a work order before an attempt."""
+    if attempt == 1:
+        return PreviousAttempts()
+    arguments = {"work_order_id": work_order_id, "attempt": attempt}
+    return split_at_last_known(connection.execute(_QUERIES["previous_attempts"], arguments).fetchall())
+
+
+def split_at_last_known(attempts: list[tuple[UUID, str]]) -> PreviousAttempts:
+    """Divide ids and states of attempts, newest first, at the newest one that was not lost."""
+    lost = tuple(id_ for id_, _ in takewhile(lambda attempt: attempt[1] == "lost", attempts))
+    return PreviousAttempts(lost, tuple(id_ for id_, _ in attempts[len(lost) :]))
 
 
 def _text(value: str | None) -> str | None:

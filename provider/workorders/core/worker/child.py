@@ -6,18 +6,20 @@ alone.
 """
 
 import faulthandler
+import importlib
+import inspect
 import os
 import select
 import sys
 import threading
 import time
+from collections.abc import Callable
 from io import TextIOWrapper
 from typing import Any, Final, NoReturn, cast
 
 import orjson
 
-from workorders.core.worker import json_values, log_capture, outputs, run_logging
-from workorders.core.worker.callables import load
+from workorders.core.worker import json_values, log_capture, run_logging
 from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import (
     CallableUnavailableError,
@@ -32,6 +34,9 @@ from workorders.core.worker.shared_clock import SharedClock
 READY: Final = "ready"
 UNAVAILABLE: Final = "unavailable"
 _LOG_OF_PROCESS: Final = 2
+
+WorkflowFunction = Callable[[Any, Any], Any]
+"""Takes the input and the context, and returns the output."""
 
 
 class Child:
@@ -54,7 +59,7 @@ class Child:
         """Import the callable, and run every job that comes."""
         threading.Thread(target=self._end_with_parent, daemon=True, name="workorders parent").start()
         try:
-            function = load(self._callable)
+            function = load_function(self._callable)
         except CallableUnavailableError as error:
             self._send(Frame([UNAVAILABLE, str(error), *self._take_log()]))
             os._exit(0)
@@ -75,7 +80,7 @@ class Child:
         may_retry = True
         self._clock.begin(number)
         try:
-            output = outputs.kept(function(json_values.loads(frame.first), context), self._output_bytes)
+            output = json_values.serialize_output(function(json_values.loads(frame.first), context), self._output_bytes)
         # Everything, `sys.exit()` and Ctrl-C of a callable included: it ends the run and not the process.
         except BaseException as error:  # noqa: BLE001
             # What could not be read was never given to the function, which is not to blame.
@@ -111,6 +116,39 @@ class Child:
         hang_up.register(self._commands, 0)
         hang_up.poll()
         os._exit(0)
+
+
+def load_function(name: str) -> WorkflowFunction:
+    """Import the function `package.module:function`.
+
+    Raises:
+        CallableUnavailableError: there is no such module or function, importing it failed, or it cannot be called with
+            an input and a context. A slip of a deployment is found before the first run, and costs none.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    # An import runs other people's code, which may raise whatever it likes; `sys.exit` at its end among it.
+    except (Exception, SystemExit) as error:
+        raise CallableUnavailableError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+    if not callable(found):
+        raise CallableUnavailableError(f"{name} is {type(found).__name__} and no function.")
+    if not _takes_two(found):
+        raise CallableUnavailableError(f"{name} cannot be called with an input and a context.")
+    function: WorkflowFunction = found
+    return function
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # some of what is written in C says nothing of itself
+        return True
+    return True
 
 
 def _plain(message: Message) -> list[Any]:

@@ -1,6 +1,7 @@
 """What a workflow's function is told about its run, beside the input."""
 
 import logging
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -9,7 +10,6 @@ from uuid import UUID
 import orjson
 
 from workorders.core.worker import trace_context
-from workorders.core.worker.headers import first_values
 from workorders.core.worker.model import Job, Message
 
 LOGGER: Final = "workorders.run"
@@ -57,12 +57,14 @@ class Context:
     @cached_property
     def headers(self) -> Mapping[str, str]:
         """The headers that the workflow carries on (`carry_headers`), by their names there."""
-        return first_values(self.request, self._carry_headers)
+        return first_header_values(self.request, self._carry_headers)
 
     @cached_property
     def traceparent(self) -> str:
         """W3C trace context of this run: the trace of the message or request with a span of its own."""
-        return trace_context.continued(first_values(self.request, [trace_context.HEADER]).get(trace_context.HEADER))
+        return trace_context.continued(
+            first_header_values(self.request, [trace_context.HEADER]).get(trace_context.HEADER)
+        )
 
     @cached_property
     def logger(self) -> logging.Logger:
@@ -126,3 +128,33 @@ def _bytes(value: str | bytes | None) -> bytes | None:
 
 def _payload(value: Any) -> bytes | None:
     return _bytes(value) if value is None or isinstance(value, str | bytes) else orjson.dumps(value)
+
+
+def first_header_values(request: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    """Return the first value of each named header that the request has as text; case does not count.
+
+    Headers stand in a request as a list of pairs. A value that is null, or bytes that are no text, is left out.
+    """
+    wanted = {name.lower(): name for name in names}
+    found: dict[str, str] = {}
+    pairs = request.get("headers")
+    for pair in pairs if isinstance(pairs, list) else ():
+        if not isinstance(pair, list) or len(pair) != 2:  # noqa: PLR2004 - a name and a value
+            continue
+        name, value = pair
+        key = wanted.get(name.lower()) if isinstance(name, str) else None
+        text = _text(value)
+        if key is not None and text is not None:
+            found.setdefault(key, text)
+    return found
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and isinstance(value.get("base64"), str):
+        try:
+            return b64decode(value["base64"]).decode()
+        except ValueError:
+            return None
+    return None

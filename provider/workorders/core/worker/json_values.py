@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from workorders.core.worker.exceptions import InputUnreadableError
+from workorders.core.worker.exceptions import InputUnreadableError, OutputTooLargeError
 
 # orjson reads an integer beyond 64 bits as a float, and would change it.
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
@@ -40,3 +40,21 @@ def dumps(value: Any) -> bytes:
     if b"\\u0000" in text and _NUL_ESCAPE.search(text):
         raise ValueError("the output holds a NUL character, and Postgres has no text with one")
     return text
+
+
+def serialize_output(returned: Any, output_bytes: int) -> bytes | None:
+    """Return the JSON text that is kept of what a run returned; None when it returned nothing.
+
+    Raises:
+        OutputTooLargeError: it has more than so many bytes.
+        TypeError: JSON has no such value.
+        ValueError: it holds what jsonb does not.
+    """
+    if returned is None:
+        return None
+    output = dumps(returned)
+    if len(output) > output_bytes:
+        raise OutputTooLargeError(
+            f"The output has {len(output)} bytes, more than output_bytes ({output_bytes}) of the workflow."
+        )
+    return output

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from workorders.core.worker.ipc import Frame
-from workorders.core.worker.log_capture import Captured
-from workorders.core.worker.log_text import compose
-from workorders.core.worker.masked_output import masked
+from workorders.core.worker.log_capture import Captured, compose_log
 from workorders.core.worker.model import Job, Message, Outcome, OutcomeState
+from workorders.core.worker.secret_masking import mask_output
 
 Mask = Callable[[str], str]
 """Takes the known secrets out of a text."""
@@ -37,7 +36,7 @@ class OutcomeMaker:
             error=None if error is None else self.mask(error),
             log=log,
             truncated=truncated,
-            output=masked(frame.first, self.mask) if frame.second else None,
+            output=mask_output(frame.first, self.mask) if frame.second else None,
             messages=tuple(map(_message, messages)),
             may_retry=may_retry,
         )
@@ -61,7 +60,9 @@ class OutcomeMaker:
     def _log(self, captured: Captured, traceback: str = "") -> tuple[str, bool]:
         if not captured.text and not traceback:
             return "", False
-        return compose(captured, traceback, limit=self.log_bytes, mask=self.mask, longest_secret=self.longest_secret)
+        return compose_log(
+            captured, traceback, limit=self.log_bytes, mask=self.mask, longest_secret=self.longest_secret
+        )
 
 
 def _moment(seconds: float) -> datetime:

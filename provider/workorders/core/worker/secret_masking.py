@@ -2,11 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
+from workorders.core.worker import json_values
+from workorders.core.worker.exceptions import InputUnreadableError
+
 MASK: Final = "***"
+_WHOLE_OUTPUT: Final = json_values.dumps(MASK)
 SHORTEST: Final = 5
 """A shorter value is not masked: it stands in too many innocent words. Airflow's own masker has the same limit."""
 
@@ -91,3 +95,36 @@ def _forms(secret: str) -> set[str]:
     """Return a secret in the forms in which it may be written: as it is, in a URL, and in JSON."""
     plain = unquote(secret)
     return {secret, plain, quote(plain, safe=""), json.dumps(plain)[1:-1], json.dumps(plain, ensure_ascii=False)[1:-1]}
+
+
+def mask_output(output: bytes, mask: Callable[[str], str]) -> bytes:
+    """Return an output without secrets: in its strings and its names, and where a number is one.
+
+    Not in its JSON text, for a secret may begin in one value and end in another, or be part of a number, and what is
+    left were no JSON. An output that is nested too deep to be looked through is masked as a whole.
+
+    Args:
+        output: JSON text as `json_values.dumps` makes it.
+        mask: takes the known secrets out of a text.
+    """
+    text = output.decode()
+    # Without a backslash every string stands in the text as it is, so that a look at the text is enough. With one, it
+    # may stand there in a form that nobody would know.
+    if "\\" not in text and mask(text) == text:
+        return output
+    try:
+        return json_values.dumps(_mask_value(json_values.loads(output), mask))
+    except (InputUnreadableError, RecursionError):
+        return _WHOLE_OUTPUT
+
+
+def _mask_value(value: Any, mask: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {mask(name): _mask_value(content, mask) for name, content in value.items()}
+    if isinstance(value, list):
+        return [_mask_value(content, mask) for content in value]
+    if isinstance(value, int | float) and mask(str(value)) == MASK:
+        return MASK
+    return value

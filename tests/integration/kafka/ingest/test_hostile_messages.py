@@ -30,7 +30,7 @@ from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.triggers import Trigger
-from workorders.core.worker import json_values, outputs
+from workorders.core.worker import json_values
 from workorders.core.worker.conversions import without_input
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.core.workflows import Workflow
@@ -216,7 +216,7 @@ def echo(run: ClaimedRun) -> RunResult:
     if run.body is None:
         return without_input(run)[0]
     try:
-        output = outputs.kept(json_values.loads(run.body), 32 * MEBIBYTE)
+        output = json_values.serialize_output(json_values.loads(run.body), 32 * MEBIBYTE)
     except InputUnreadableError as error:
         return RunResult(run_id=run.run_id, state="exception", error=str(error), may_retry=False)
     return RunResult(run_id=run.run_id, state="success", output=output, log="a line")

@@ -1,10 +1,16 @@
 """Known secrets, and texts without them."""
 
 import json
+from typing import Any
 
-from workorders.core.worker.secret_masking import Mask, secrets_of
+import pytest
+
+from workorders.core.worker.json_values import dumps, loads
+from workorders.core.worker.secret_masking import Mask, mask_output, secrets_of
 
 PASSWORD = "p@ss w0rd/ü"
+ODD_PASSWORD = 'pä"ss\\word'
+OUTPUT_MASK = Mask(secrets_of({"DB_PASSWORD": ODD_PASSWORD, "PIN_TOKEN": "12345", "SHARED_SECRET": '1,"b":2'}))
 
 
 def test_secrets_are_known_by_the_names_of_variables_and_inside_of_connections() -> None:
@@ -39,3 +45,39 @@ def test_what_is_too_short_to_be_told_from_a_word_is_left_alone() -> None:
     mask = Mask(secrets_of({"TOKEN": "test"}))
     assert mask("a test") == "a test"
     assert mask.longest == 0
+
+
+@pytest.mark.parametrize(
+    ("returned", "kept"),
+    [
+        (f"it is {ODD_PASSWORD}.", "it is ***."),
+        ({"dsn": [{"password": ODD_PASSWORD}], "n": 1}, {"dsn": [{"password": "***"}], "n": 1}),
+        ({ODD_PASSWORD: 1}, {"***": 1}),
+        # JSON in JSON, as what another service answered: the secret is written in yet another form.
+        ({"answer": json.dumps({"p": ODD_PASSWORD})}, {"answer": '{"p": "***"}'}),
+        (12345, "***"),
+        ({"pin": 12345, "text": "x12345x"}, {"pin": "***", "text": "x***x"}),
+    ],
+)
+def test_a_secret_is_masked_wherever_it_stands(returned: Any, kept: Any) -> None:
+    assert loads(mask_output(dumps(returned), OUTPUT_MASK)) == kept
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        {"n": 1, "text": "nothing"},
+        # What looks like a secret in the text alone, across values or as a part of a number, is none.
+        {"a": 1, "b": 2},
+        [9912345],
+        [1234567890123456789012345, 0.1, 1e300, None, True, 'quoted "word" \\ ü 🦉'],
+        "",
+    ],
+)
+def test_an_output_without_a_secret_stays_as_it_is_to_the_byte(returned: Any) -> None:
+    assert mask_output(dumps(returned), OUTPUT_MASK) == dumps(returned)
+
+
+def test_what_cannot_be_looked_through_is_masked_whole() -> None:
+    deep = b"[" * 100_000 + b'"12345"' + b"]" * 100_000
+    assert mask_output(deep, OUTPUT_MASK) == b'"***"'

@@ -2,26 +2,28 @@
 
 import pytest
 
-from workorders.core.worker.log_capture import Captured
-from workorders.core.worker.log_text import LEFT_OUT, compose
+from workorders.core.worker.log_capture import LEFT_OUT, Captured, compose_log
 from workorders.core.worker.secret_masking import Mask
 
 SECRET = "correct-horse"
 
 
 def test_a_traceback_stands_behind_what_was_written() -> None:
-    assert compose(Captured("written"), "trace\n", limit=100, mask=str, longest_secret=0) == ("written\ntrace\n", False)
+    assert compose_log(Captured("written"), "trace\n", limit=100, mask=str, longest_secret=0) == (
+        "written\ntrace\n",
+        False,
+    )
 
 
 @pytest.mark.parametrize("limit", [0, 1, 60, 99])
 def test_a_log_is_never_longer_than_its_limit(limit: int) -> None:
-    log, cut = compose(Captured("ä" * 500), "trace", limit=limit, mask=str, longest_secret=0)
+    log, cut = compose_log(Captured("ä" * 500), "trace", limit=limit, mask=str, longest_secret=0)
     assert len(log.encode()) <= limit
     assert cut
 
 
 def test_a_log_that_was_read_in_two_parts_says_what_is_missing() -> None:
-    log, cut = compose(Captured("begin", "end"), "", limit=100, mask=str, longest_secret=0)
+    log, cut = compose_log(Captured("begin", "end"), "", limit=100, mask=str, longest_secret=0)
     assert (log, cut) == (f"begin{LEFT_OUT}end", True)
 
 
@@ -29,5 +31,5 @@ def test_a_log_that_was_read_in_two_parts_says_what_is_missing() -> None:
 def test_no_half_of_a_secret_stands_beside_the_gap(shown: int) -> None:
     mask = Mask([SECRET])
     captured = Captured("x" * 50 + SECRET[:shown], SECRET[shown:] + "y" * 50)
-    log, _ = compose(captured, "", limit=200, mask=mask, longest_secret=mask.longest)
+    log, _ = compose_log(captured, "", limit=200, mask=mask, longest_secret=mask.longest)
     assert set(log.replace(LEFT_OUT, "").replace("***", "")) <= {"x", "y"}

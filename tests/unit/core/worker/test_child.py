@@ -3,12 +3,12 @@
 import pytest
 
 from support import run_functions
-from workorders.core.worker.callables import load
+from workorders.core.worker.child import load_function
 from workorders.core.worker.exceptions import CallableUnavailableError
 
 
 def test_a_function_is_found_by_its_name() -> None:
-    assert load("support.run_functions:echo") is run_functions.echo
+    assert load_function("support.run_functions:echo") is run_functions.echo
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ def test_a_function_is_found_by_its_name() -> None:
 )
 def test_what_cannot_be_called_is_named_with_the_reason(name: str, reason: str) -> None:
     with pytest.raises(CallableUnavailableError, match=reason) as caught:
-        load(name)
+        load_function(name)
     assert name in str(caught.value)
 
 
 def test_a_function_that_says_nothing_of_its_parameters_is_taken_at_its_word() -> None:
-    assert load("builtins:dict").__name__ == "dict"
+    assert load_function("builtins:dict").__name__ == "dict"

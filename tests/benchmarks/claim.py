@@ -70,7 +70,8 @@ def work_through(url: str, workflow: Workflow, groups: int, connections: int) ->
 
     def work(_number: int) -> list[float]:
         with connect(url) as connection:
-            return [_work(connection, workflow) for _ in range(groups // connections)]
+            cursor = claiming.ClaimCursor()
+            return [_work(connection, workflow, cursor) for _ in range(groups // connections)]
 
     begun = time.monotonic()
     with ThreadPoolExecutor(connections) as pool:
@@ -78,10 +79,10 @@ def work_through(url: str, workflow: Workflow, groups: int, connections: int) ->
     return Worked(tuple(claims), len(claims) * GROUP / (time.monotonic() - begun))
 
 
-def _work(connection: Connection, workflow: Workflow) -> float:
+def _work(connection: Connection, workflow: Workflow, cursor: claiming.ClaimCursor) -> float:
     group_id = uuid4()
     begun = time.monotonic()
-    claimed = claiming.claim(connection, workflow, limit=GROUP, group_id=group_id)
+    claimed = claiming.claim(connection, workflow, limit=GROUP, group_id=group_id, cursor=cursor)
     connection.commit()
     seconds = time.monotonic() - begun
     if len(claimed) != GROUP:

@@ -11,7 +11,7 @@ from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
-from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.claiming import ClaimCursor, ClaimedRun
 from workorders.core.runs.lifecycle import Finished, RunResult
 from workorders.core.triggers import Trigger
 from workorders.core.workflows import Workflow
@@ -46,8 +46,10 @@ class Working:
         """Create work orders at consecutive positions of a stream."""
         self.create(Item(stream, start + number, REQUEST, b'{"a":1}') for number in range(count))
 
-    def claim(self, limit: int = 100, group_id: UUID | None = None) -> list[ClaimedRun]:
-        found = claiming.claim(self.connection, self.workflow, limit=limit, group_id=group_id or uuid4())
+    def claim(
+        self, limit: int = 100, group_id: UUID | None = None, cursor: ClaimCursor | None = None
+    ) -> list[ClaimedRun]:
+        found = claiming.claim(self.connection, self.workflow, limit=limit, group_id=group_id or uuid4(), cursor=cursor)
         self.connection.commit()
         return found
 

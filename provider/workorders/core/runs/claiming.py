@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection
@@ -53,29 +52,54 @@ class ClaimedRun:
     """Whether Postgres holds an input that it cannot write out, because it is too long as text."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """How far the claims on a connection have come in the queue of a workflow."""
+class ClaimCursor:
+    """How far the claims of one worker have come in the queue of its workflow.
 
-    from_id: UUID
-    until: float
-    """By the monotonic clock."""
+    Before it are work orders that wait for a retry, perhaps very many, the dead index entries of all that was claimed
+    since the last VACUUM, and now and then a work order whose transaction took long, or was rolled back. Those are
+    found by a look back every few seconds.
+    """
+
+    def __init__(self) -> None:
+        self.from_id = _OLDEST
+        self._until = 0.0
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the next claim begins here; otherwise it begins with the oldest work order."""
+        return time.monotonic() < self._until
+
+    def advance(self, claimed: list[ClaimedRun]) -> None:
+        """Move to the last work order that was claimed for the first time."""
+        self.from_id = max((run.work_order_id for run in claimed if run.attempt == 1), default=self.from_id)
+
+    def look_back(self, claimed: list[ClaimedRun]) -> None:
+        """Begin here from now on, after a claim that began with the oldest work order."""
+        first_runs = [run.work_order_id for run in claimed if run.attempt == 1]
+        if first_runs:
+            self.from_id, self._until = max(first_runs), time.monotonic() + _LOOK_BACK_SECONDS
 
 
-_PLACES: WeakKeyDictionary[Connection, dict[int, _Place]] = WeakKeyDictionary()
-
-
-def claim(connection: Connection, workflow: Workflow, *, limit: int, group_id: UUID) -> list[ClaimedRun]:
+def claim(
+    connection: Connection, workflow: Workflow, *, limit: int, group_id: UUID, cursor: ClaimCursor | None = None
+) -> list[ClaimedRun]:
     """Claim up to `limit` runs for a group, inside the caller's transaction, and return them with their inputs.
 
     They are fewer when their inputs reach `MAX_BYTES`, or behind one that cannot be read; the others wait again.
 
     First come runs that exist and are due, by priority and age; then work orders that wait for their first run, oldest
-    first: exactly so with a concurrency, and without one but for an old work order that appeared in the last seconds.
-    In a workflow with lanes a lane goes to one group at a time, in the order of the source.
+    first. In a workflow with lanes a lane goes to one group at a time, in the order of the source.
 
     The caller commits before it works: until then nobody else gets these runs, and claims of a workflow with a
     concurrency or lanes wait for each other.
+
+    Args:
+        connection: in the caller's transaction.
+        workflow: whose runs.
+        limit: most runs to claim.
+        group_id: the group.
+        cursor: without a concurrency and lanes, where the last claim ended. An old work order that appears late is
+            then claimed some seconds later.
 
     Raises:
         psycopg.Error: the database failed; nothing is claimed.
@@ -84,7 +108,7 @@ def claim(connection: Connection, workflow: Workflow, *, limit: int, group_id: U
         return []
     definition = workflow.definition
     if definition is None or (definition.concurrency is None and definition.lane is None):
-        return _claim_on(connection, workflow, limit, group_id)
+        return _claim_from(cursor or ClaimCursor(), connection, workflow, limit, group_id)
     room = _lock(connection, workflow, limit)
     if room < 1:
         return []
@@ -122,30 +146,18 @@ def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
     return min(limit, int(concurrency) - (at_work[0] if at_work else 0))
 
 
-def _claim_on(connection: Connection, workflow: Workflow, limit: int, group_id: UUID) -> list[ClaimedRun]:
-    """Claim from where the last claim on this connection ended, and look at what is older now and then.
-
-    Older ones are those that wait for a retry, perhaps very many, the dead index entries of all that was claimed since
-    the last VACUUM, and now and then a work order whose transaction took long, or was rolled back.
-    """
-    places = _PLACES.setdefault(connection, {})
-    place = places.get(workflow.id)
-    if place and time.monotonic() < place.until:
-        found = _claim(connection, workflow, limit, group_id, place.from_id)
-        _remember(places, workflow, found, place.until)
+def _claim_from(
+    cursor: ClaimCursor, connection: Connection, workflow: Workflow, limit: int, group_id: UUID
+) -> list[ClaimedRun]:
+    found: list[ClaimedRun] = []
+    if cursor.is_valid:
+        found = _claim(connection, workflow, limit, group_id, cursor.from_id)
+        cursor.advance(found)
         if len(found) == limit:
             return found
-    else:
-        found = []
     rest = _claim(connection, workflow, limit - len(found), group_id)
-    _remember(places, workflow, rest, time.monotonic() + _LOOK_BACK_SECONDS)
+    cursor.look_back(rest)
     return found + rest
-
-
-def _remember(places: dict[int, _Place], workflow: Workflow, found: list[ClaimedRun], until: float) -> None:
-    last = max((run.work_order_id for run in found if run.attempt == 1), default=None)
-    if last is not None:
-        places[workflow.id] = _Place(last, until)
 
 
 def _claim(

@@ -69,6 +69,7 @@ class Group:
         self._oldest_ended = 0.0
         self._held_lanes: set[int] = set()
         self._claim_at = 0.0
+        self._cursor = claiming.ClaimCursor()
         self._mean_bytes = 1.0
         self._slice_ends_at = time.monotonic() + surroundings.claim_seconds
         around = surroundings
@@ -154,7 +155,9 @@ class Group:
         if len(self._queue) > wanted // 2 or now < self._claim_at:
             return
         claimed = self._store.ask(
-            lambda connection: claiming.claim(connection, self._workflow, limit=wanted, group_id=self.id)
+            lambda connection: claiming.claim(
+                connection, self._workflow, limit=wanted, group_id=self.id, cursor=self._cursor
+            )
         )
         if len(claimed) < wanted:
             # Nothing more waits now, or no more may be at work; the next end of a run changes that.

@@ -12,6 +12,7 @@ from support.working import Working, positions
 from workorders.core import triggers
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming
+from workorders.core.runs.claiming import ClaimCursor
 
 pytestmark = pytest.mark.integration
 
@@ -105,27 +106,26 @@ def test_a_claim_holds_no_more_than_it_takes(working: Make, stack: LocalStack) -
 
 
 def test_an_old_work_order_that_appears_late_is_claimed_when_nothing_newer_waits(working: Make) -> None:
-    at = working()
+    at, cursor = working(), ClaimCursor()
     at.create_some(3)
-    assert positions(at.claim(2)) == [0, 1]
+    assert positions(at.claim(2, cursor=cursor)) == [0, 1]
     late = put_back(at, 0)
-    assert positions(at.claim(10)) == [2, late]
+    assert positions(at.claim(10, cursor=cursor)) == [2, late]
 
 
 def test_an_old_work_order_that_appears_late_waits_until_a_claim_looks_back(
-    working: Make, stack: LocalStack, monkeypatch: pytest.MonkeyPatch
+    working: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = working()
+    at, cursor = working(), ClaimCursor()
     at.create_some(9)
-    assert positions(at.claim(2)) == [0, 1]
+    assert positions(at.claim(2, cursor=cursor)) == [0, 1]
     late = put_back(at, 0)
-    assert positions(at.claim(2)) == [2, 3]
+    assert positions(at.claim(2, cursor=cursor)) == [2, 3]
     monkeypatch.setattr(claiming, "_LOOK_BACK_SECONDS", 0.0)
-    with connect(stack.database_url) as other:
-        fresh = at.through(other)
-        assert positions(fresh.claim(2)) == [late, 4]
-        late = put_back(fresh, 1)
-        assert positions(fresh.claim(2)) == [late, 5]
+    cursor = ClaimCursor()
+    assert positions(at.claim(2, cursor=cursor)) == [late, 4]
+    late = put_back(at, 1)
+    assert positions(at.claim(2, cursor=cursor)) == [late, 5]
 
 
 def test_with_a_concurrency_the_oldest_is_first_whenever_it_appears(working: Make) -> None:

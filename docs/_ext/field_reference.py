@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from workorders.core.definitions.json_schema import json_schema as trigger_schema
-from workorders.core.definitions.workflow_schema import json_schema as workflow_schema
+from workorders.core.definitions.json_schema import trigger_schema, workflow_schema
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 
 Schema = Mapping[str, Any]

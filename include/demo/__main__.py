@@ -22,7 +22,7 @@ from demo.topic import Topic
 from local_stack import running
 from local_stack.errors import StackError
 from local_stack.stack import CHECKOUT, LocalStack, say
-from workorders.core.definitions.trigger import load_definition
+from workorders.core.definitions.loading import load_trigger
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 _FILE: Final = running.environment_file(CHECKOUT)
@@ -47,7 +47,7 @@ def demo(*, messages: int, seconds: float, seed: int, keep: bool) -> bool:
     """
     if keep and (kept := running.find(_FILE)):
         raise StackError(f"A stack of this checkout is kept already: {kept.url}; `make down` stops it.")
-    trigger = load_definition(_TRIGGER)
+    trigger = load_trigger(_TRIGGER)
     if not isinstance(trigger, KafkaTriggerDefinition):
         raise DemoError(f"{_TRIGGER.name} must define a Kafka trigger for the demo; its type is {trigger.type}.")
     stream = Stream(messages=messages, seconds=seconds, seed=seed, topic=trigger.topics[0])

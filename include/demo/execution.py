@@ -18,6 +18,7 @@ from demo.topic import Topic
 from local_stack.stack import say
 from workorders.core import workflows
 from workorders.core.bulk.rerun import rerun_work_orders
+from workorders.core.definitions.loading import load_workflow
 from workorders.core.postgres.connection import connect
 
 _PATIENCE_SECONDS: Final = 300.0
@@ -52,7 +53,7 @@ class Execution:
         """
         self.alarms.create(1)
         with connect(self.database_url, application_name="demo") as connection:
-            workflows.register(connection, workflows.load(self.workflow_file))
+            workflows.register(connection, load_workflow(self.workflow_file))
 
     def run(self) -> bool:
         """Execute all work orders, rerun one, and say whether every figure is right.
@@ -62,7 +63,7 @@ class Execution:
         """
         executed = Executed(self.database_url)
         waiting = executed.unfinished()
-        definition = workflows.load(self.workflow_file)
+        definition = load_workflow(self.workflow_file)
         say(f"\nNow {self.workflow_file.name} is put into the folder of workflows, so that Airflow executes the")
         say(f"{waiting:,} work orders by {definition.callable}: {self.airflow_url}/dags/{definition.name}_runs\n")
         begun = time.monotonic()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from workorders.core.creation.create_one import create_one as create_one
     from workorders.core.creation.work_orders import create_for as create_for
+    from workorders.core.definitions.decorator import workflow as workflow
     from workorders.core.definitions.trigger import TriggerDefinition as TriggerDefinition
     from workorders.core.items import Item as Item
     from workorders.core.items import Rejection as Rejection
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from workorders.core.schema import upgrade as upgrade_schema
     from workorders.core.triggers import find as find_trigger
     from workorders.core.worker.context import Context as Context
-    from workorders.core.workflows import workflow as workflow
     from workorders.outbox.enqueue import publish as publish
 
 __version__ = "0.1.0"
@@ -35,7 +35,7 @@ _PLACES: Final = {
     "find_trigger": "workorders.core.triggers:find",
     "publish": "workorders.outbox.enqueue:publish",
     "upgrade_schema": "workorders.core.schema:upgrade",
-    "workflow": "workorders.core.workflows:workflow",
+    "workflow": "workorders.core.definitions.decorator:workflow",
 }
 """Public name to `module:name`."""
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 from benchmarks import many, messages
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
+from workorders.core.definitions.loading import parse_workflow
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.workflows import Workflow
@@ -53,7 +54,7 @@ def prepare(url: str, number: int, fields: dict[str, object], waiting: int) -> W
     """Let so many work orders wait for their first run, of the workflow whose finished runs `many` has made."""
     with connect(url) as connection:
         connection.execute(_NO_LONGER_WAITING)
-        definition = workflows.parse({"name": many.COMMON, "callable": "some:where", **fields}, where=many.COMMON)
+        definition = parse_workflow({"name": many.COMMON, "callable": "some:where", **fields}, where=many.COMMON)
         workflow = workflows.register(connection, definition)
         name = f"claim-{number}"
         trigger = triggers.register(connection, name=name, type_="kafka", workflow=many.COMMON, definition={})

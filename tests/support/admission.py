@@ -10,6 +10,7 @@ import psycopg
 from support.eventually import eventually
 from workorders.core import triggers, workflows
 from workorders.core.definitions.admission import Idempotency, Sequence
+from workorders.core.definitions.loading import parse_workflow
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
@@ -39,7 +40,7 @@ def register(
 def limit(connection: Connection, workflow: str, **limits: Any) -> None:
     """Give a workflow limits, as its file would."""
     fields = {"name": workflow, "callable": "json:dumps", "limits": limits}
-    workflows.register(connection, workflows.parse(fields, where=workflow))
+    workflows.register(connection, parse_workflow(fields, where=workflow))
 
 
 def event(position: int | None, stream: str = "s", **body: Any) -> Item:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from workorders.core.workflows import workflow
+from workorders import workflow
 
 
 @workflow()

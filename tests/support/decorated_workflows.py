@@ -3,7 +3,7 @@
 from typing import Any
 
 from support.decorated_elsewhere import borrowed
-from workorders.core.workflows import workflow
+from workorders import workflow
 
 __all__ = ["borrowed", "first_steps", "plain", "second_steps"]
 

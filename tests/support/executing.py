@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
+from workorders.core.definitions.loading import parse_workflow
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming
@@ -25,7 +26,7 @@ class Executing:
         self.said: list[str] = []
         given = {"name": name, **({"callable": f"support.run_functions:{function}"} if function else {}), **fields}
         with connect(database_url) as connection:
-            self.workflow: Workflow = workflows.register(connection, workflows.parse(given, where=name))
+            self.workflow: Workflow = workflows.register(connection, parse_workflow(given, where=name))
             triggers.register(connection, name=name, type_="manual", workflow=name, definition={})
 
     def create(self, bodies: Iterable[Any], stream: str | None = None) -> None:

@@ -13,7 +13,7 @@ from workorders.cli.triggers import read
 from workorders.core import triggers
 from workorders.core.creation.manual import Wish
 from workorders.core.creation.manual import create as create_by_hand
-from workorders.core.definitions.trigger import trigger_files
+from workorders.core.definitions.loading import yaml_files
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import UnknownTriggerError
 from workorders.core.postgres.connection import Connection
@@ -96,7 +96,7 @@ def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:
     try:
         return triggers.find(connection, name)
     except UnknownTriggerError:
-        files = [] if folder is None else read(trigger_files(folder))
+        files = [] if folder is None else read(yaml_files(folder, "trigger"))
     definition = next((file.definition for file in files if file.definition and file.definition.name == name), None)
     if definition is None:
         where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no right file in {folder} has that name"

@@ -12,7 +12,8 @@ from workorders.cli import times
 from workorders.cli.connections import Database, connect
 from workorders.cli.output import AsJson, Column, note, print_json, print_table
 from workorders.core.definitions.json_schema import published
-from workorders.core.definitions.trigger import TriggerDefinition, load_definition, trigger_files, trigger_types
+from workorders.core.definitions.loading import load_trigger, yaml_files
+from workorders.core.definitions.trigger import TriggerDefinition, trigger_types
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 
@@ -87,7 +88,7 @@ def list_(
         raise ConfigurationError(
             f"Nothing says where the trigger files are; give --folder, or set {TRIGGERS_VARIABLE} to their folder."
         )
-    files = read(trigger_files(folder))
+    files = read(yaml_files(folder, "trigger"))
     registered = _registered(database)
     rows = merge(files, registered)
     errors = [file for file in files if file.error is not None]
@@ -117,7 +118,7 @@ def check(
       workorders triggers check include/triggers
       workorders triggers check include/triggers/orders.yaml
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    files = read(trigger_files(path) if path.is_dir() else [path])
+    files = read(yaml_files(path, "trigger") if path.is_dir() else [path])
     for file in files:
         if file.definition is not None:
             print(f"{file.path.name}: trigger {file.definition.name} is right.")
@@ -152,7 +153,7 @@ def read(paths: Sequence[Path]) -> list[File]:
 
 def _read(path: Path, types: Mapping[str, type[TriggerDefinition]], seen: dict[str, Path]) -> File:
     try:
-        definition = load_definition(path, types)
+        definition = load_trigger(path, types)
     except ConfigurationError as error:
         return File(path, None, str(error))
     except OSError as error:

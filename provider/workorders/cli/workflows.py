@@ -13,10 +13,13 @@ import typer
 from workorders.cli.connections import Database, connect, connect_to_write
 from workorders.cli.output import AsJson, Column, note, print_json, print_table
 from workorders.core import workflows
+from workorders.core.definitions.decorator import declared_workflows
+from workorders.core.definitions.json_schema import WORKFLOW, published
+from workorders.core.definitions.loading import load_workflow, yaml_files
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.definitions.workflow_schema import published
+from workorders.core.environment import WORKFLOW_MODULES_VARIABLE
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.workflows import MODULES_VARIABLE, Workflow
+from workorders.core.workflows import Workflow
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -85,7 +88,7 @@ def register(path: _Path, database: Database = None) -> None:
     Example:
       workorders workflows register include/workflows
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    modules = [name.strip() for name in os.environ.get(MODULES_VARIABLE, "").split(",") if name.strip()]
+    modules = [name.strip() for name in os.environ.get(WORKFLOW_MODULES_VARIABLE, "").split(",") if name.strip()]
     sources = read(_files(path), modules)
     if any(source.error for source in sources):
         _end_if_wrong(sources, says=lambda definition: f"workflow {definition.name} is right, and was not registered.")
@@ -105,18 +108,18 @@ def schema() -> None:
       workorders workflows schema > include/workflows/workflow.schema.json
       # yaml-language-server: $schema=workflow.schema.json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    print(published(), end="")
+    print(published(WORKFLOW), end="")
 
 
 def read(paths: Sequence[Path], modules: Sequence[str] = ()) -> list[Source]:
     """Read workflow files and modules; a wrong one does not keep the others from being read."""
     first: dict[str, str] = {}
     files = [_read(path.name, partial(_load, path), first) for path in paths]
-    return files + [_read(name, partial(workflows.declared_in, name), first) for name in modules]
+    return files + [_read(name, partial(declared_workflows, name), first) for name in modules]
 
 
 def _load(path: Path) -> list[WorkflowDefinition]:
-    return [workflows.load(path)]
+    return [load_workflow(path)]
 
 
 def _read(name: str, definitions: Callable[[], list[WorkflowDefinition]], first: dict[str, str]) -> Source:
@@ -138,7 +141,7 @@ def _read(name: str, definitions: Callable[[], list[WorkflowDefinition]], first:
 
 
 def _files(path: Path) -> list[Path]:
-    files = workflows.workflow_files(path) if path.is_dir() else [path]
+    files = yaml_files(path, "workflow") if path.is_dir() else [path]
     if not files:
         raise ConfigurationError(f"The folder {path} has no workflow file; their names end in .yaml or .yml.")
     return files

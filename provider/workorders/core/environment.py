@@ -7,3 +7,9 @@ DATABASE_URL_VARIABLE: Final = "WORKORDERS_DATABASE_URL"
 
 TRIGGERS_VARIABLE: Final = "WORKORDERS_TRIGGERS"
 """The folder of the trigger files."""
+
+WORKFLOWS_VARIABLE: Final = "WORKORDERS_WORKFLOWS"
+"""The folder of the workflow files."""
+
+WORKFLOW_MODULES_VARIABLE: Final = "WORKORDERS_WORKFLOW_MODULES"
+"""The modules of the decorated functions, with commas between them."""

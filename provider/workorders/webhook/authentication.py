@@ -3,37 +3,24 @@
 import hashlib
 import hmac
 import math
-import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from workorders.core.definitions.fields import SECONDS_SCHEMA, one_of, seconds, text
-
-_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
-
-def _header_name(value: Any) -> str:
-    if not isinstance(value, str) or not _HEADER_NAME.fullmatch(value):
-        raise ValueError(f"expected the name of a header such as X-Signature, got {value!r}.")
-    return value.lower()
-
-
-def _header_names(value: Any) -> Any:
-    # A text alone would be read as a list of its letters.
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"expected a list of header names such as [{KEY_HEADER}], got {value!r}.")
-    return value
-
+from workorders.core.definitions.fields import ConnectionId, Definition, expecting, seconds
 
 KEY_HEADER: Final = "idempotency-key"
 """Header by which a caller says which event a request is."""
-HeaderName = Annotated[str, BeforeValidator(_header_name)]
-_ConnectionId = Annotated[str, text("the id of an Airflow connection")]
+HeaderName = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"),
+    AfterValidator(str.lower),
+    expecting("the name of a header such as X-Signature"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +31,11 @@ class Secret:
     password: str = field(repr=False)
 
 
-class _Method(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
+class _Method(Definition):
     needs_body: ClassVar[bool] = False
     """Whether the proof is about the body, so that the caller is unknown until the body has arrived."""
 
-    connection: _ConnectionId
+    connection: ConnectionId
     """Airflow connection that holds the secret: its password, and for `basic` its login as well."""
 
     @property
@@ -70,7 +55,7 @@ class _Method(BaseModel):
 class ApiKey(_Method):
     """The caller sends a key in a header."""
 
-    type: Annotated[Literal["api_key"], one_of("api_key")]
+    type: Literal["api_key"]
     """A key in a header."""
     header: HeaderName = "x-api-key"
     """Header that carries the key."""
@@ -93,7 +78,7 @@ class ApiKey(_Method):
 class Basic(_Method):
     """The caller sends a user name and a password (RFC 7617)."""
 
-    type: Annotated[Literal["basic"], one_of("basic")]
+    type: Literal["basic"]
     """A user name and a password."""
 
     def missing(self, headers: Mapping[str, str]) -> str | None:
@@ -120,22 +105,24 @@ class Hmac(_Method):
     needs_body: ClassVar[bool] = True
     """The signature is about the body."""
 
-    type: Annotated[Literal["hmac"], one_of("hmac")]
+    type: Literal["hmac"]
     """A signature of the body."""
     header: HeaderName = "x-signature"
     """Header that carries the signature."""
     prefix: str = ""
     """Text before the signature in its header, such as `sha256=`."""
-    algorithm: Annotated[Literal["sha256", "sha512"], one_of("sha256", "sha512")] = "sha256"
+    algorithm: Literal["sha256", "sha512"] = "sha256"
     """Hash function of the signature."""
-    encoding: Annotated[Literal["hex", "base64"], one_of("hex", "base64")] = "hex"
+    encoding: Literal["hex", "base64"] = "hex"
     """How the signature is written."""
     timestamp_header: HeaderName | None = None
     """Header with the Unix time (seconds) of the signature. The caller then signs the header's text, a dot and the
     body, and an old request cannot be sent again."""
-    tolerance: Annotated[float, seconds(1), SECONDS_SCHEMA] = 300.0
+    tolerance: Annotated[float, seconds(1)] = 300.0
     """How far (seconds) the time in `timestamp_header` may be from now."""
-    signed_headers: Annotated[tuple[HeaderName, ...], BeforeValidator(_header_names)] | None = None
+    signed_headers: (
+        Annotated[tuple[HeaderName, ...], expecting(f"a list of header names such as [{KEY_HEADER}]")] | None
+    ) = None
     """Headers that the caller signs together with the webhook's path; an empty list signs the path alone. Before the
     body, the caller signs the line `path`, and for each of these headers, in this order, the line `name:value`. Without
     this field, the caller signs neither."""

@@ -1,49 +1,25 @@
 """The definition of a webhook: what its file may say."""
 
-import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, Field, ValidationInfo
 
-from workorders.core.definitions.fields import (
-    BYTES_SCHEMA,
-    DAY_SECONDS,
-    KIB,
-    MIB,
-    SECONDS_OR_EVER_SCHEMA,
-    SECONDS_SCHEMA,
-    byte_count,
-    one_of,
-    seconds,
-    seconds_or_ever,
-    whole_number,
-)
+from workorders.core.definitions.fields import DAY_SECONDS, KIB, MIB, Number, Whole, byte_count, expecting, seconds
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.secret_headers import carries_a_secret
 from workorders.webhook.authentication import PUBLIC, Authentication, HeaderName
 
-_LONGEST_REPLY_SECONDS: Final = 300.0
-_PATH: Final = re.compile(r"[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_-]*)*")
-_LONGEST_PATH: Final = 200
+_LONGEST_REPLY_SECONDS: Final = 300
+_PART: Final = "[a-z0-9][a-z0-9_-]*"
 
 DEFAULT_HEADERS: Final = ("content-type", "user-agent", "traceparent", "tracestate", "idempotency-key")
 
 
-def _path(value: Any, info: ValidationInfo) -> str:
-    if value == "":
-        return str(info.data.get("name", ""))
-    if not isinstance(value, str) or len(value) > _LONGEST_PATH or not _PATH.fullmatch(value):
-        raise ValueError(
-            f"expected small letters, digits, - and _, and / between parts, such as shop/orders, got {value!r}."
-        )
-    return value
+def _path(value: str, info: ValidationInfo) -> str:
+    return value or str(info.data.get("name", ""))
 
 
-def _headers(value: Any, info: ValidationInfo) -> tuple[str, ...]:
-    form = "a list of header names such as [content-type, traceparent]"
-    if not isinstance(value, list | tuple) or not all(isinstance(name, str) and name.strip() for name in value):
-        raise ValueError(f"expected {form}, got {value!r}.")
-    names = tuple(name.lower() for name in value)
+def _headers(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
     for name in names:
         if carries_a_secret(name) or name in getattr(info.data.get("authentication"), "secret_headers", ()):
             raise ValueError(f"the header {name} may carry a secret, and is never kept.")
@@ -69,50 +45,55 @@ def _reply(value: Any, info: ValidationInfo) -> Any:
     return value
 
 
-def _per_second(value: Any) -> float | None:
-    if value is None:
-        return None
-    most = 1_000_000
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
-        raise ValueError(f"expected a number of requests a second above 0, or null for no limit, got {value!r}.")
-    return float(value)
-
-
 class WebhookTriggerDefinition(TriggerDefinition):
     """A source of work orders: every POST to a path of Airflow's API server."""
 
-    type: Annotated[Literal["webhook"], one_of("webhook")] = "webhook"
+    type: Literal["webhook"] = "webhook"
     """Type of the trigger."""
-    path: Annotated[str, BeforeValidator(_path), Field(validate_default=True)] = ""
+    path: Annotated[
+        str,
+        Field(pattern=f"^({_PART}(/{_PART})*)?$", max_length=200, validate_default=True),
+        expecting("small letters, digits, - and _, and / between parts, such as shop/orders"),
+        AfterValidator(_path),
+    ] = ""
     """Where to send to, below `/workorders/hooks/`; the trigger's name if not given. No two webhooks have one path."""
     enabled: bool = True
     """Whether it takes requests. While it does not, callers are told to come again later."""
     authentication: Authentication
     """Who may call: `public` for everybody, or a mapping with the type `api_key`, `basic` or `hmac`."""
-    headers: Annotated[tuple[HeaderName, ...], BeforeValidator(_headers)] = DEFAULT_HEADERS
+    headers: Annotated[
+        tuple[HeaderName, ...],
+        expecting("a list of header names such as [content-type, traceparent]"),
+        AfterValidator(_headers),
+    ] = DEFAULT_HEADERS
     """Headers that go into the request of the work order. A header that may carry a secret is refused."""
 
-    max_body_bytes: Annotated[int, byte_count(1, 32 * MIB), BYTES_SCHEMA] = 1024 * KIB
+    max_body_bytes: Annotated[int, byte_count(1, 32 * MIB)] = 1024 * KIB
     """Largest body; larger ones are refused with 413."""
-    key_window: Annotated[float | None, seconds_or_ever(1), SECONDS_OR_EVER_SCHEMA] = 30 * DAY_SECONDS
+    key_window: Annotated[float, seconds(1)] | None = 30 * DAY_SECONDS
     """How long an `Idempotency-Key` is known (seconds), from its first request; null for ever."""
-    rate_limit_per_second: Annotated[float | None, BeforeValidator(_per_second)] = None
+    rate_limit_per_second: (
+        Annotated[
+            Number,
+            Field(gt=0, le=1_000_000),
+            expecting("a number of requests a second above 0, at most 1000000, or null for no limit"),
+        ]
+        | None
+    ) = None
     """Most requests a second that all API servers take together; more are refused with 429. No limit if not given."""
-    rate_burst: Annotated[int, whole_number(1, 1_000_000), Field(json_schema_extra={"minimum": 1})] = 10
+    rate_burst: Whole = Field(default=10, ge=1, le=1_000_000)
     """Requests that may come at once, beside `rate_limit_per_second`."""
 
-    reply: Annotated[
-        Literal["at_once", "after_completion"], one_of("at_once", "after_completion"), AfterValidator(_reply)
-    ] = "at_once"
+    reply: Annotated[Literal["at_once", "after_completion"], AfterValidator(_reply)] = "at_once"
     """When to answer: once the work order is there, or once it is finished, with its output."""
-    reply_timeout: Annotated[float, seconds(0.1, _LONGEST_REPLY_SECONDS), SECONDS_SCHEMA] = 30.0
+    reply_timeout: Annotated[float, seconds(0.1, _LONGEST_REPLY_SECONDS)] = 30.0
     """Longest time (seconds) that `reply: after_completion` waits, at most five minutes; the answer is 202 then."""
     reply_errors: bool | None = None
     """Whether the answer of `reply: after_completion` has the type and the text of a run's exception. If not given,
     it has them unless the webhook is public."""
-    success_code: Annotated[int, whole_number(200, 299)] = 200
+    success_code: Whole = Field(default=200, ge=200, le=299)
     """Code of the answer when the work order succeeded, with `reply: after_completion`."""
-    failure_code: Annotated[int, whole_number(400, 599)] = 500
+    failure_code: Whole = Field(default=500, ge=400, le=599)
     """Code of the answer when it ended in another way, with `reply: after_completion`."""
 
     @property

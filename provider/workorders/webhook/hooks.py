@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workorders.core.definitions.trigger import TriggerDefinition, load_definition, trigger_files
+from workorders.core.definitions.loading import load_trigger, yaml_files
+from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.exceptions import ConfigurationError
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.exceptions import RefusedError, TryAgainError
@@ -115,7 +116,7 @@ class Hooks:
                 seconds=_RETRY_SECONDS,
             )
         try:
-            stats = {path: path.stat() for path in trigger_files(self._folder)}
+            stats = {path: path.stat() for path in yaml_files(self._folder, "trigger")}
         except (ConfigurationError, OSError) as error:
             _LOG.error("The trigger files cannot be read: %s", error)
             raise TryAgainError(
@@ -128,7 +129,7 @@ class Hooks:
         if known is not None and known.stamp == stamp:
             return known
         try:
-            return _File(stamp, load_definition(path))
+            return _File(stamp, load_trigger(path))
         except (ConfigurationError, OSError) as error:
             _LOG.error("A trigger file has a mistake, so its webhook takes nothing: %s", error)
             return _File(stamp, None)

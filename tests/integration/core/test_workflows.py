@@ -3,6 +3,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.working import Working
 from workorders.core import triggers, workflows
+from workorders.core.definitions.loading import parse_workflow
 from workorders.core.exceptions import ConfigurationError, UnknownWorkflowError
 from workorders.core.postgres.connection import Connection, connect
 
@@ -10,7 +11,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_a_registered_workflow_is_found_as_it_was_defined(connection: Connection, name: str) -> None:
-    definition = workflows.parse(
+    definition = parse_workflow(
         {"name": name, "callable": "a.b:c", "concurrency": 3, "lane": "request:/key", "retries": {"attempts": 2}},
         where=name,
     )
@@ -49,7 +50,7 @@ def test_the_callable_is_the_files_whatever_the_row_says_by_then(
         return found(connection, name)
 
     monkeypatch.setattr(workflows, "find", changed_meanwhile)
-    definition = workflows.parse({"name": name, "callable": "a.b:c"}, where=name)
+    definition = parse_workflow({"name": name, "callable": "a.b:c"}, where=name)
     with connect(stack.database_url) as connection:
         assert workflows.register(connection, definition).definition == definition
 

@@ -10,6 +10,7 @@ from local_stack.stack import LocalStack
 from support.webhooks import SECRET, Webhooks, now_text, sign
 from workorders.core import workflows
 from workorders.core.admission import duplicates
+from workorders.core.definitions.loading import parse_workflow
 from workorders.core.history import work_orders as history
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
@@ -246,7 +247,7 @@ class TestKeys:
 
 
 def limit(connection: Connection, name: str, kind: str) -> None:
-    definition = workflows.parse(
+    definition = parse_workflow(
         {"name": name, "callable": "a.module:function", "limits": {"waiting": 1, "kind": kind}}, where=name
     )
     workflows.register(connection, definition)
@@ -487,7 +488,7 @@ class TestAfterCompletion:
 
     def raise_in_the_run(self, connection: Connection, name: str) -> None:
         """Work through the runs of a workflow as one that raises an exception; nothing is tried again."""
-        workflows.register(connection, workflows.parse({"name": name, "callable": "a.module:function"}, where=name))
+        workflows.register(connection, parse_workflow({"name": name, "callable": "a.module:function"}, where=name))
         group_id = uuid4()
         claimed = claiming.claim(connection, workflows.find(connection, name), limit=10, group_id=group_id)
         lifecycle.start(connection, group_id, [run.run_id for run in claimed])

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
-from workorders.core.definitions.json_schema import json_schema
+from workorders.core.definitions.json_schema import trigger_schema
 
 TRIGGER_FILE = "name: orders\ntype: kafka\nworkflow: ship\ntopics: [orders]\n"
 
@@ -80,7 +80,7 @@ def test_every_help_has_an_example_on_a_line_of_its_own(workorders: Command, arg
 
 
 def test_the_schema_is_the_published_one(workorders: Command) -> None:
-    assert json.loads(workorders("triggers", "schema", "webhook").out) == json_schema("webhook")
+    assert json.loads(workorders("triggers", "schema", "webhook").out) == trigger_schema("webhook")
 
 
 def test_a_right_file_and_a_wrong_one_are_checked(workorders: Command, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
-from workorders.core.definitions.workflow_schema import published
+from workorders.core.definitions.json_schema import WORKFLOW, published
 
 
 @pytest.fixture
@@ -31,4 +31,4 @@ def test_a_folder_without_workflow_files_is_said(workorders: Command, tmp_path: 
 
 
 def test_the_schema_is_printed(workorders: Command) -> None:
-    assert workorders("workflows", "schema").out == published()
+    assert workorders("workflows", "schema").out == published(WORKFLOW)

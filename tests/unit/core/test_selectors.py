@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from workorders.core.definitions.selector_field import SelectorField
+from workorders.core.definitions.fields import SelectorField
 from workorders.core.items import Item
 from workorders.core.selectors import Selector, SelectorError
 

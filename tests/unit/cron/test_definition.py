@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 
-from workorders.core.definitions.trigger import parse_definition
+from workorders.core.definitions.loading import parse_trigger
 from workorders.core.exceptions import ConfigurationError
 from workorders.cron.definition import CronTriggerDefinition
 
 
 def load(**fields: Any) -> CronTriggerDefinition:
     content = {"name": "nightly", "type": "cron", "workflow": "ship", "schedule": "@daily", **fields}
-    found = parse_definition(content, {"cron": CronTriggerDefinition}, where="a.yaml")
+    found = parse_trigger(content, {"cron": CronTriggerDefinition}, where="a.yaml")
     assert isinstance(found, CronTriggerDefinition)
     return found
 

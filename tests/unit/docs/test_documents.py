@@ -13,8 +13,7 @@ from generated_parts import expand
 from local_stack.stack import CHECKOUT
 from support.documents import DOCUMENTS, README, blocks, name_of, page, text_of
 from workorders.cli.main import app
-from workorders.core import workflows
-from workorders.core.definitions.trigger import load_definition
+from workorders.core.definitions.loading import load_trigger, parse_workflow
 
 COMMANDS = typer.main.get_command(app)
 
@@ -52,7 +51,7 @@ def test_every_trigger_file_in_a_document_is_right(document: Path, tmp_path: Pat
         if isinstance(content, dict) and "workflow" in content:
             file = tmp_path / f"{number}.yaml"
             file.write_text(block, encoding="utf-8")
-            assert load_definition(file).name == content["name"]
+            assert load_trigger(file).name == content["name"]
 
 
 @documents
@@ -60,7 +59,7 @@ def test_every_workflow_file_in_a_document_is_right(document: Path) -> None:
     for block in blocks(document, "yaml"):
         content = yaml.safe_load(block)
         if isinstance(content, dict) and "callable" in content:
-            assert workflows.parse(content, where=document.name).name == content["name"]
+            assert parse_workflow(content, where=document.name).name == content["name"]
 
 
 def test_the_readme_shows_a_trigger_of_five_lines() -> None:

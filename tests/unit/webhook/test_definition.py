@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from workorders.core.definitions.trigger import parse_definition
+from workorders.core.definitions.loading import parse_trigger
 from workorders.core.exceptions import ConfigurationError
 from workorders.webhook.authentication import ApiKey, Basic, Hmac
 from workorders.webhook.definition import WebhookTriggerDefinition
@@ -12,7 +12,7 @@ TYPES = {"webhook": WebhookTriggerDefinition}
 
 def load(**fields: Any) -> WebhookTriggerDefinition:
     content = {"name": "shop", "type": "webhook", "workflow": "ship", "authentication": "public", **fields}
-    found = parse_definition({key: value for key, value in content.items() if value is not None}, TYPES, where="a.yaml")
+    found = parse_trigger({key: value for key, value in content.items() if value is not None}, TYPES, where="a.yaml")
     assert isinstance(found, WebhookTriggerDefinition)
     return found
 
@@ -62,7 +62,7 @@ def test_what_stands_there_instead_is_refused_and_not_repeated(given: object) ->
         ({"encoding": "raw"}, "authentication.hmac.encoding: expected hex or base64, got 'raw'."),
         ({"tolerance": "1 m"}, "authentication.hmac: expected timestamp_header beside tolerance"),
         ({"signed_headers": "x-shop"}, "authentication.hmac.signed_headers: expected a list of header names such as"),
-        ({"signed_headers": ["a b"]}, "authentication.hmac.signed_headers.0: expected the name of a header"),
+        ({"signed_headers": ["a b"]}, "authentication.hmac.signed_headers: expected the name of a header"),
         ({"connection": ""}, "authentication.hmac.connection: expected the id of an Airflow connection"),
     ],
 )
@@ -80,7 +80,7 @@ def test_a_wrong_field_of_a_method_is_named(given: dict[str, str], sentence: str
         ("path", "Shop", "expected small letters"),
         ("path", 7, "expected small letters"),
         ("headers", "all", "expected a list of header names"),
-        ("headers", [""], "expected a list of header names"),
+        ("headers", [""], "expected the name of a header"),
         ("headers", ["a\nb"], "expected the name of a header"),
         ("headers", ["X-Shop", "Authorization"], "the header authorization may carry a secret, and is never kept."),
         ("headers", ["cookie"], "may carry a secret"),

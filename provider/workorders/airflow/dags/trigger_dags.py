@@ -10,7 +10,8 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.operators.sequence_gaps import gap_dag
-from workorders.core.definitions.trigger import TriggerDefinition, load_definition, trigger_files
+from workorders.core.definitions.loading import load_trigger, yaml_files
+from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
 
@@ -43,9 +44,9 @@ def trigger_dags(folder: Path) -> dict[str, DAG]:
     """
     dags: list[DAG] = []
     taken: dict[str, Path] = {}
-    for path in trigger_files(folder):
+    for path in yaml_files(folder, "trigger"):
         try:
-            definition = load_definition(path)
+            definition = load_trigger(path)
             if definition.name in taken:
                 raise ConfigurationError(
                     f"{path.name}: name: trigger {definition.name} is already defined in "

@@ -12,19 +12,21 @@ from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.operators.run_dags import RunDagsOperator
 from workorders.airflow.retries import endless_retries
 from workorders.airflow.sensors.runs import WaitForRunsSensor
+from workorders.core.definitions.decorator import declared_workflows
+from workorders.core.definitions.loading import load_workflow, yaml_files
 from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.environment import WORKFLOW_MODULES_VARIABLE, WORKFLOWS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.workflows import FOLDER_VARIABLE, MODULES_VARIABLE, declared_in, load, workflow_files
 
 
 def workflow_folder(default: Path) -> Path:
     """Return the folder of workflow files: the environment's, or else the default."""
-    return Path(os.environ.get(FOLDER_VARIABLE, default))
+    return Path(os.environ.get(WORKFLOWS_VARIABLE, default))
 
 
 def workflow_modules() -> list[str]:
     """Return the modules whose decorated functions are workflows, as the environment names them."""
-    return [name.strip() for name in os.environ.get(MODULES_VARIABLE, "").split(",") if name.strip()]
+    return [name.strip() for name in os.environ.get(WORKFLOW_MODULES_VARIABLE, "").split(",") if name.strip()]
 
 
 def workflow_dags(folder: Path, modules: Iterable[str] = ()) -> dict[str, DAG]:
@@ -38,10 +40,10 @@ def workflow_dags(folder: Path, modules: Iterable[str] = ()) -> dict[str, DAG]:
     """
     dags: list[DAG] = []
     taken: dict[str, str] = {}
-    sources = [(path, None) for path in workflow_files(folder)] + [(Path(name), name) for name in modules]
+    sources = [(path, None) for path in yaml_files(folder, "workflow")] + [(Path(name), name) for name in modules]
     for path, module in sources:
         try:
-            definitions = [load(path)] if module is None else declared_in(module)
+            definitions = [load_workflow(path)] if module is None else declared_workflows(module)
             for definition in definitions:
                 if definition.name in taken:
                     raise ConfigurationError(

@@ -10,6 +10,7 @@ from workorders.airflow.connections import async_database_url
 from workorders.airflow.triggers.polling import Look, WaitingTrigger
 from workorders.airflow.triggers.shared_connection import key_of, shared_database
 from workorders.core import workflows
+from workorders.core.definitions.loading import parse_workflow
 from workorders.core.postgres.connection import connect
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.runs.lifecycle import GRACE_SECONDS
@@ -135,4 +136,4 @@ def register(database_url: str, definition: dict[str, Any]) -> None:
         psycopg.Error: the database failed.
     """
     with connect(database_url, application_name="workorders register") as connection:
-        workflows.register(connection, workflows.parse(definition, where=str(definition.get("name"))))
+        workflows.register(connection, parse_workflow(definition, where=str(definition.get("name"))))

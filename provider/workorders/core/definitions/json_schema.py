@@ -1,18 +1,20 @@
-"""The JSON Schema of a type's trigger files, for editors; run as a module it writes a published file."""
+"""The JSON Schemas of definitions' files, for editors; run as a module it writes a published file."""
 
 import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from workorders.core.definitions.trigger import TriggerDefinition, trigger_types
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+WORKFLOW: Final = "workflow"
 
 
-def json_schema(type_: str, types: Mapping[str, type[TriggerDefinition]] | None = None) -> dict[str, Any]:
+def trigger_schema(type_: str, types: Mapping[str, type[TriggerDefinition]] | None = None) -> dict[str, Any]:
     """Return the schema that the model of a trigger type yields.
 
     Raises:
@@ -23,24 +25,33 @@ def json_schema(type_: str, types: Mapping[str, type[TriggerDefinition]] | None 
     if model is None:
         raise ConfigurationError(f"There is no trigger type {type_}; there are {', '.join(sorted(known))}.")
     schema = model.model_json_schema()
-    # A file says its type, though in Python it may be left out.
+    # A file contains its type, though in Python it may be left out.
     schema["required"] = [name for name, field in model.model_fields.items() if field.is_required() or name == "type"]
     return {"$schema": DIALECT, **schema, "title": f"{type_.capitalize()} trigger"}
 
 
-def published(type_: str) -> str:
-    """Return the text of the published file.
+def workflow_schema() -> dict[str, Any]:
+    """Return the schema that the model yields, that a workflow has a function or a Dag, and what needs a Dag."""
+    schema = WorkflowDefinition.model_json_schema()
+    schema["required"] = ["name"]
+    schema["oneOf"] = [{"required": ["callable"]}, {"required": ["dag_id"]}]
+    schema["dependentRequired"] = {"context_key": ["dag_id"], "output_task": ["dag_id"]}
+    return {"$schema": DIALECT, **schema, "title": "Workflow"}
+
+
+def published(kind: str) -> str:
+    """Return the text of the published file of a trigger type, or of `workflow`.
 
     Raises:
         ConfigurationError: there is no such type.
     """
-    return json.dumps(json_schema(type_), indent=2) + "\n"
+    return json.dumps(workflow_schema() if kind == WORKFLOW else trigger_schema(kind), indent=2) + "\n"
 
 
 def main(arguments: list[str]) -> None:
-    """Write the schema of the type that the first argument names to the file that the second one names."""
-    type_, path = arguments
-    Path(path).write_text(published(type_), encoding="utf-8")
+    """Write the schema of the kind that the first argument names to the file that the second one names."""
+    kind, path = arguments
+    Path(path).write_text(published(kind), encoding="utf-8")
 
 
 if __name__ == "__main__":

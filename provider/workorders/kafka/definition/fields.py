@@ -1,78 +1,47 @@
-"""Forms of fields that only a Kafka trigger has, each with the sentence that names the right form."""
+"""Types of fields that only what concerns Kafka has."""
 
-import math
 import re
-from typing import Any, Final
+from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, Field
+
+from workorders.core.definitions.fields import Number, Text, expecting
 
 REGEX_MARK: Final = "^"
 """A topic that begins with it is a regular expression, as in librdkafka."""
-TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_NAME: Final = r"^[a-zA-Z0-9._-]+$"
+_NAME_IN_WORDS: Final = "of a-z, A-Z, 0-9, '.', '_' and '-'"
+_MAX_NAME: Final = 249
 
 
-def rate(value: Any) -> float | None:
-    """Return a number of messages a second above 0, or None for no limit."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ValueError(f"expected a number of messages a second above 0, or null for no limit, got {value!r}.")
-    return float(value)
-
-
-def share(value: Any) -> float | None:
-    """Return a share above 0 and below 1, or None for no limit.
-
-    More than all messages cannot be rejected, so a limit of 1 would never hold anything back: that is refused, too.
-    """
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise ValueError(f"expected a share above 0 and below 1 such as 0.5, or null for no limit, got {value!r}.")
-    return float(value)
-
-
-def topics(value: Any) -> tuple[str, ...]:
-    """Return topic names and regular expressions, each once."""
-    if not isinstance(value, list | tuple) or not value:
-        raise ValueError(rf"expected a list of topics such as [orders] or ['^orders\.'], got {value!r}.")
-    for topic in value:
-        _check_topic(topic)
-    if len(set(value)) < len(value):
-        raise ValueError(f"expected every topic once, got {list(value)!r}.")
-    return tuple(value)
-
-
-def header_names(value: Any) -> str | tuple[str, ...]:
-    """Return `all`, `none` or the names of headers."""
-    if value in ("all", "none"):
-        return str(value)
-    if isinstance(value, list | tuple) and value and all(isinstance(name, str) for name in value):
-        return tuple(value)
-    raise ValueError(f"expected all, none or a list of header names such as [traceparent], got {value!r}.")
-
-
-def kafka_name(what: str, longest: int) -> BeforeValidator:
-    """Accept a name as Kafka has them, such as a topic's; `what` says whose."""
-
-    def check(value: Any) -> str:
-        if not isinstance(value, str) or not TOPIC_NAME.fullmatch(value) or len(value) > longest:
-            raise ValueError(f"expected {what} (1 to {longest} of a-z, A-Z, 0-9, '.', '_' and '-'), got {value!r}.")
-        return value
-
-    return BeforeValidator(check)
-
-
-def _check_topic(topic: Any) -> None:
-    if not isinstance(topic, str):
-        raise ValueError(f"expected topics as text, got {topic!r}; put it in quotes.")
-    if topic.startswith(REGEX_MARK):
+def _topic(value: str) -> str:
+    if value.startswith(REGEX_MARK):
         try:
-            re.compile(topic)
+            re.compile(value)
         except re.error as error:
-            raise ValueError(f"expected a regular expression behind the ^, got {topic!r} ({error}).") from error
-    elif not TOPIC_NAME.fullmatch(topic) or topic in {".", ".."}:
+            raise ValueError(f"expected a regular expression behind the ^, got {value!r} ({error}).") from error
+    elif not re.fullmatch(_NAME, value) or len(value) > _MAX_NAME or value in {".", ".."}:
         raise ValueError(
-            f"expected a topic's name (1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', but not '.' or '..') "
-            f"or a regular expression that begins with ^, got {topic!r}."
+            f"expected a topic's name (1 to {_MAX_NAME} {_NAME_IN_WORDS}, but not '.' or '..') or a regular expression "
+            f"that begins with ^, got {value!r}."
         )
+    return value
+
+
+TopicOrPattern = Annotated[str, expecting("a topic's name, in quotes if it is a number"), AfterValidator(_topic)]
+"""A topic's name, or a regular expression that begins with `^`."""
+TopicName = Annotated[
+    str,
+    Field(pattern=_NAME, max_length=_MAX_NAME),
+    expecting(f"a topic's name (1 to {_MAX_NAME} {_NAME_IN_WORDS})"),
+]
+IdPrefix = Annotated[
+    str, Field(pattern=_NAME, max_length=100), expecting(f"the beginning of an id (1 to 100 {_NAME_IN_WORDS})")
+]
+Rate = Annotated[Number, Field(gt=0), expecting("a number of messages a second above 0, or null for no limit")]
+# More than all messages cannot be rejected, so a limit of 1 would never hold anything back.
+Share = Annotated[Number, Field(gt=0, lt=1), expecting("a share above 0 and below 1 such as 0.5, or null for no limit")]
+HeaderNames = Annotated[
+    Literal["all", "none"] | Annotated[tuple[Text, ...], Field(min_length=1)],
+    expecting("all, none or a list of header names such as [traceparent]"),
+]

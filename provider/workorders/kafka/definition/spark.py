@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
-from workorders.core.definitions.fields import whole_number
+from workorders.core.definitions.fields import Definition, Whole, expecting
 
 # A cold application's time is the JVM's start. Compiling with C1 alone and collecting with one thread took it from 13
 # to 11 s on two cores; a batch is too short for the other compiler to pay.
@@ -15,7 +15,6 @@ DEFAULT_CONF: Final[Mapping[str, str]] = {
 }
 """Spark settings of the application; a trigger's `conf` wins over them."""
 
-_MEMORY: Final = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
 _SECRET: Final = re.compile(r"password|passwd|secret|token|jaas|access[._-]?key|private[._-]?key", re.IGNORECASE)
 _SECRET_VALUE: Final = re.compile(r"(?:password|passwd|secret|token|jaas)[\w.]*\s*[=:]", re.IGNORECASE)
 _EXACTLY_ONCE: Final = re.compile(
@@ -32,14 +31,6 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "spark.master": "it belongs to the Spark connection",
     "spark.submit.deploymode": "it belongs to the Spark connection",
 }
-
-
-def _memory(value: Any) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, str) and _MEMORY.fullmatch(value):
-        return value
-    raise ValueError(f"expected a size in Spark's form such as 512m or 2g, got {value!r}.")
 
 
 def _conf(value: Any) -> dict[str, str | int | bool]:
@@ -64,21 +55,23 @@ def _check_conf(key: Any, setting: Any) -> None:
         raise ValueError(f"{key} would break exactly-once or the order of messages; leave it out.")
 
 
-_Memory = Annotated[str | None, BeforeValidator(_memory), Field(json_schema_extra={"examples": ["512m", "2g"]})]
+_Memory = Annotated[
+    str,
+    Field(pattern="^[1-9][0-9]*[kmgtKMGT]$", examples=["512m", "2g"]),
+    expecting("a size in Spark's form such as 512m or 2g"),
+]
 
 
-class SparkSettings(BaseModel):
+class SparkSettings(Definition):
     """Settings of the Spark application; the master and the deploy mode are the Spark connection's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     conf: Annotated[dict[str, str | int | bool], BeforeValidator(_conf)] = Field(default_factory=dict)
     """Any other setting by its full name (`spark...`). Secrets, and what would break exactly-once, are refused."""
-    driver_memory: _Memory = None
+    driver_memory: _Memory | None = None
     """Memory of the driver, in Spark's form: 512m, 2g."""
-    executor_memory: _Memory = None
+    executor_memory: _Memory | None = None
     """Memory of an executor, in Spark's form: 512m, 2g."""
-    executor_cores: Annotated[int, whole_number(1, 1024)] | None = None
+    executor_cores: Whole | None = Field(default=None, ge=1, le=1024)
     """Cores of an executor: so many partitions of a batch it ingests at once."""
-    num_executors: Annotated[int, whole_number(1, 100_000)] | None = None
+    num_executors: Whole | None = Field(default=None, ge=1, le=100_000)
     """Number of executors, where the cluster manager lets us choose."""

@@ -3,22 +3,20 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from workorders.core.definitions.fields import BYTES_SCHEMA, KIB, MIB, SECONDS_SCHEMA, byte_count, seconds
-from workorders.core.definitions.trigger import read_mapping, validate
-from workorders.kafka.definition.fields import kafka_name
+from workorders.core.definitions.fields import KIB, MIB, ConnectionId, Definition, Whole, byte_count, seconds
+from workorders.core.definitions.loading import read_mapping
+from workorders.core.definitions.validation import validate
+from workorders.kafka.definition.fields import IdPrefix, TopicName
 from workorders.outbox.store.settings import BUCKETS, TopicSettings
 
-Bytes = Annotated[int, byte_count(KIB, 512 * MIB), BYTES_SCHEMA]
-Seconds = Annotated[float, seconds(0), SECONDS_SCHEMA]
-TopicName = Annotated[str, kafka_name("a topic's name", 249)]
+Bytes = Annotated[int, byte_count(KIB, 512 * MIB)]
+Seconds = Annotated[float, seconds(0)]
 
 
-class TopicDefinition(BaseModel):
+class TopicDefinition(Definition):
     """What is said of one topic."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     compact: bool = False
     """Send only the last message a key of those that are sent together."""
@@ -28,24 +26,22 @@ class TopicDefinition(BaseModel):
     """Largest message, key and headers included; the outbox's own limit unless given."""
 
 
-class RelayDefinition(BaseModel):
+class RelayDefinition(Definition):
     """How the outbox is relayed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     mode: Literal["exactly-once", "at-least-once"] = "exactly-once"
     """With Kafka's transactions and markers, or without them and with a header that names the event."""
-    kafka_connection: str = "kafka_default"
+    kafka_connection: ConnectionId = "kafka_default"
     """Airflow connection of the Kafka cluster."""
-    database_connection: str = "workorders_db"
+    database_connection: ConnectionId = "workorders_db"
     """Airflow connection of the Postgres database that holds the outbox."""
-    shards: Annotated[int, Field(ge=1, le=BUCKETS)] = 1
+    shards: Whole = Field(default=1, ge=1, le=BUCKETS)
     """Into how many parts the keys are divided; so many tasks can send at once."""
-    transactional_id_prefix: Annotated[str, kafka_name("the beginning of an id", 100)] = "workorders-outbox"
+    transactional_id_prefix: IdPrefix = "workorders-outbox"
     """Beginning of the transactional ids; the outbox's own id and the shard follow."""
     markers_topic: TopicName = "workorders-outbox-markers"
     """Compacted topic that says which batches are in Kafka; made at the first start if it may be."""
-    batch_messages: Annotated[int, Field(ge=1, le=100_000)] = 20_000
+    batch_messages: Whole = Field(default=20_000, ge=1, le=100_000)
     """Most messages of a batch."""
     batch_bytes: Bytes = 16 * MIB
     """Most bytes of a batch, but for a single message that is larger."""

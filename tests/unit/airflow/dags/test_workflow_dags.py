@@ -39,7 +39,7 @@ def test_functions_that_are_decorated_in_a_named_module_are_workflows_as_well(
     write(
         tmp_path,
         "decorated_workflows.py",
-        "from workorders.core.workflows import workflow\n\n\n"
+        "from workorders import workflow\n\n\n"
         "@workflow(concurrency=2)\ndef discharge(body, context):\n    return body\n",
     )
     folder = tmp_path / "files"

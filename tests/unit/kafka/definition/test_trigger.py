@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from workorders.core.definitions.json_schema import json_schema
-from workorders.core.definitions.trigger import parse_definition
+from workorders.core.definitions.json_schema import trigger_schema
+from workorders.core.definitions.loading import parse_trigger
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.definition.starting_offsets import StartingOffsets
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -24,7 +24,7 @@ description: Orders from the shop
 
 def load(more: str = "") -> KafkaTriggerDefinition:
     content = {**yaml.safe_load(FIVE_LINES), **(yaml.safe_load(more) or {})}
-    found = parse_definition(content, {"kafka": KafkaTriggerDefinition}, where="orders.yaml")
+    found = parse_trigger(content, {"kafka": KafkaTriggerDefinition}, where="orders.yaml")
     assert isinstance(found, KafkaTriggerDefinition)
     return found
 
@@ -148,12 +148,12 @@ def test_topics_are_told_apart_from_patterns() -> None:
     [
         ("topics: orders", r"topics: expected a list of topics such as [orders] or ['^orders\.'], got 'orders'."),
         ("topics: []", r"topics: expected a list of topics such as [orders] or ['^orders\.'], got []."),
-        ("topics: [a, a]", "topics: expected every topic once, got ['a', 'a']."),
+        ("topics: [a, a]", "topics: expected each entry once, got ['a', 'a']."),
         (
             "name: Orders",
-            "name: expected small letters, digits, - and _, beginning with a letter or digit, got 'Orders'.",
+            "name: expected up to 100 small letters, digits, - and _, beginning with a letter or digit, got 'Orders'.",
         ),
-        ("topics: [7]", "topics: expected topics as text, got 7; put it in quotes."),
+        ("topics: [7]", "topics: expected a topic's name, in quotes if it is a number, got 7."),
         (
             "topics: ['a b']",
             "topics: expected a topic's name (1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', but not '.' or '..') "
@@ -216,13 +216,13 @@ def test_topics_are_told_apart_from_patterns() -> None:
             )
             for form, shown in (
                 ("shop.alerts.page", "'shop.alerts.page'"),
-                ("[page]", "'page'"),
-                ("['shop.alerts.page()']", "'shop.alerts.page()'"),
-                ('["shop.alerts.page\\n"]', r"'shop.alerts.page\n'"),
-                ("[7]", "7"),
+                ("[page]", "['page']"),
+                ("['shop.alerts.page()']", "['shop.alerts.page()']"),
+                ('["shop.alerts.page\\n"]', r"['shop.alerts.page\n']"),
+                ("[7]", "[7]"),
             )
         ),
-        ("notify: [a.b, a.b]", "notify: expected every name once, got ['a.b', 'a.b']."),
+        ("notify: [a.b, a.b]", "notify: expected each entry once, got ['a.b', 'a.b']."),
         (
             "alert_after: tomorrow",
             "alert_after: expected a number of seconds or a text such as 500 ms, 2 s, 1 m or 1 h, got 'tomorrow'.",
@@ -287,6 +287,6 @@ def test_a_definition_cannot_be_changed() -> None:
 
 
 def test_the_schema_gives_defaults_as_a_file_would() -> None:
-    fields: dict[str, Any] = json_schema("kafka")["properties"]
+    fields: dict[str, Any] = trigger_schema("kafka")["properties"]
     assert fields["starting_offsets"]["default"] == "earliest"
     assert fields["topics"]["minItems"] == 1

@@ -34,7 +34,7 @@ def test_without_a_file_or_with_nothing_in_it_everything_has_its_default(tmp_pat
             "'_' and '-'), got 'a b'.",
         ),
         ("topics: {a b: {}}", "outbox.yaml: topics.a b.[key]: expected a topic's name (1 to 249 of a-z, A-Z, 0-9, "),
-        ("shards: 17", "outbox.yaml: shards: Input should be less than or equal to 16, got 17."),
+        ("shards: 17", "outbox.yaml: shards: expected a whole number from 1 to 16, got 17."),
     ],
 )
 def test_a_mistake_is_refused_with_its_field(tmp_path: Path, text: str, refused: str) -> None:

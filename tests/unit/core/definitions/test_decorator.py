@@ -1,0 +1,36 @@
+import json
+
+import pytest
+
+from workorders.core.definitions.decorator import declared_workflows, workflow
+from workorders.core.exceptions import ConfigurationError
+
+
+def test_decorated_functions_are_workflows_of_the_module_that_defines_them() -> None:
+    first, second = declared_workflows("support.decorated_workflows")
+    assert (first.name, first.callable) == ("first_steps", "support.decorated_workflows:first_steps")
+    assert (str(first.lane), first.retries.attempts) == ("key", 2)
+    assert (second.name, second.concurrency) == ("second", 1)
+
+
+def test_a_decorated_function_can_be_called_as_before() -> None:
+    from support.decorated_workflows import first_steps
+
+    assert first_steps({"a": 1}, None) == {"seen": {"a": 1}}
+
+
+def test_a_wrong_field_of_a_decorator_names_the_function() -> None:
+    with pytest.raises(ConfigurationError, match=r"^json:dumps: concurrency: expected"):
+        workflow(concurrency=0)(json.dumps)
+
+
+def test_only_functions_at_the_top_of_a_module_are_workflows() -> None:
+    with pytest.raises(ConfigurationError, match="at the top of a module"):
+
+        @workflow(name="step")
+        def step(_event: object, _context: object) -> None: ...
+
+
+def test_a_module_that_cannot_be_imported_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"support\.nowhere: this module of workflows cannot be imported"):
+        declared_workflows("support.nowhere")

@@ -1,7 +1,7 @@
 """Reads the topic `shipments` for a while and prints each message; makes the topic if it is not there.
 
-It is any consumer: it knows Kafka and nothing of work orders. It reads committed messages only, as consumers of an outbox
-must. It finds the broker in WORKORDERS_KAFKA, which `. build/stack/environment.sh` sets after `make up`.
+It is any consumer: it knows Kafka and nothing of work orders. It reads committed messages only, as consumers of an
+outbox must. It finds the broker in WORKORDERS_KAFKA, which `. build/stack/environment.sh` sets after `make up`.
 """
 
 import json

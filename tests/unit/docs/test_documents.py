@@ -91,7 +91,7 @@ def assert_is_a_command(line: str) -> None:
         command = command.commands[words.pop(0)]
     group_called_alone = not words or words[0].startswith("-") or not getattr(command, "commands", {})
     assert group_called_alone, f"{line!r}: there is no command {words[0]!r}"
-    options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
+    options = {name for part in command.params for name in (*part.opts, *part.secondary_opts)} | {"--help"}
     given = {word.split("=")[0] for word in words if word.startswith("--")}
     assert given - options == set(), line
 
@@ -120,6 +120,6 @@ def test_no_document_names_a_path_of_somebodys_machine(document: Path) -> None:
 
 
 def test_every_promise_names_a_test_or_the_contracts() -> None:
-    promises = re.split(r"^### \d+\. ", page("explanation/guarantees"), flags=re.MULTILINE)[1:]
+    promises = re.split(r"^### \d+\. ", page("project/test-evidence"), flags=re.MULTILINE)[1:]
     assert len(promises) == 10
     assert [text.splitlines()[0] for text in promises if "`test_" not in text and "make contracts" not in text] == []

@@ -2,8 +2,9 @@
 
 import importlib.util
 import json
+import logging
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -67,6 +68,19 @@ def test_the_producer_sends_ten_orders_and_one_that_is_cut_short() -> None:
     assert all(isinstance(json.loads(order), dict) for order in orders)
     with pytest.raises(json.JSONDecodeError):
         json.loads(short)
+
+
+def test_the_quickstart_shows_the_function_that_it_copies() -> None:
+    assert (EXAMPLES / "shop.py").read_text(encoding="utf-8") in blocks(
+        DOCS / "getting-started/quickstart.md", "python"
+    )
+
+
+def test_the_function_of_the_quickstart_ships_what_the_producer_sends() -> None:
+    ship = load("shop").ship
+    orders = [json.loads(value) for value in load("send_orders").values()[:-1]]
+    context = SimpleNamespace(logger=logging.getLogger("test"))
+    assert [ship(order, context) for order in orders] == [{"shipped": number} for number in range(1, 11)]
 
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

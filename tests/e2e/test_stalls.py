@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Run, Task
+from support.browser import browser_page, take_picture
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import Place, by_partition, some_events
@@ -45,6 +47,15 @@ def test_a_failed_task_ends_with_the_sentence(stalling: Flow, stalled: Run) -> N
     said = [line for line in stalling.api.log(stalling.create(stalled), 1) if line.get("level") == "error"]
     assert said.pop()["error_detail"]
     assert " ".join(line["event"] for line in said).endswith(error)
+
+
+def test_airflows_page_of_the_failed_task_shows_the_reason(
+    airflow_stack: LocalStack, stalling: Flow, stalled: Run
+) -> None:
+    with browser_page() as page:
+        page.goto(f"{airflow_stack.airflow_url}/dags/{stalled.dag_id}/runs/{stalled.id}/tasks/create_work_orders")
+        page.get_by_text("were deleted by retention").first.wait_for()
+        take_picture(page, "failed-batch", height=560)  # without the traceback below, which holds paths
 
 
 def test_the_ledger_says_why_the_partition_stands_still_and_when_the_next_try_is(stalling: Flow, stalled: Run) -> None:

@@ -1,0 +1,52 @@
+"""A real browser, for what people see."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import FloatRect, Page, sync_playwright
+
+from local_stack.stack import CHECKOUT
+
+PICTURES = Path(os.environ.get("WORKORDERS_PICTURES", CHECKOUT / "build" / "pictures"))
+"""Where pictures go; set the variable to `docs/images` to take those that the pages show anew."""
+_TIMEOUT_MILLISECONDS = 60_000
+# Chromium's own services look for hosts that tests must not ask; and as root it needs to run without its sandbox.
+_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@contextmanager
+def browser_page(*, width: int = 1440, height: int = 900) -> Iterator[Page]:
+    """Open an empty page in Chromium; skip the test where Chromium is not installed.
+
+    Args:
+        width: of the window, in CSS pixels.
+        height: of the window, in CSS pixels.
+    """
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.set_default_timeout(_TIMEOUT_MILLISECONDS)
+        yield page
+        browser.close()
+
+
+def take_picture(page: Page, name: str, *, height: int) -> None:
+    """Keep the upper part of what the page shows, `height` CSS pixels of it, as `name`.png."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    size = page.viewport_size
+    assert size is not None
+    clip: FloatRect = {"x": 0, "y": 0, "width": size["width"], "height": height}
+    page.screenshot(path=PICTURES / f"{name}.png", clip=clip)

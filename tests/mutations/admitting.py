@@ -33,7 +33,7 @@ ADMISSION = (
     Mutation(
         "half-a-window",
         2,
-        (Change("core/admission/pipeline.py", "idempotency.window_seconds", "idempotency.window_seconds / 2"),),
+        (Change("core/admission/rules.py", "self._settings.window_seconds", "self._settings.window_seconds / 2"),),
         (f"{KEYS}::test_the_whole_window_looks_back",),
     ),
     Mutation(
@@ -57,7 +57,7 @@ ADMISSION = (
     Mutation(
         "key-kept-by-what-was-turned-away",
         1,
-        (Change("core/admission/pipeline.py", "if ids and self._keyed:", "if False:"),),
+        (Change("core/admission/rules.py", "for part in state.decision.rejected}", "for part in ()}"),),
         (f"{LIMITS}::test_what_found_no_room_may_come_again",),
     ),
     Mutation(

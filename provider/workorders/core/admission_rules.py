@@ -8,7 +8,7 @@ from workorders.core.selectors import Selector
 
 
 @dataclass(frozen=True, slots=True)
-class IdempotencyRule:
+class IdempotencySettings:
     """Of the events with one key, one becomes a run within the window."""
 
     key: Selector
@@ -16,7 +16,7 @@ class IdempotencyRule:
 
 
 @dataclass(frozen=True, slots=True)
-class SequenceRule:
+class SequenceSettings:
     """The events of one key are let in by their numbers, without a gap."""
 
     key: Selector
@@ -26,7 +26,7 @@ class SequenceRule:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitRule:
+class LimitSettings:
     """How much may be asked of a workflow."""
 
     waiting: int | None
@@ -37,7 +37,7 @@ class LimitRule:
     """Whether the source must wait; beyond a soft limit work orders are rejected."""
 
     @classmethod
-    def read(cls, stored: Mapping[str, Any]) -> "LimitRule | None":
+    def read(cls, stored: Mapping[str, Any]) -> "LimitSettings | None":
         """Return the limits that a stored definition holds; None when there is none."""
         waiting, per_day = stored.get("waiting"), stored.get("per_day")
         if waiting is None and per_day is None:
@@ -54,9 +54,9 @@ class LimitRule:
 class Rules:
     """All rules of one trigger; each is None where the definition has none."""
 
-    idempotency: IdempotencyRule | None = None
-    sequence: SequenceRule | None = None
-    limits: LimitRule | None = None
+    idempotency: IdempotencySettings | None = None
+    sequence: SequenceSettings | None = None
+    limits: LimitSettings | None = None
 
     @classmethod
     def read(
@@ -69,7 +69,7 @@ class Rules:
         rules = cls(
             None if idempotency is None else _idempotency(idempotency),
             None if sequence is None else _sequence(sequence),
-            None if limits is None else LimitRule.read(limits),
+            None if limits is None else LimitSettings.read(limits),
         )
         return None if rules == cls() else rules
 
@@ -77,15 +77,15 @@ class Rules:
         """Return the same rules with a soft limit that only counts: a person has asked for one work order alone."""
         if self.limits is None or self.limits.hard:
             return self
-        return replace(self, limits=LimitRule(None, None, hard=False))
+        return replace(self, limits=LimitSettings(None, None, hard=False))
 
 
-def _idempotency(stored: Mapping[str, Any]) -> IdempotencyRule:
-    return IdempotencyRule(Selector.parse(stored["key"]), float(stored["window"]))
+def _idempotency(stored: Mapping[str, Any]) -> IdempotencySettings:
+    return IdempotencySettings(Selector.parse(stored["key"]), float(stored["window"]))
 
 
-def _sequence(stored: Mapping[str, Any]) -> SequenceRule:
+def _sequence(stored: Mapping[str, Any]) -> SequenceSettings:
     start = stored["start"]
-    return SequenceRule(
+    return SequenceSettings(
         Selector.parse(stored["key"]), Selector.parse(stored["number"]), None if start == "first" else int(start)
     )

@@ -11,7 +11,7 @@ from support.documents import section
 
 PROVIDER = CHECKOUT / "provider"
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
-CODE_IS_ARGUMENT = {"Rejection": 0, "TurnedAway": 1}
+CODE_IS_ARGUMENT = {"Rejection": 0, "AdmissionRejection": 1}
 
 
 def reasons(file: Path) -> Iterator[str]:

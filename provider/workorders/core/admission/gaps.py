@@ -11,8 +11,7 @@ from psycopg.rows import class_row
 
 from workorders.core import triggers
 from workorders.core.admission import limits, sequence_store
-from workorders.core.admission.pipeline import digest
-from workorders.core.admission.sequence_order import Parked, Standing, in_line
+from workorders.core.admission.sequence_order import Parked, SequenceState, digest, in_line
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -103,9 +102,9 @@ def wait(connection: Connection, trigger: Trigger, key: UUID, decider: Decider, 
         GapRefusedError: nothing is parked.
     """
     with connection.transaction():
-        standing = _stand(connection, trigger, key)
+        state = _lock_with_gap(connection, trigger, key)
         connection.execute(_QUERIES["wait"], {"trigger_id": trigger.id, "key": key, "seconds": seconds})
-        _record(connection, trigger, key, decider, WAIT, standing.mark, standing.mark, 0)
+        _record(connection, trigger, key, decider, WAIT, state.mark, state.mark, 0)
 
 
 def skip(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:
@@ -117,7 +116,7 @@ def skip(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) 
     Raises:
         GapRefusedError: nothing is parked.
     """
-    return _let_in(connection, trigger, key, decider, SKIP, lambda standing: bool(standing.parked))
+    return _let_in(connection, trigger, key, decider, SKIP, lambda state: bool(state.parked))
 
 
 def release(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:
@@ -136,14 +135,14 @@ def drop(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) 
         GapRefusedError: something is parked in it.
     """
     with connection.transaction():
-        standing = _lock(connection, trigger, key)
-        if standing.parked:
+        state = _lock(connection, trigger, key)
+        if state.parked:
             raise GapRefusedError(
-                f"Sequence {key} of trigger {trigger.name} has {len(standing.parked)} parked work orders and cannot be "
+                f"Sequence {key} of trigger {trigger.name} has {len(state.parked)} parked work orders and cannot be "
                 f"dropped; nothing was changed; skip or release them first."
             )
         connection.execute(_QUERIES["drop"], {"trigger_id": trigger.id, "key": key})
-        _record(connection, trigger, key, decider, DROP, standing.mark, None, 0)
+        _record(connection, trigger, key, decider, DROP, state.mark, None, 0)
 
 
 def _let_in(  # noqa: PLR0917 - what the two decisions share
@@ -152,45 +151,45 @@ def _let_in(  # noqa: PLR0917 - what the two decisions share
     key: UUID,
     decider: Decider,
     kind: str,
-    enough: Callable[[Standing], bool],
+    enough: Callable[[SequenceState], bool],
 ) -> list[int]:
     limited = None if trigger.rules is None else trigger.rules.limits
     with connection.transaction():
         if limited is not None:  # before the sequence, as everybody does
             limits.lock(connection, trigger.workflow_id, limited, own=0)
-        standing = _stand(connection, trigger, key)
+        state = _lock_with_gap(connection, trigger, key)
         let_in: list[Parked] = []
-        while standing.parked:
-            before, standing.mark = standing.mark, min(standing.parked) - 1
-            some = list(in_line(key.bytes, standing))
+        while state.parked:
+            before, state.mark = state.mark, min(state.parked) - 1
+            some = list(in_line(key.bytes, state))
             _record(connection, trigger, key, decider, kind, before, some[0].number - 1, len(some))
             let_in += some
-            if enough(standing):
+            if enough(state):
                 break
         sequence_store.write_released(connection, trigger.id, let_in)
         sequence_store.write_places(connection, trigger, let_in)
-        marks, count = {key.bytes: standing.mark}, {key.bytes: len(let_in)}
+        marks, count = {key.bytes: state.mark}, {key.bytes: len(let_in)}
         sequence_store.write_marks(connection, trigger.id, marks, {}, count)
         if limited is not None:
             limits.count(connection, trigger.workflow_id, len(let_in))
     return [part.number for part in let_in]
 
 
-def _stand(connection: Connection, trigger: Trigger, key: UUID) -> Standing:
-    standing = _lock(connection, trigger, key)
-    if not standing.parked:
+def _lock_with_gap(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
+    state = _lock(connection, trigger, key)
+    if not state.parked:
         raise GapRefusedError(
             f"Sequence {key} of trigger {trigger.name} has no gap: nothing is parked; nothing was changed."
         )
-    return standing
+    return state
 
 
-def _lock(connection: Connection, trigger: Trigger, key: UUID) -> Standing:
+def _lock(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
     found = sequence_store.lock_marks(connection, trigger.id, [key.bytes])
     if key.bytes not in found:
         raise UnknownSequenceError(f"Trigger {trigger.name} has no sequence {key} any more; nothing was changed.")
     rows = connection.execute(_QUERIES["parked_of"], {"trigger_id": trigger.id, "key": key})
-    return Standing(found[key.bytes][0], {number: id_.bytes for number, id_ in rows})
+    return SequenceState(found[key.bytes][0], {number: id_.bytes for number, id_ in rows})
 
 
 def _record(  # noqa: PLR0917 - the columns of one row

@@ -5,12 +5,11 @@ looks back in full, whatever the order in which events arrive: a look-back by th
 trusts the producers' clocks, and can never say when a key is done with.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import psycopg
 
-from workorders.core.admission.rejections import DUPLICATE, TurnedAway, repeat_of
 from workorders.core.postgres import binary_rows
 from workorders.core.postgres.arrays import integers, uuids
 from workorders.core.postgres.binary_rows import ID_OF, KEY_OF, SOURCE_OF
@@ -28,27 +27,29 @@ _EXPIRED_BESIDE: Final = 100
 """Expired keys that every call may delete, beside two for each key that it added."""
 
 
-def take(connection: Connection, trigger_id: int, window_seconds: float, keyed: list[bytes]) -> list[TurnedAway]:
-    """Give each key to the first work order that has it, and return the others as duplicates.
+def acquire(
+    connection: Connection, trigger_id: int, window_seconds: float, keyed: list[bytes]
+) -> list[tuple[bytes, bytes]]:
+    """Give each key to the first work order that has it; return the rows of the others, each with the key's holder.
 
-    The keys are taken in their own order, whatever that of the events is, so that two transactions that share several
-    wait for one another and never in a circle. The caller asks for this once in its transaction, with all it has.
+    The keys are acquired in their own order, whatever the order of the events is, so two transactions that share
+    several keys never wait for each other. A transaction calls this once per rule, with all keys it has.
 
     Args:
         connection: where the caller's transaction is.
         trigger_id: whose keys they are.
         window_seconds: how long a key is held.
-        keyed: what `rows.keyed` returns for each work order that was written; sorted here.
+        keyed: what `binary_rows.keyed` returns for each work order that was written; sorted here.
     """
     keyed.sort()
     first, repeats = _by_key(keyed)
-    taken_before: dict[bytes, bytes] = {}
+    held: dict[bytes, bytes] = {}
     for place in range(0, len(first), _KEYS_A_STEP):
-        taken_before |= _taken_before(connection, trigger_id, window_seconds, first[place : place + _KEYS_A_STEP])
-    refused = [_duplicate(row, taken_before.get(row[KEY_OF], original[ID_OF])) for row, original in repeats]
-    if taken_before:
-        refused += [_duplicate(row, taken_before[row[KEY_OF]]) for row in first if row[KEY_OF] in taken_before]
-    return refused
+        held |= _acquire_step(connection, trigger_id, window_seconds, first[place : place + _KEYS_A_STEP])
+    lost = [(row, held.get(row[KEY_OF], original[ID_OF])) for row, original in repeats]
+    if held:
+        lost += [(row, held[row[KEY_OF]]) for row in first if row[KEY_OF] in held]
+    return lost
 
 
 def _by_key(keyed: Sequence[bytes]) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
@@ -66,35 +67,31 @@ def _by_key(keyed: Sequence[bytes]) -> tuple[list[bytes], list[tuple[bytes, byte
     return first, repeats
 
 
-def _duplicate(row: bytes, holder: bytes) -> TurnedAway:
-    return TurnedAway(row[ID_OF], DUPLICATE, repeat_of(holder), holder)
-
-
-def _taken_before(
-    connection: Connection, trigger_id: int, window_seconds: float, some: Sequence[bytes]
+def _acquire_step(
+    connection: Connection, trigger_id: int, window_seconds: float, rows: Sequence[bytes]
 ) -> dict[bytes, bytes]:
-    """Take the keys that are free, and return who holds the others."""
-    if len(some) >= _WORTH_COPYING:
-        held = _held(connection, trigger_id, some)
-        if held is not None and _copied(connection, trigger_id, window_seconds, some, held):
+    """Acquire the keys that are free, and return the holders of the others."""
+    if len(rows) >= _WORTH_COPYING:
+        held = _held(connection, trigger_id, rows)
+        if held is not None and _copied(connection, trigger_id, window_seconds, rows, held):
             return held
     arguments = {
         "trigger_id": trigger_id,
         "window_seconds": window_seconds,
-        "keys": uuids(row[KEY_OF] for row in some),
-        "ids": uuids(row[ID_OF] for row in some),
-        "positions": integers(position for position, _ in binary_rows.sources(some)),
-        "stream_ids": integers(stream_id for _, stream_id in binary_rows.sources(some)),
+        "keys": uuids(row[KEY_OF] for row in rows),
+        "ids": uuids(row[ID_OF] for row in rows),
+        "positions": integers(position for position, _ in binary_rows.sources(rows)),
+        "stream_ids": integers(stream_id for _, stream_id in binary_rows.sources(rows)),
     }
     # Asked for the rows it made, the statement would send back what nearly always is all that it was given.
-    if connection.execute(_QUERIES["take"], arguments).rowcount == len(some):
+    if connection.execute(_QUERIES["acquire"], arguments).rowcount == len(rows):
         return {}
     return {key.bytes: holder.bytes for key, holder in connection.execute(_QUERIES["holders"], arguments)}
 
 
-def _held(connection: Connection, trigger_id: int, some: Sequence[bytes]) -> dict[bytes, bytes] | None:
+def _held(connection: Connection, trigger_id: int, rows: Sequence[bytes]) -> dict[bytes, bytes] | None:
     """Return the keys that others hold and who; None when a row must be written anew, for it is over or its own."""
-    arguments = {"trigger_id": trigger_id, "keys": uuids(row[KEY_OF] for row in some)}
+    arguments = {"trigger_id": trigger_id, "keys": uuids(row[KEY_OF] for row in rows)}
     held: dict[bytes, bytes] = {}
     sources: dict[bytes, bytes] = {}
     for key, holder, position, stream_id, counts in connection.execute(_QUERIES["known"], arguments):
@@ -103,13 +100,13 @@ def _held(connection: Connection, trigger_id: int, some: Sequence[bytes]) -> dic
         held[key.bytes] = holder.bytes
         if position is not None:
             sources[key.bytes] = binary_rows.source(position, stream_id)
-    if sources and any(sources.get(row[KEY_OF]) == row[SOURCE_OF] for row in some):
+    if sources and any(sources.get(row[KEY_OF]) == row[SOURCE_OF] for row in rows):
         return None
     return held
 
 
 def _copied(
-    connection: Connection, trigger_id: int, window_seconds: float, some: Iterable[bytes], held: dict[bytes, bytes]
+    connection: Connection, trigger_id: int, window_seconds: float, rows: Iterable[bytes], held: dict[bytes, bytes]
 ) -> bool:
     """Take the keys that nobody holds, in half the time of an upsert; False when one was taken meanwhile.
 
@@ -118,7 +115,7 @@ def _copied(
     """
     expiry = connection.execute(_QUERIES["expiry"], {"window_seconds": window_seconds}).fetchone()
     tail = binary_rows.key_row_suffix(trigger_id, expiry[0] if expiry else 0)
-    free = (row + tail for row in some if row[KEY_OF] not in held)
+    free = (row + tail for row in rows if row[KEY_OF] not in held)
     try:
         with connection.transaction():
             copy(connection, "idempotency_keys", binary_rows.KEYED_COLUMNS, free)
@@ -127,23 +124,23 @@ def _copied(
     return True
 
 
-def give_back(connection: Connection, trigger_id: int, ids: Sequence[bytes], keyed: Sequence[bytes]) -> None:
-    """Free the keys of work orders that were turned away after all."""
-    refused = set(ids)
-    keys = [row[KEY_OF].hex() for row in keyed if row[ID_OF] in refused]
+def release(connection: Connection, trigger_id: int, ids: Collection[bytes], keyed: Iterable[bytes]) -> None:
+    """Release the keys that these work orders acquired."""
+    keys = [row[KEY_OF].hex() for row in keyed if row[ID_OF] in ids] if ids else []
     if keys:
-        arguments = {"trigger_id": trigger_id, "keys": keys, "ids": [id_.hex() for id_ in refused]}
-        connection.execute(_QUERIES["give_back"], arguments)
+        arguments = {"trigger_id": trigger_id, "keys": keys, "ids": [id_.hex() for id_ in ids]}
+        connection.execute(_QUERIES["release"], arguments)
 
 
 def expire(connection: Connection, limit: int) -> int:
-    """Delete keys whose window is over, at most `limit`, in the caller's transaction; return how many.
+    """Delete at most `limit` expired keys in the caller's transaction; return how many.
 
-    It reads the index of the times and no table, and passes over keys that somebody holds, so it waits for nobody.
+    It reads the index on the expiry and skips locked rows, so it waits for no other transaction.
     """
     return connection.execute(_QUERIES["expire"], {"limit": limit}).rowcount
 
 
-def expire_beside(connection: Connection, added: int) -> None:
-    """Delete more keys than were added, if so many are over: the table stays as large as the window needs."""
-    expire(connection, 2 * added + _EXPIRED_BESIDE)
+def expire_after(connection: Connection, added: int) -> None:
+    """Delete more expired keys than were added, so that the table stays as large as the windows need."""
+    if added:
+        expire(connection, 2 * added + _EXPIRED_BESIDE)

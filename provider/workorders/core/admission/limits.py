@@ -1,9 +1,9 @@
-"""How much may be asked of a workflow: counted exactly, under the lock of one row that only limited workflows have."""
+"""How many work orders a workflow takes, counted exactly under the lock of a row that only limited workflows have."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from workorders.core.admission_rules import LimitRule
+from workorders.core.admission_rules import LimitSettings
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -28,7 +28,7 @@ class HardLimitError(WorkOrdersError):
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Capacity:
     """What a workflow still takes; None where it has no such limit."""
 
     waiting: int | None
@@ -36,10 +36,10 @@ class Room:
     seconds_left_today: int
 
     @property
-    def least(self) -> int | None:
+    def remaining(self) -> int | None:
         """How many runs may be added; None for as many as wanted."""
-        rooms = [room for room in (self.waiting, self.today) if room is not None]
-        return max(0, min(rooms)) if rooms else None
+        capacities = [capacity for capacity in (self.waiting, self.today) if capacity is not None]
+        return max(0, min(capacities)) if capacities else None
 
     @property
     def is_of_today(self) -> bool:
@@ -47,7 +47,7 @@ class Room:
         return self.today is not None and (self.waiting is None or self.today < self.waiting)
 
 
-def lock(connection: Connection, workflow_id: int, rule: LimitRule, *, own: int) -> Room:
+def lock(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int) -> Capacity:
     """Take the workflow's turn until the transaction ends, and count.
 
     Args:
@@ -58,10 +58,10 @@ def lock(connection: Connection, workflow_id: int, rule: LimitRule, *, own: int)
     """
     connection.execute(_QUERIES["insert_count"], {"workflow_id": workflow_id})
     connection.execute(_QUERIES["lock_count"], {"workflow_id": workflow_id})
-    return look(connection, workflow_id, rule, own=own)
+    return peek(connection, workflow_id, rule, own=own)
 
 
-def require_room(connection: Connection, trigger: Trigger) -> None:
+def require_capacity(connection: Connection, trigger: Trigger) -> None:
     """Return when the trigger's workflow takes at least one more now: a look, without a lock, before the work is done.
 
     Raises:
@@ -69,9 +69,9 @@ def require_room(connection: Connection, trigger: Trigger) -> None:
     """
     rule = None if trigger.rules is None else trigger.rules.limits
     if rule is not None and rule.hard:
-        room = look(connection, trigger.workflow_id, rule)
-        if room.least == 0:
-            raise reached(trigger, rule, room, 1)
+        capacity = peek(connection, trigger.workflow_id, rule)
+        if capacity.remaining == 0:
+            raise limit_error(trigger, rule, capacity, 1)
 
 
 def count(connection: Connection, workflow_id: int, admitted: int) -> None:
@@ -79,9 +79,9 @@ def count(connection: Connection, workflow_id: int, admitted: int) -> None:
     connection.execute(_QUERIES["add"], {"workflow_id": workflow_id, "admitted": admitted})
 
 
-def reached(trigger: Trigger, rule: LimitRule, room: Room, wanted: int) -> HardLimitError:
+def limit_error(trigger: Trigger, rule: LimitSettings, capacity: Capacity, wanted: int) -> HardLimitError:
     """Return the error that says which limit stands in the way, and what helps."""
-    of_today = room.is_of_today
+    of_today = capacity.is_of_today
     most = rule.per_day if of_today else rule.waiting
     what = "let in a day (UTC)" if of_today else "waiting"
     then = "a day ends" if of_today else "runs are finished"
@@ -91,13 +91,13 @@ def reached(trigger: Trigger, rule: LimitRule, room: Room, wanted: int) -> HardL
         else f"; it goes on by itself when {then}, or when the limit is raised"
     )
     return HardLimitError(
-        f"Workflow {trigger.workflow} has room for {room.least} more work orders and {wanted} came at once: its hard "
-        f"limit is {most} {what}. Nothing was created for trigger {trigger.name}{too_large}.",
-        room.seconds_left_today if of_today else _SECONDS_UNTIL_RUNS_FINISH,
+        f"Workflow {trigger.workflow} has capacity for {capacity.remaining} more work orders and {wanted} came at "
+        f"once: its hard limit is {most} {what}. Nothing was created for trigger {trigger.name}{too_large}.",
+        capacity.seconds_left_today if of_today else _SECONDS_UNTIL_RUNS_FINISH,
     )
 
 
-def look(connection: Connection, workflow_id: int, rule: LimitRule, *, own: int = 0) -> Room:
+def peek(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int = 0) -> Capacity:
     """Count without a lock; `own` as in `lock`."""
     row = connection.execute(_QUERIES["today"], {"workflow_id": workflow_id}).fetchone()
     admitted, seconds_left = (0, 0) if row is None else row
@@ -106,4 +106,4 @@ def look(connection: Connection, workflow_id: int, rule: LimitRule, *, own: int 
         arguments = {"workflow_id": workflow_id, "most": rule.waiting + own}
         counted = connection.execute(_QUERIES["waiting"], arguments).fetchone()
         waiting = rule.waiting + own - (0 if counted is None else counted[0])
-    return Room(waiting, None if rule.per_day is None else rule.per_day - admitted, seconds_left)
+    return Capacity(waiting, None if rule.per_day is None else rule.per_day - admitted, seconds_left)

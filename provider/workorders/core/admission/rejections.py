@@ -13,12 +13,11 @@ from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.admission", "sql/rejections.sql")
 
-
 DUPLICATE: Final = "duplicate"
 """The code of a work order whose event came before."""
 
 
-class TurnedAway(NamedTuple):
+class AdmissionRejection(NamedTuple):
     """A work order that is not let in."""
 
     id: bytes
@@ -30,7 +29,7 @@ class TurnedAway(NamedTuple):
     """The work order that this one repeats, if it is known."""
 
 
-def reject(connection: Connection, refused: Sequence[TurnedAway]) -> None:
+def reject_written(connection: Connection, refused: Sequence[AdmissionRejection]) -> None:
     """Make rejected work orders of pending ones. The input becomes the raw value, as Postgres writes it."""
     if refused:
         connection.execute(
@@ -44,25 +43,27 @@ def reject(connection: Connection, refused: Sequence[TurnedAway]) -> None:
         )
 
 
-class Repeat(NamedTuple):
+class InlineDuplicate(NamedTuple):
     """A work order that was written as the rejected repeat of another one of the same call."""
 
     id: bytes
     first: bytes
 
 
-def repeat_of(id_: bytes) -> str:
+def duplicate_of(id_: bytes) -> str:
     """Return the detail of a duplicate."""
     text = id_.hex()
     return f"duplicate of {text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def repeated(item: Item, first: bytes) -> Item:
+def as_duplicate(item: Item, first: bytes) -> Item:
     """Return an item with an input as a rejected one that repeats another and keeps its input as it came."""
-    return item._replace(body=None, rejection=Rejection(DUPLICATE, repeat_of(first)), raw=item.body)
+    return item._replace(body=None, rejection=Rejection(DUPLICATE, duplicate_of(first)), raw=item.body)
 
 
-def link(connection: Connection, repeats: Sequence[Repeat], originals: Mapping[bytes, bytes]) -> None:
+def record_duplicates(
+    connection: Connection, repeats: Sequence[InlineDuplicate], originals: Mapping[bytes, bytes]
+) -> None:
     """Write down what the repeats are duplicates of.
 
     Args:
@@ -74,7 +75,7 @@ def link(connection: Connection, repeats: Sequence[Repeat], originals: Mapping[b
     copy(connection, "duplicates", binary_rows.DUPLICATE_COLUMNS, (binary_rows.duplicate(*pair) for pair in found))
     wrong = [pair for pair, part in zip(found, repeats, strict=True) if pair[1] != part.first]
     if wrong:
-        arguments = {"ids": uuids(id_ for id_, _ in wrong), "details": [repeat_of(holder) for _, holder in wrong]}
+        arguments = {"ids": uuids(id_ for id_, _ in wrong), "details": [duplicate_of(holder) for _, holder in wrong]}
         connection.execute(_QUERIES["correct"], arguments)
 
 

@@ -2,20 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
 
-from workorders.core.admission.rejections import DUPLICATE, TurnedAway
+from workorders.core.admission.rejections import DUPLICATE, AdmissionRejection
 
 LATE: Final = "late-in-sequence"
 NO_NUMBER: Final = "no-sequence-number"
 RUN_LIMIT: Final = "run-limit"
 
-SMALLEST_NUMBER: Final = -(2**63)
-LARGEST_NUMBER: Final = 2**63 - 1
+_MIN_NUMBER: Final = -(2**63)
+_MAX_NUMBER: Final = 2**63 - 1
+_MAX_DIGITS: Final = 19
+_KEY_BYTES: Final = 16
 
 
 class Entry(NamedTuple):
-    """A work order that was written and waits for the verdict."""
+    """A work order that was written and waits for the decision."""
 
     id: bytes
     sequence: bytes | None = None
@@ -33,7 +36,7 @@ class Parked(NamedTuple):
 
 
 @dataclass(slots=True)
-class Standing:
+class SequenceState:
     """How a sequence stands before the entries come."""
 
     mark: int | None
@@ -45,11 +48,11 @@ class Standing:
 
 
 @dataclass(slots=True)
-class Verdict:
+class Decision:
     """What becomes of the entries."""
 
     admitted: int = 0
-    turned_away: list[TurnedAway] = field(default_factory=list)
+    rejected: list[AdmissionRejection] = field(default_factory=list)
     parked: list[Parked] = field(default_factory=list)
     released: list[Parked] = field(default_factory=list)
     """Parked before, now let in; the numbers of one key ascend."""
@@ -57,77 +60,94 @@ class Verdict:
     """All that were let in by their number, of now and released; the numbers of one key ascend."""
 
 
-def decide(entries: Iterable[Entry], standings: Mapping[bytes, Standing], room: int | None = None) -> Verdict:
-    """Judge entries in their order, and move the standings on to what holds afterwards.
+def decide(entries: Iterable[Entry], sequences: Mapping[bytes, SequenceState], capacity: int | None = None) -> Decision:
+    """Decide about entries in their order, and update the sequences.
 
-    What is turned away for want of room leaves no trace in its sequence, so it may come again. What was parked takes no
-    room, and what follows it out of the park needs none: a gap must be able to close.
+    An entry that is rejected for lack of capacity leaves no trace in its sequence, so its event may come again. Parking
+    an entry uses no capacity, and neither does releasing it, because a gap must be able to close.
 
     Args:
         entries: in the order of their source.
-        standings: of every key among the entries.
-        room: how many may be let in; None for no limit.
+        sequences: of every key among the entries.
+        capacity: how many may be let in; None for no limit.
     """
-    verdict = Verdict()
-    before = {key: frozenset(standing.parked) for key, standing in standings.items()}
+    decision = Decision()
+    before = {key: frozenset(state.parked) for key, state in sequences.items()}
     for entry in entries:
         if entry.sequence is None:
-            _let_in(verdict, entry, room)
+            _let_in(decision, entry, capacity)
         elif entry.number is None:
             detail = "the event has the key of a sequence, but no whole number of 64 bits in it"
-            verdict.turned_away.append(TurnedAway(entry.id, NO_NUMBER, detail))
+            decision.rejected.append(AdmissionRejection(entry.id, NO_NUMBER, detail))
         else:
-            _in_sequence(verdict, entry, entry.sequence, entry.number, standings[entry.sequence], room)
-    _split_what_was_parked_before(verdict, before)
-    return verdict
+            _in_sequence(decision, entry, entry.sequence, entry.number, sequences[entry.sequence], capacity)
+    _split_what_was_parked_before(decision, before)
+    return decision
 
 
-def _let_in(verdict: Verdict, entry: Entry, room: int | None) -> bool:
-    if room is not None and verdict.admitted >= room:
-        verdict.turned_away.append(TurnedAway(entry.id, RUN_LIMIT, "the limit of the workflow was reached"))
+def _let_in(decision: Decision, entry: Entry, capacity: int | None) -> bool:
+    if capacity is not None and decision.admitted >= capacity:
+        decision.rejected.append(AdmissionRejection(entry.id, RUN_LIMIT, "the limit of the workflow was reached"))
         return False
-    verdict.admitted += 1
+    decision.admitted += 1
     return True
 
 
 def _in_sequence(  # noqa: PLR0917 - one call a numbered entry
-    verdict: Verdict, entry: Entry, key: bytes, number: int, standing: Standing, room: int | None
+    decision: Decision, entry: Entry, key: bytes, number: int, state: SequenceState, capacity: int | None
 ) -> None:
-    if standing.mark is not None and number <= standing.mark:
-        verdict.turned_away.append(_behind(entry.id, number, standing))
-    elif number in standing.parked:
+    if state.mark is not None and number <= state.mark:
+        decision.rejected.append(_behind(entry.id, number, state))
+    elif number in state.parked:
         detail = f"number {number} of its sequence is parked already"
-        verdict.turned_away.append(TurnedAway(entry.id, DUPLICATE, detail, standing.parked[number]))
-    elif standing.mark is not None and number > standing.mark + 1:
-        standing.parked[number] = entry.id
-        verdict.parked.append(Parked(key, number, entry.id))
-    elif _let_in(verdict, entry, room):
-        standing.mark = number
-        verdict.let_in.append(Parked(key, number, entry.id))
-        if standing.parked:
-            behind = list(in_line(key, standing))
-            verdict.let_in += behind
-            verdict.released += behind
+        decision.rejected.append(AdmissionRejection(entry.id, DUPLICATE, detail, state.parked[number]))
+    elif state.mark is not None and number > state.mark + 1:
+        state.parked[number] = entry.id
+        decision.parked.append(Parked(key, number, entry.id))
+    elif _let_in(decision, entry, capacity):
+        state.mark = number
+        decision.let_in.append(Parked(key, number, entry.id))
+        if state.parked:
+            behind = list(in_line(key, state))
+            decision.let_in += behind
+            decision.released += behind
 
 
-def in_line(key: bytes, standing: Standing) -> Iterator[Parked]:
+def in_line(key: bytes, state: SequenceState) -> Iterator[Parked]:
     """Yield what is parked right behind the mark, and move the mark over it."""
-    while standing.mark is not None and standing.mark + 1 in standing.parked:
-        standing.mark += 1
-        yield Parked(key, standing.mark, standing.parked.pop(standing.mark))
+    while state.mark is not None and state.mark + 1 in state.parked:
+        state.mark += 1
+        yield Parked(key, state.mark, state.parked.pop(state.mark))
 
 
-def _behind(id_: bytes, number: int, standing: Standing) -> TurnedAway:
-    if any(begin < number <= end for begin, end in standing.skipped):
+def _behind(id_: bytes, number: int, state: SequenceState) -> AdmissionRejection:
+    if any(begin < number <= end for begin, end in state.skipped):
         detail = f"number {number} of its sequence came after an operator had given the gap up"
-        return TurnedAway(id_, LATE, detail)
-    detail = f"number {number} of its sequence is not above {standing.mark}, up to which all were let in"
-    return TurnedAway(id_, DUPLICATE, detail)
+        return AdmissionRejection(id_, LATE, detail)
+    detail = f"number {number} of its sequence is not above {state.mark}, up to which all were let in"
+    return AdmissionRejection(id_, DUPLICATE, detail)
 
 
-def _split_what_was_parked_before(verdict: Verdict, before: Mapping[bytes, frozenset[int]]) -> None:
+def _split_what_was_parked_before(decision: Decision, before: Mapping[bytes, frozenset[int]]) -> None:
     """Forget the parking of entries that the same call let in again: nobody ever saw them parked."""
-    passing = {part.id for part in verdict.released if part.number not in before[part.sequence]}
-    verdict.parked = [part for part in verdict.parked if part.id not in passing]
-    verdict.released = [part for part in verdict.released if part.id not in passing]
-    verdict.admitted += len(passing)
+    passing = {part.id for part in decision.released if part.number not in before[part.sequence]}
+    decision.parked = [part for part in decision.parked if part.id not in passing]
+    decision.released = [part for part in decision.released if part.id not in passing]
+    decision.admitted += len(passing)
+
+
+def digest(value: bytes) -> bytes:
+    """Return the 16 bytes that a key is known by. They contain no data of the event."""
+    return blake2b(value, digest_size=_KEY_BYTES).digest()
+
+
+def parse_number(found: Any) -> int | None:
+    """Return the number of an event: a whole number of 64 bits, or its digits as text, as in headers; else None."""
+    if isinstance(found, str):
+        digits = found.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
+            return None
+        found = int(found)
+    if isinstance(found, bool) or not isinstance(found, int):
+        return None
+    return found if _MIN_NUMBER <= found <= _MAX_NUMBER else None

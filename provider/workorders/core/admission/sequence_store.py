@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
-from workorders.core.admission.sequence_order import Entry, Parked, Standing, Verdict
+from workorders.core.admission.sequence_order import Decision, Entry, Parked, SequenceState
 from workorders.core.postgres.arrays import integers, uuids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -14,7 +14,7 @@ _QUERIES = load_queries("workorders.core.admission", "sql/sequence_store.sql")
 
 def lock(
     connection: Connection, trigger_id: int, names: Mapping[bytes, str], start: int | None, entries: Sequence[Entry]
-) -> dict[bytes, Standing]:
+) -> dict[bytes, SequenceState]:
     """Take the turn of every key, in the order of keys, and return how they stand; a new key begins now.
 
     Args:
@@ -32,14 +32,14 @@ def lock(
         new = {"names": [names[key] for key in keys], "mark": None if start is None else start - 1}
         connection.execute(_QUERIES["begin"], arguments | new)
         marks = lock_marks(connection, trigger_id, keys)
-    standings = {key: Standing(mark) for key, (mark, _) in marks.items()}
+    sequences = {key: SequenceState(mark) for key, (mark, _) in marks.items()}
     for key, begin, end in connection.execute(_QUERIES["given_up"], arguments):
-        standing = standings[key.bytes]
-        standing.skipped = (*standing.skipped, (begin, end))
+        state = sequences[key.bytes]
+        state.skipped = (*state.skipped, (begin, end))
     with_parked = {key for key, (_, parked) in marks.items() if parked}
     if with_parked:
-        _fetch_parked(connection, trigger_id, standings, [entry for entry in entries if entry.sequence in with_parked])
-    return standings
+        _fetch_parked(connection, trigger_id, sequences, [entry for entry in entries if entry.sequence in with_parked])
+    return sequences
 
 
 def lock_marks(connection: Connection, trigger_id: int, keys: Sequence[bytes]) -> dict[bytes, tuple[int | None, int]]:
@@ -49,7 +49,7 @@ def lock_marks(connection: Connection, trigger_id: int, keys: Sequence[bytes]) -
 
 
 def _fetch_parked(
-    connection: Connection, trigger_id: int, standings: Mapping[bytes, Standing], entries: Iterable[Entry]
+    connection: Connection, trigger_id: int, sequences: Mapping[bytes, SequenceState], entries: Iterable[Entry]
 ) -> None:
     """Fetch what is parked under a number that came again, and all of a key whose gap may close now.
 
@@ -60,7 +60,7 @@ def _fetch_parked(
     for entry in entries:
         if entry.sequence is None or entry.number is None:
             continue
-        mark = standings[entry.sequence].mark
+        mark = sequences[entry.sequence].mark
         if mark is not None and entry.number == mark + 1:
             closing.add(entry.sequence)
         same.append((entry.sequence, entry.number))
@@ -71,21 +71,23 @@ def _fetch_parked(
         "numbers": integers(number for _, number in same),
     }
     for key, number, id_ in connection.execute(_QUERIES["parked"], arguments):
-        standings[key.bytes].parked[number] = id_.bytes
+        sequences[key.bytes].parked[number] = id_.bytes
 
 
-def write(connection: Connection, trigger: Trigger, verdict: Verdict, standings: Mapping[bytes, Standing]) -> None:
-    """Write the verdict down: what is parked now, what no longer is, and the marks."""
-    write_parked(connection, trigger.id, verdict.parked)
-    write_released(connection, trigger.id, verdict.released)
-    write_places(connection, trigger, verdict.let_in)
-    moved = {part.sequence for part in verdict.let_in}
+def write(
+    connection: Connection, trigger: Trigger, decision: Decision, sequences: Mapping[bytes, SequenceState]
+) -> None:
+    """Write the decision down: what is parked now, what no longer is, and the marks."""
+    write_parked(connection, trigger.id, decision.parked)
+    write_released(connection, trigger.id, decision.released)
+    write_places(connection, trigger, decision.let_in)
+    moved = {part.sequence for part in decision.let_in}
     write_marks(
         connection,
         trigger.id,
-        {key: standings[key].mark for key in moved},
-        _per_key(verdict.parked),
-        _per_key(verdict.released),
+        {key: sequences[key].mark for key in moved},
+        _per_key(decision.parked),
+        _per_key(decision.released),
     )
 
 

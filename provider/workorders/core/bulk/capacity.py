@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from workorders.core.admission import limits
-from workorders.core.admission.limits import Room
-from workorders.core.admission_rules import LimitRule
+from workorders.core.admission.limits import Capacity
+from workorders.core.admission_rules import LimitSettings
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -20,8 +20,8 @@ class WorkflowCapacity:
 
     workflow_id: int
     workflow: str
-    rule: LimitRule
-    room: Room
+    rule: LimitSettings
+    room: Capacity
 
     @property
     def fullness(self) -> str:
@@ -41,8 +41,8 @@ class WorkflowCapacity:
         most = {"waiting": self.rule.waiting, "a day (UTC)": self.rule.per_day}
         limited = " and ".join(f"{number:,} {what}" for what, number in most.items() if number is not None)
         return (
-            f"Workflow {self.workflow} takes {self.room.least or 0:,} more runs now, by its {self.rule.kind} limits of "
-            f"{limited}; a job that needs more goes so far, and then waits for room."
+            f"Workflow {self.workflow} takes {self.room.remaining or 0:,} more runs now, by its {self.rule.kind} "
+            f"limits of {limited}; a job that needs more goes so far, and then waits for room."
         )
 
 
@@ -50,7 +50,7 @@ def capacity_for(connection: Connection, wanted: Filter) -> list[WorkflowCapacit
     """Return the workflows with limits that a filter names, or all if it names none: a look, without a lock."""
     arguments = {"ids": None, "id": wanted.id, "trigger": wanted.trigger, "workflow": wanted.workflow}
     return [
-        WorkflowCapacity(id_, name, rule, limits.look(connection, id_, rule))
+        WorkflowCapacity(id_, name, rule, limits.peek(connection, id_, rule))
         for id_, name, rule in _limited(connection, arguments)
     ]
 
@@ -67,6 +67,6 @@ def lock_capacity(connection: Connection, ids: Sequence[UUID]) -> dict[int, Work
     }
 
 
-def _limited(connection: Connection, arguments: Mapping[str, object]) -> list[tuple[int, str, LimitRule]]:
+def _limited(connection: Connection, arguments: Mapping[str, object]) -> list[tuple[int, str, LimitSettings]]:
     found = connection.execute(_QUERIES["limited"], arguments).fetchall()
-    return [(id_, name, rule) for id_, name, stored in found if (rule := LimitRule.read(stored)) is not None]
+    return [(id_, name, rule) for id_, name, stored in found if (rule := LimitSettings.read(stored)) is not None]

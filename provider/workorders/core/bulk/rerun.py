@@ -84,7 +84,7 @@ class _Chosen:
 
 def _choose(connection: Connection, ids: Sequence[UUID], rooms: Mapping[int, WorkflowCapacity]) -> _Chosen:
     found = {row[0]: row[1:] for row in connection.execute(_QUERIES["lock"], {"ids": list(ids)})}
-    left = {workflow_id: at.room.least or 0 for workflow_id, at in rooms.items()}
+    left = {workflow_id: at.room.remaining or 0 for workflow_id, at in rooms.items()}
     chosen = _Chosen()
     for id_ in ids:
         workflow_id, state, has_input = found.get(id_, (None, None, None))

@@ -11,8 +11,9 @@ import psycopg
 from psycopg.rows import class_row
 
 from workorders.core import triggers
-from workorders.core.admission.pipeline import Admission
+from workorders.core.admission.pipeline import AdmissionPipeline
 from workorders.core.admission.rejections import DUPLICATE
+from workorders.core.admission.state import Chunk
 from workorders.core.creation.json_body import is_odd, judge
 from workorders.core.history import search_index
 from workorders.core.items import Item, Rejection
@@ -87,7 +88,7 @@ class _Accepted:
 
     def __init__(self, connection: Connection, trigger: Trigger) -> None:
         self._connection = connection
-        self._admission = None if trigger.rules is None else Admission(connection, trigger, trigger.rules)
+        self._pipeline = None if trigger.rules is None else AdmissionPipeline(connection, trigger, trigger.rules)
         self._lane = Selector.parse(trigger.lane) if trigger.lane else None
         self._ids: list[UUID] = []
         self._lanes: list[int | None] = []
@@ -95,13 +96,16 @@ class _Accepted:
     def note(self, row: _Rejected, item: Item) -> None:
         self._ids.append(row.id)
         self._lanes.append(self._lane.lane(item) if self._lane else None)
-        if self._admission is not None:
-            self._admission.note([(row.id.bytes, item)], {row.stream: row.stream_id})
+        if self._pipeline is not None:
+            chunk = Chunk([row.id.bytes], [item])
+            for _ in self._pipeline.observe(chunk, {row.stream: row.stream_id}):
+                pass
+            self._pipeline.add(chunk)
 
     def let_in(self) -> None:
         self._connection.execute(_QUERIES["let_in"], {"ids": self._ids, "lanes": self._lanes})
-        if self._admission is not None:
-            self._admission.settle()
+        if self._pipeline is not None:
+            self._pipeline.decide()
 
 
 def _accept(connection: Connection, row: _Rejected) -> Item | None:

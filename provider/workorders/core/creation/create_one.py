@@ -1,6 +1,5 @@
 """One event that becomes one work order whose id is asked for: a caller waits for it, or a person."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -72,11 +71,11 @@ def create_one(
 
 
 def _create(connection: Connection, trigger: Trigger, item: Item, *, fresh: bool = False) -> Single:
-    used: list[bytes] = []
-    counts = create_for(connection, trigger, [item], fresh=fresh, ids=_noted(increasing_ids(), used))
+    id_ = next(increasing_ids())
+    counts = create_for(connection, trigger, [item], fresh=fresh, ids=iter([id_]))
     if counts.already_there:
         return _existing(connection, trigger, item)
-    row = connection.execute(_QUERIES["by_id"], {"ids": [UUID(bytes=id_) for id_ in used]}).fetchone()
+    row = connection.execute(_QUERIES["by_id"], {"id": UUID(bytes=id_)}).fetchone()
     if row is None:  # cannot be: the rows of this transaction are seen by it
         raise LookupError(f"the work order of trigger {trigger.name} that was just created")
     return _single(row, created=True)
@@ -110,10 +109,3 @@ def _position(
     if row is None:  # cannot be at READ COMMITTED: the insert met or made the row
         raise LookupError(stream)
     return int(row[0]), False
-
-
-def _noted(ids: Iterator[bytes], used: list[bytes]) -> Iterator[bytes]:
-    """Pass ids on, and note them: which of them a work order got is known to the database alone."""
-    for id_ in ids:
-        used.append(id_)
-        yield id_

@@ -1,6 +1,6 @@
 """`create_for`: the only way any work order is made, whatever its trigger."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice, starmap
@@ -8,7 +8,8 @@ from itertools import compress, islice, starmap
 import psycopg
 
 from workorders.core.admission import limits
-from workorders.core.admission.pipeline import Admission
+from workorders.core.admission.pipeline import AdmissionPipeline
+from workorders.core.admission.state import Chunk
 from workorders.core.creation import deleted_positions
 from workorders.core.creation.chunks import Chunks
 from workorders.core.exceptions import DuplicateItemsError
@@ -90,100 +91,91 @@ def create_for(
         HardLimitError: the workflow takes less now; the caller must roll back, and its source wait.
         psycopg.Error: the database failed; no item is to blame, for an item that Postgres cannot store is rejected.
     """
-    limits.require_room(connection, trigger)
-    admission = None if trigger.rules is None else Admission(connection, trigger, trigger.rules)
+    limits.require_capacity(connection, trigger)
+    pipeline = None if trigger.rules is None else AdmissionPipeline(connection, trigger, trigger.rules)
     chunks = Chunks(items, CHUNK_ITEMS, CHUNK_BYTES)
-    writer = _Writer(connection, trigger, admission, chunks, fresh=fresh, ids=ids or increasing_ids())
+    writer = _Writer(connection, trigger, pipeline, chunks, fresh=fresh)
+    ids = increasing_ids() if ids is None else ids
     total = Created()
     for chunk in chunks:
-        total += writer.write(chunk)
-    # Before `settle`, which locks what all triggers of the workflow share: a slow network must hold none of it.
+        total += writer.write(list(islice(ids, len(chunk))), chunk)
+    # Before `decide`, which locks what all triggers of the workflow share: a slow network must hold none of it.
     if prove is not None:
         prove()
-    if admission is not None:
-        refused, sifted = admission.settle()
-        total += Created(created=-refused, rejected=refused, turned_away=refused + sifted)
+    if pipeline is not None:
+        rejected, inline = pipeline.decide()
+        total += Created(created=-rejected, rejected=rejected, turned_away=rejected + inline)
     return total
 
 
-# Ids and items in two lists: pairs that are kept would each be looked at by Python's cycle collector, again and again.
-_Written = tuple[Sequence[bytes], Sequence[Item]]
-
-
 class _Writer:
-    """Writes chunks of one call of `create_for`."""
+    """Writes the chunks of one call of `create_for`."""
 
     def __init__(
         self,
         connection: Connection,
         trigger: Trigger,
-        admission: Admission | None,
+        pipeline: AdmissionPipeline | None,
         chunks: Chunks,
         *,
         fresh: bool,
-        ids: Iterator[bytes],
     ) -> None:
         self._connection = connection
         self._trigger = trigger
-        self._admission = admission
+        self._pipeline = pipeline
         self._chunks = chunks
         self._fresh = fresh
         self._lane = Selector.parse(trigger.lane) if trigger.lane else None
-        self._ids = ids
         self._stream_ids: dict[str | None, int | None] = {}
         # What the rows of one stream end with: of the accepted ones, and of the rejected ones.
         self._tails: tuple[dict[str | None, bytes], dict[str | None, bytes]] = ({}, {})
 
-    def write(self, chunk: Sequence[Item]) -> Created:
-        """Write the chunk; halve it as long as Postgres refuses a value in it, until the culprit stands alone."""
-        for stream in {item.stream for item in chunk}:
+    def write(self, ids: list[bytes], items: list[Item]) -> Created:
+        """Write a chunk. If Postgres rejects a value in it, halve it until the item with that value is alone."""
+        for stream in {item.stream for item in items}:
             self._know_stream(stream)
+        chunk = Chunk(ids, items.copy())
         try:
             with self._connection.transaction():
-                return self._write_once(chunk)
+                created = self._write_once(chunk)
         except psycopg.errors.UniqueViolation as error:
             raise DuplicateItemsError(
                 f"Trigger {self._trigger.name} announced new events, but a work order for one of them is there already "
                 f"({error.diag.message_detail}); nothing was created."
             ) from error
         except VALUE_ERRORS as error:
-            if len(chunk) == 1:
-                return self._write_refused(chunk[0], error)
-            middle = len(chunk) // 2
-            return self.write(chunk[:middle]) + self.write(chunk[middle:])
+            if len(items) > 1:
+                middle = len(items) // 2
+                return self.write(ids[:middle], items[:middle]) + self.write(ids[middle:], items[middle:])
+            if items[0].rejection is not None:  # it was written without its body already, so the value is not at fault
+                raise
+            return self.write(ids, [_refused(items[0], error)])
+        if self._pipeline is not None:
+            self._pipeline.add(chunk)
+        return created
 
-    def _write_refused(self, item: Item, error: psycopg.Error) -> Created:
-        if item.rejection is not None:  # it was written without its body already, so the value is not at fault
-            raise error
-        rejection = Rejection("refused-by-postgres", f"Postgres cannot store it: {error.diag.message_primary}")
-        return self.write([item._replace(body=None, rejection=rejection, raw=item.body)])
-
-    def _write_once(self, chunk: Sequence[Item]) -> Created:
-        ids = list(islice(self._ids, len(chunk)))
-        written = self._copy_work_orders(ids, chunk) if self._fresh else self._insert_missing(ids, chunk)
-        passing = _pairs(written)
-        if self._admission is not None and not self._fresh:
-            passing = self._admission.watch(passing, self._stream_ids)
+    def _write_once(self, chunk: Chunk) -> Created:
+        pairs = iter(chunk)
+        given = len(chunk.ids)
+        if self._fresh:
+            self._copy_work_orders(self._observed(chunk, unwritten=True))
+        else:
+            self._insert_missing(chunk)
+            pairs = self._observed(chunk)
         dataclip = binary_rows.dataclip
-        accepted = (dataclip(id_, body, request) for id_, (_, _, request, body, _, _) in passing if body is not None)
+        accepted = (dataclip(id_, body, request) for id_, (_, _, request, body, _, _) in pairs if body is not None)
         copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, self._chunks.ahead())
-        rejected = [(id_, item) for id_, item in _pairs(written) if item.body is None]
+        rejected = [(id_, item) for id_, item in chunk if item.body is None]
         copy(self._connection, "rejections", binary_rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
-        if self._admission is not None:
-            self._admission.keep()
-        count = len(written[0])
-        return Created(count - len(rejected), len(rejected), len(chunk) - count)
+        count = len(chunk.ids)
+        return Created(count - len(rejected), len(rejected), given - count)
 
-    def _copy_work_orders(self, ids: list[bytes], chunk: Sequence[Item]) -> _Written:
-        if self._admission is None:
-            self._copy_rows(_pairs((ids, chunk)))
-            return ids, chunk
-        passed: list[Item] = []
-        watched = self._admission.watch(_pairs((ids, chunk)), self._stream_ids, sift=True)
-        self._copy_rows(_gathered(watched, passed))
-        return ids, passed
+    def _observed(self, chunk: Chunk, *, unwritten: bool = False) -> Iterator[tuple[bytes, Item]]:
+        if self._pipeline is None:
+            return iter(chunk)
+        return self._pipeline.observe(chunk, self._stream_ids, unwritten=unwritten)
 
-    def _copy_rows(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
+    def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
         copy_into = partial(copy, self._connection, "work_orders", meanwhile=self._chunks.ahead())
         if self._lane is None:
             work_order, tails = binary_rows.work_order, self._tails
@@ -204,22 +196,23 @@ class _Writer:
                 ),
             )
 
-    def _insert_missing(self, ids: list[bytes], chunk: Sequence[Item]) -> _Written:
+    def _insert_missing(self, chunk: Chunk) -> None:
+        """Insert the work orders that are missing, and leave only these in the chunk."""
         cursor = self._connection.execute(
             _QUERIES["insert_missing"],
             {
                 "trigger_id": self._trigger.id,
                 "workflow_id": self._trigger.workflow_id,
-                "ids": [id_.hex() for id_ in ids],
-                "positions": [item.position for item in chunk],
-                "stream_ids": [self._stream_ids[item.stream] for item in chunk],
-                "states": [_state(item) for item in chunk],
-                "lanes": [self._lane.lane(item) if self._lane else None for item in chunk],
+                "ids": [id_.hex() for id_ in chunk.ids],
+                "positions": [item.position for item in chunk.items],
+                "stream_ids": [self._stream_ids[item.stream] for item in chunk.items],
+                "states": [_state(item) for item in chunk.items],
+                "lanes": [self._lane.lane(item) if self._lane else None for item in chunk.items],
             },
         )
         created = {row[0].bytes for row in cursor}
-        missing = [id_ in created for id_ in ids]
-        return list(compress(ids, missing)), list(compress(chunk, missing))
+        missing = [id_ in created for id_ in chunk.ids]
+        chunk.ids, chunk.items = list(compress(chunk.ids, missing)), list(compress(chunk.items, missing))
 
     def _know_stream(self, stream: str | None) -> None:
         if stream in self._stream_ids:
@@ -233,14 +226,10 @@ class _Writer:
             deleted_positions.lock_out(self._connection, number)
 
 
-def _pairs(written: _Written) -> Iterator[tuple[bytes, Item]]:
-    return zip(*written, strict=True)
-
-
-def _gathered(passing: Iterable[tuple[bytes, Item]], into: list[Item]) -> Iterator[tuple[bytes, Item]]:
-    for pair in passing:
-        into.append(pair[1])
-        yield pair
+def _refused(item: Item, error: psycopg.Error) -> Item:
+    """Return an item that Postgres cannot store as a rejected one."""
+    rejection = Rejection("refused-by-postgres", f"Postgres cannot store it: {error.diag.message_primary}")
+    return item._replace(body=None, rejection=rejection, raw=item.body)
 
 
 def _rejection(id_: bytes, item: Item) -> bytes:

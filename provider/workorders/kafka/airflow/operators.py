@@ -270,7 +270,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                 return None
             try:
                 if batch.unfinished:  # a replay makes nothing that was not counted before
-                    limits.require_room(database, batch.trigger)
+                    limits.require_capacity(database, batch.trigger)
                 prepared = prepare(connections.kafka, batch, epoch, max_rejected_share=self.max_rejected_share)
             except WorkOrdersError as error:
                 stalls.write_down_all(database, batch, epoch, _nothing_committed(error))

@@ -155,7 +155,7 @@ def test_beyond_a_hard_limit_nothing_is_created_and_the_source_is_told(
         create_for(connection, trigger, events("cd", 2), fresh=True)
     assert len(ids(connection, trigger)) == 2
     assert str(raised.value).startswith(
-        f"Workflow {name} has room for 1 more work orders and 2 came at once: its hard limit is 3 "
+        f"Workflow {name} has capacity for 1 more work orders and 2 came at once: its hard limit is 3 "
     )
     assert f"Nothing was created for trigger {name}; it goes on by itself when " in str(raised.value)
     assert 1 <= raised.value.retry_after_seconds <= (60 if limit == "waiting" else SECONDS_A_DAY)
@@ -178,7 +178,7 @@ def test_without_any_room_nothing_is_even_read(connection: Connection, name: str
         create_for(connection, trigger, coming, fresh=True)
     assert next(coming, None) is not None
     finish(connection, trigger, 1)
-    limits.require_room(connection, trigger)
+    limits.require_capacity(connection, trigger)
 
 
 def test_a_hard_limit_leaves_keys_and_marks_as_they_were(connection: Connection, name: str) -> None:

@@ -14,7 +14,7 @@ from support.runs import finish_all
 from support.work_orders import accepted_range
 from workorders.core import triggers
 from workorders.core.admission import limits
-from workorders.core.admission_rules import LimitRule
+from workorders.core.admission_rules import LimitSettings
 from workorders.core.bulk import export, jobs, orphaned_jobs
 from workorders.core.bulk.jobs import Job
 from workorders.core.bulk.orphaned_jobs import ResumeResult
@@ -138,7 +138,7 @@ def test_a_job_that_waits_too_long_for_a_lock_is_said_goes_on_later_and_holds_up
     rerun, cancel = written(connection, name), written(connection, name, "cancel")
     with connect(stack.database_url) as other:
         # Whoever creates work orders of the workflow holds its count for a moment.
-        limits.lock(other, trigger.workflow_id, LimitRule(waiting=100, per_day=None, hard=True), own=0)
+        limits.lock(other, trigger.workflow_id, LimitSettings(waiting=100, per_day=None, hard=True), own=0)
         connection.execute("SET lock_timeout = 100")
         connection.commit()
         worked = orphaned_jobs.resume_orphaned(connection)

@@ -16,7 +16,7 @@ from support.work_orders import accepted, positions
 from support.working import Working
 from support.working import positions as positions_of
 from workorders.core import triggers
-from workorders.core.admission.rejections import TurnedAway, reject
+from workorders.core.admission.rejections import AdmissionRejection, reject_written
 from workorders.core.bulk import export as exports
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
@@ -152,8 +152,8 @@ def test_a_rule_rejects_what_cannot_be_read_together_with_the_others(
     create_for(connection, trigger, [accepted("s", 0)])
     unreadable = create_unreadable(connection, trigger, 1)
     create_for(connection, trigger, [accepted("s", 2)])
-    refused = [TurnedAway(id_.bytes, "duplicate", "duplicate of one") for id_ in ids(connection, trigger)]
-    reject(connection, refused)
+    refused = [AdmissionRejection(id_.bytes, "duplicate", "duplicate of one") for id_ in ids(connection, trigger)]
+    reject_written(connection, refused)
     connection.commit()
     found = [work_orders.get_work_order(connection, id_) for id_ in ids(connection, trigger)]
     assert [(one.state, one.reason, one.raw) for one in found] == [

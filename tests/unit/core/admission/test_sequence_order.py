@@ -10,10 +10,10 @@ from workorders.core.admission.sequence_order import (
     LATE,
     NO_NUMBER,
     RUN_LIMIT,
+    Decision,
     Entry,
     Parked,
-    Standing,
-    Verdict,
+    SequenceState,
     decide,
 )
 
@@ -28,37 +28,37 @@ def entries(*numbers: int | None, start: int = 100) -> list[Entry]:
     return [Entry(id_of(place), KEY, number) for place, number in enumerate(numbers, start)]
 
 
-def refused(verdict: Verdict) -> list[tuple[int, str]]:
-    return [(int.from_bytes(part.id, "big"), part.code) for part in verdict.turned_away]
+def refused(verdict: Decision) -> list[tuple[int, str]]:
+    return [(int.from_bytes(part.id, "big"), part.code) for part in verdict.rejected]
 
 
 def test_the_next_number_is_let_in_and_moves_the_mark() -> None:
-    standing = Standing(0)
+    standing = SequenceState(0)
     verdict = decide(entries(1, 2, 3), {KEY: standing})
-    assert (verdict.admitted, standing.mark, verdict.turned_away, verdict.parked) == (3, 3, [], [])
+    assert (verdict.admitted, standing.mark, verdict.rejected, verdict.parked) == (3, 3, [], [])
 
 
 def test_a_number_at_or_behind_the_mark_is_a_duplicate() -> None:
-    verdict = decide(entries(3, 5), {KEY: Standing(5)})
+    verdict = decide(entries(3, 5), {KEY: SequenceState(5)})
     assert refused(verdict) == [(100, DUPLICATE), (101, DUPLICATE)]
-    assert "number 3 of its sequence is not above 5" in verdict.turned_away[0].detail
+    assert "number 3 of its sequence is not above 5" in verdict.rejected[0].detail
 
 
 def test_a_number_beyond_a_gap_is_parked() -> None:
-    standing = Standing(5)
+    standing = SequenceState(5)
     verdict = decide(entries(7, 9), {KEY: standing})
     assert verdict.parked == [Parked(KEY, 7, id_of(100)), Parked(KEY, 9, id_of(101))]
     assert (verdict.admitted, standing.mark) == (0, 5)
 
 
 def test_a_parked_number_that_comes_again_is_a_duplicate_of_the_parked_one() -> None:
-    verdict = decide(entries(7), {KEY: Standing(5, {7: id_of(1)})})
-    assert verdict.turned_away[0].original == id_of(1)
+    verdict = decide(entries(7), {KEY: SequenceState(5, {7: id_of(1)})})
+    assert verdict.rejected[0].original == id_of(1)
     assert refused(verdict) == [(100, DUPLICATE)]
 
 
 def test_the_number_that_fills_the_gap_releases_what_follows_up_to_the_next_gap() -> None:
-    standing = Standing(5, {7: id_of(1), 8: id_of(2), 10: id_of(3)})
+    standing = SequenceState(5, {7: id_of(1), 8: id_of(2), 10: id_of(3)})
     verdict = decide(entries(6), {KEY: standing})
     assert [part.number for part in verdict.let_in] == [6, 7, 8]
     assert verdict.released == [Parked(KEY, 7, id_of(1)), Parked(KEY, 8, id_of(2))]
@@ -66,24 +66,24 @@ def test_the_number_that_fills_the_gap_releases_what_follows_up_to_the_next_gap(
 
 
 def test_what_one_call_parks_and_lets_in_again_was_never_parked() -> None:
-    verdict = decide(entries(3, 2, 1), {KEY: Standing(0)})
+    verdict = decide(entries(3, 2, 1), {KEY: SequenceState(0)})
     assert (verdict.parked, verdict.released) == ([], [])
 
 
 def test_a_sequence_without_a_mark_begins_with_the_first_to_arrive() -> None:
-    standing = Standing(None)
+    standing = SequenceState(None)
     verdict = decide(entries(40, 42, 39, 41), {KEY: standing})
     assert standing.mark == 42
     assert refused(verdict) == [(102, DUPLICATE)]
 
 
 def test_a_number_in_a_gap_that_was_given_up_is_late_and_no_duplicate() -> None:
-    verdict = decide(entries(4, 6, 7), {KEY: Standing(9, skipped=[(4, 6)])})
+    verdict = decide(entries(4, 6, 7), {KEY: SequenceState(9, skipped=[(4, 6)])})
     assert refused(verdict) == [(100, DUPLICATE), (101, LATE), (102, DUPLICATE)]
 
 
-def test_an_event_with_a_key_and_no_number_is_turned_away() -> None:
-    assert refused(decide(entries(None), {KEY: Standing(0)})) == [(100, NO_NUMBER)]
+def test_an_event_with_a_key_and_no_number_is_rejected() -> None:
+    assert refused(decide(entries(None), {KEY: SequenceState(0)})) == [(100, NO_NUMBER)]
 
 
 def test_an_event_without_a_key_is_held_to_no_order() -> None:
@@ -91,15 +91,15 @@ def test_an_event_without_a_key_is_held_to_no_order() -> None:
 
 
 def test_what_finds_no_room_leaves_no_trace_in_its_sequence() -> None:
-    standing = Standing(0)
-    verdict = decide(entries(1, 2, 3), {KEY: standing}, room=1)
+    standing = SequenceState(0)
+    verdict = decide(entries(1, 2, 3), {KEY: standing}, capacity=1)
     assert refused(verdict) == [(101, RUN_LIMIT)]
     assert [part.number for part in verdict.parked] == [3]
     assert (verdict.admitted, standing.mark) == (1, 1)
 
 
 def test_duplicates_and_parked_ones_take_no_room() -> None:
-    verdict = decide(entries(1, 6, 3, 4), {KEY: Standing(2)}, room=2)
+    verdict = decide(entries(1, 6, 3, 4), {KEY: SequenceState(2)}, capacity=2)
     assert refused(verdict) == [(100, DUPLICATE)]
     assert verdict.admitted == 2
 
@@ -114,7 +114,7 @@ def test_whatever_the_order_and_the_batches_the_same_numbers_are_let_in_in_order
     ]
     coming += chance.choices(coming, k=len(coming) // 3) if coming else []
     chance.shuffle(coming)
-    standings = {key: Standing(0) for key in last}
+    standings = {key: SequenceState(0) for key in last}
     let_in: list[tuple[bytes, int]] = []
     parked: dict[bytes, tuple[bytes, int]] = {}
     became: Counter[str] = Counter()
@@ -125,7 +125,7 @@ def test_whatever_the_order_and_the_batches_the_same_numbers_are_let_in_in_order
         verdict = decide(batch, standings)
         parked |= {part.id: (part.sequence, part.number) for part in verdict.parked}
         assert all(parked.pop(part.id) == (part.sequence, part.number) for part in verdict.released)
-        became["turned away"] += len(verdict.turned_away)
+        became["turned away"] += len(verdict.rejected)
         became["let in"] += verdict.admitted + len(verdict.released)
         place += size
     let_in = [(key, number) for key, standing in standings.items() for number in range(1, (standing.mark or 0) + 1)]

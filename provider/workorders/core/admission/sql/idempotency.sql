@@ -1,4 +1,4 @@
--- name: take
+-- name: acquire
 -- The keys that are free, or over, or the work order's own, which a replay restores. A key that another transaction is
 -- taking is waited for, and then is not free: a row that stays as it is, is locked all the same. The window counts from
 -- here, near the end of the transaction: from its start, a short one could be over before the key is committed.
@@ -41,13 +41,13 @@ CROSS JOIN LATERAL (
 ) AS kept;
 
 -- name: expiry
--- In microseconds since the year 2000, as Postgres copies times; from here, as in `take`.
+-- In microseconds since the year 2000, as Postgres copies times; from here, as in `acquire`.
 SELECT (
     extract(epoch FROM clock_timestamp() + make_interval(secs => %(window_seconds)s) - timestamptz '2000-01-01 UTC')
     * 1000000
 )::bigint;
 
--- name: give_back
+-- name: release
 DELETE FROM workorders.idempotency_keys
 WHERE trigger_id = %(trigger_id)s
     AND key = ANY (%(keys)s::uuid[])

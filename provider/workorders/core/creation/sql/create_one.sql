@@ -35,7 +35,7 @@ LEFT JOIN workorders.duplicates ON duplicates.work_order_id = work_orders.id
 
 -- name: by_id
 -- use: what_became
-WHERE work_orders.id = ANY (%(ids)s);
+WHERE work_orders.id = %(id)s;
 
 -- name: by_source_key
 -- use: what_became

@@ -1,0 +1,167 @@
+"""The rules of a trigger in one shape: observe what is written, then lock, decide, and write.
+
+The pipeline calls each step for all rules before the next step, in the order of its list.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from workorders.core.admission import idempotency, limits, rejections, sequence_store
+from workorders.core.admission.rejections import DUPLICATE, AdmissionRejection, InlineDuplicate
+from workorders.core.admission.sequence_order import RUN_LIMIT, Entry, SequenceState, decide, digest, parse_number
+from workorders.core.admission.state import AdmissionState, Chunk
+from workorders.core.admission_rules import IdempotencySettings, LimitSettings, SequenceSettings
+from workorders.core.items import Item
+from workorders.core.postgres import binary_rows
+from workorders.core.postgres.binary_rows import ID_OF
+
+_MAX_NAME: Final = 200
+
+StreamIds = Mapping[str | None, int | None]
+Observer = Callable[[bytes, Item], Item | None]
+"""Notes a work order while its chunk is written. Returns the item to write instead if it must be rejected."""
+
+
+class Rule:
+    """One rule of a trigger, for one call of `create_for`. Each step may have nothing to do."""
+
+    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer | None:
+        """Return what notes the work orders of a chunk; None if the rule needs nothing of them.
+
+        Args:
+            chunk: where to note.
+            stream_ids: of every stream in the chunk.
+            unwritten: no row of the chunk is written yet, so the observer may return items to write instead.
+        """
+
+    def lock(self, state: AdmissionState) -> None:
+        """Lock what the rule shares with other transactions, and read it."""
+
+    def decide(self, state: AdmissionState) -> None:
+        """Decide by what was read. Asks no database."""
+
+    def write(self, state: AdmissionState) -> None:
+        """Write the decision."""
+
+
+class LimitRule(Rule):
+    """Counts work orders under the lock of their workflow.
+
+    `SequenceRule` spends the capacity, because a work order without capacity must not move its sequence on.
+    """
+
+    def __init__(self, settings: LimitSettings) -> None:
+        self._settings = settings
+
+    def lock(self, state: AdmissionState) -> None:
+        """Lock the count of the workflow, and read its capacity."""
+        if state.entries:
+            state.capacity = limits.lock(
+                state.connection, state.trigger.workflow_id, self._settings, own=len(state.entries)
+            )
+
+    def write(self, state: AdmissionState) -> None:
+        """Add what is admitted to the count.
+
+        Raises:
+            HardLimitError: a hard limit leaves too little capacity.
+        """
+        if state.capacity is None:
+            return
+        decision = state.decision
+        beyond = sum(part.code == RUN_LIMIT for part in decision.rejected)
+        if beyond and self._settings.hard:
+            raise limits.limit_error(state.trigger, self._settings, state.capacity, decision.admitted + beyond)
+        limits.count(state.connection, state.trigger.workflow_id, decision.admitted + len(decision.released))
+
+
+class IdempotencyRule(Rule):
+    """Gives each key to one work order, and rejects the others."""
+
+    def __init__(self, settings: IdempotencySettings) -> None:
+        self._settings = settings
+        self._repeats: list[tuple[bytes, bytes]] = []
+
+    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer:
+        """Note the keys of the work orders with an input; of one chunk, return all but the first as rejected."""
+        value, keyed, note = self._settings.key.value, binary_rows.keyed, chunk.keys[self._settings].append
+        seen: dict[bytes, bytes] = {}
+
+        def observe(id_: bytes, item: Item) -> Item | None:
+            if item.body is None or (found := value(item)) is None:
+                return None
+            key = digest(found)
+            if unwritten and (first := seen.setdefault(key, id_)) is not id_:
+                chunk.repeats.append(InlineDuplicate(id_, first))
+                return rejections.as_duplicate(item, first)
+            note(keyed(key, id_, item.position, stream_ids[item.stream]))
+            return None
+
+        return observe
+
+    def lock(self, state: AdmissionState) -> None:
+        """Acquire the keys, and read the holders of those that are not free."""
+        self._repeats = idempotency.acquire(
+            state.connection, state.trigger.id, self._settings.window_seconds, state.keys[self._settings]
+        )
+        state.duplicates.update(row[ID_OF] for row, _ in self._repeats)
+
+    def decide(self, state: AdmissionState) -> None:
+        """Reject the work orders whose key another one holds."""
+        for row, holder in self._repeats:
+            detail = rejections.duplicate_of(holder)
+            state.rejections.append(AdmissionRejection(row[ID_OF], DUPLICATE, detail, holder))
+
+    def write(self, state: AdmissionState) -> None:
+        """Record the duplicates, and release the keys of what another rule rejected, so that it may come again."""
+        holders = {row[ID_OF]: holder for row, holder in self._repeats}
+        rejections.record_duplicates(state.connection, state.repeats, holders)
+        rejected = {part.id for part in state.decision.rejected}
+        idempotency.release(state.connection, state.trigger.id, rejected, state.keys[self._settings])
+
+
+class SequenceRule(Rule):
+    """Admits work orders as far as there is capacity, and those with a number in the order of their sequence."""
+
+    def __init__(self, settings: SequenceSettings | None) -> None:
+        self._settings = settings
+        self._names: dict[bytes, str] = {}
+        self._sequences: dict[bytes, SequenceState] = {}
+
+    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer:
+        """Note the work orders with an input, each with the key and the number of its sequence."""
+        enter, numbered, settings = chunk.entries.append, self._numbered, self._settings
+
+        def observe(id_: bytes, item: Item) -> None:
+            if item.body is not None:
+                enter(Entry(id_) if settings is None else numbered(id_, item, settings))
+
+        return observe
+
+    def lock(self, state: AdmissionState) -> None:
+        """Lock the sequences, and read them."""
+        entries = state.remaining_entries()
+        names = {entry.sequence: self._names[entry.sequence] for entry in entries if entry.sequence is not None}
+        if self._settings is not None and names:
+            self._sequences = sequence_store.lock(
+                state.connection, state.trigger.id, names, self._settings.start, entries
+            )
+
+    def decide(self, state: AdmissionState) -> None:
+        """Admit, park, or reject each work order that is no duplicate."""
+        remaining = None if state.capacity is None else state.capacity.remaining
+        state.decision = decide(state.remaining_entries(), self._sequences, remaining)
+        state.rejections += state.decision.rejected
+
+    def write(self, state: AdmissionState) -> None:
+        """Write what is parked and released, and the high-water marks."""
+        sequence_store.write(state.connection, state.trigger, state.decision, self._sequences)
+
+    def _numbered(self, id_: bytes, item: Item, settings: SequenceSettings) -> Entry:
+        key = settings.key.value(item)
+        if key is None:
+            return Entry(id_)
+        sequence = digest(key)
+        if sequence not in self._names:
+            self._names[sequence] = key.decode(errors="replace")[:_MAX_NAME]
+        return Entry(id_, sequence, parse_number(settings.number.found(item)))

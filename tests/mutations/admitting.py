@@ -3,7 +3,7 @@
 from mutations.mutation import Change, Mutation
 
 KEYS, LIMITS = "integration/core/admission/test_idempotency.py", "integration/core/admission/test_limits.py"
-KEYS_SQL = "core/admission/sql/idempotency.sql"
+KEYS_SQL, SINGLE = "core/admission/sql/idempotency.sql", "integration/core/creation/test_create_one.py"
 
 ADMISSION = (
     Mutation(
@@ -51,14 +51,56 @@ ADMISSION = (
     Mutation(
         "repeat-of-a-repeat-names-no-run",
         2,
-        (Change("core/admission/rejections.py", "originals.get(part.first, part.first)", "part.first"),),
+        (Change("core/admission/duplicates.py", "holders.get(part.first, part.first)", "part.first"),),
         (f"{KEYS}::test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run",),
     ),
     Mutation(
         "key-kept-by-what-was-turned-away",
         1,
-        (Change("core/admission/rules.py", "for part in state.decision.rejected}", "for part in ()}"),),
+        (Change("core/admission/rules.py", "for part in state.decision.rejected)", "for part in ())"),),
         (f"{LIMITS}::test_what_found_no_room_may_come_again",),
+    ),
+    Mutation(
+        "callers-key-released-by-a-rejection",
+        2,
+        (Change("core/admission/rules.py", "if not self._settings.is_of_caller:", "if True:"),),
+        (f"{SINGLE}::test_a_key_stays_with_a_work_order_that_a_soft_limit_rejects",),
+    ),
+    Mutation(
+        "callers-key-passed-over-by-a-rejected-event",
+        2,
+        (Change("core/admission/rules.py", "(item.body is None and not of_caller)", "item.body is None"),),
+        (f"{SINGLE}::test_a_rejected_event_and_its_repeat_at_once_leave_one_rejected_work_order",),
+    ),
+    Mutation(
+        "ignored-repeat-keeps-its-key",
+        2,
+        (Change("core/admission/rules.py", "gone = {part.id for part in state.ignored}", "gone: set[bytes] = set()"),),
+        (f"{SINGLE}::test_of_two_at_once_with_an_ignored_key_the_second_waits_and_leaves_nothing",),
+    ),
+    Mutation(
+        "numbered-repeat-ignored",
+        2,
+        (
+            Change(
+                "core/admission_rules.py",
+                'self.on_repeat == "ignore" and position is None',
+                'self.on_repeat == "ignore"',
+            ),
+        ),
+        (f"{SINGLE}::test_a_repeat_with_a_position_is_never_ignored",),
+    ),
+    Mutation(
+        "key-of-a-caller-expires-at-once",
+        2,
+        (
+            Change(
+                KEYS_SQL,
+                "AND key = %(key)s AND coalesce(expires_at > now(), true)",
+                "AND key = %(key)s AND expires_at > now()",
+            ),
+        ),
+        (f"{SINGLE}::test_a_key_without_a_time_is_known_for_ever",),
     ),
     Mutation(
         "limit-counted-without-its-lock",

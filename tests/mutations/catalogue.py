@@ -102,8 +102,9 @@ NO_DUPLICATES = (
         (
             Change(
                 "core/creation/create_one.py",
-                'return Single(None, "deleted", created=False) if row is None',
-                "return _create(connection, trigger, item) if row is None",
+                "    if holder is not None:\n        duplicates.count_ignored(",
+                "    if holder is not None and _find(connection, holder).id is not None:\n"
+                "        duplicates.count_ignored(",
             ),
         ),
         (f"{SINGLE}::test_a_deleted_work_order_does_not_come_back",),

@@ -75,22 +75,4 @@ DELETED_IS_NOT_NEW = (
         ),
         (f"{REPLAYED}::test_what_was_deleted_of_a_transactional_topic_is_a_row_a_batch",),
     ),
-    Mutation(
-        "deleted-keys-a-row-each",
-        2,
-        (Change("core/creation/deleted_positions.py", "if stream_id in keyed:", "if False:"),),
-        (f"{RETENTION}::test_nothing_is_written_of_a_stream_whose_keys_guard_it",),
-    ),
-    Mutation(
-        "position-among-keys-not-remembered",
-        2,
-        (
-            Change(
-                "core/creation/deleted_positions.py",
-                '    connection.execute(_QUERIES["not_keyed"], {"stream_id": stream_id})\n',
-                "",
-            ),
-        ),
-        (f"{RETENTION}::test_nothing_is_written_of_a_stream_whose_keys_guard_it",),
-    ),
 )

@@ -76,8 +76,8 @@ def show(
         found = _Found(
             work_orders.get_work_order(connection, id_),
             work_orders.runs_of(connection, id_),
-            duplicates.of(connection, id_),
-            rejections.original(connection, id_),
+            duplicates.summary(connection, id_),
+            duplicates.original(connection, id_),
         )
     if raw is not None:
         _write_raw(found.work_order, raw)
@@ -127,14 +127,14 @@ def _print(found: _Found) -> None:
 
 
 def _repeated(known: Repeats) -> str:
-    if not known.times:
+    if not known.total:
         return ""
     last = times.show(known.last_at)
-    return f"once, at {last}" if known.times == 1 else f"{known.times:,} times, last at {last}"
+    return f"once, at {last}" if known.total == 1 else f"{known.total:,} times, last at {last}"
 
 
 def _print_repeats(id_: UUID, known: Repeats) -> None:
-    _print_part("request of the last repeat by key", known.last_request)
+    _print_part("request of the last ignored repeat", known.last_request)
     if known.kept:
         print("\nrepeats, kept as rejected work orders:")
         print_table(_REPEAT_COLUMNS, [_repeat_cells(repeat) for repeat in known.newest])
@@ -200,9 +200,9 @@ def _json(found: _Found) -> dict[str, Any]:
 
 def _repeats_json(known: Repeats) -> dict[str, Any]:
     return {
-        "times": known.times,
+        "total": known.total,
         "kept": known.kept,
-        "by_key": known.by_key,
+        "ignored": known.ignored,
         "last_at": known.last_at,
         "last_request": _fragment(known.last_request),
         "newest": known.newest,

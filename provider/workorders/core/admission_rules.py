@@ -1,18 +1,46 @@
-"""The rules by which a trigger's inputs are let in, read from its stored definition and its workflow's."""
+"""The rules of a trigger, read from its stored definition and from that of its workflow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
-from workorders.core.selectors import Selector
+from workorders.core.selectors import Selectable, Selector
+
+OnRepeat = Literal["reject", "ignore"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallerKey:
+    """A text of any length by which a caller names one event. In another scope the same text is another key."""
+
+    scope: str
+    text: str
+
+    def value(self, _item: Selectable) -> bytes:
+        """Return the key, in a form that no JSON value has."""
+        return b"\0".join((b"caller", self.scope.encode(), self.text.encode("utf-8", "surrogatepass")))
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencySettings:
-    """Of the events with one key, one becomes a run within the window."""
+    """Of the events with one key, one becomes a work order with a run within the window."""
 
-    key: Selector
-    window_seconds: float
+    key: Selector | CallerKey
+    window_seconds: float | None
+    """None for a key that never expires."""
+    on_repeat: OnRepeat = "reject"
+
+    @property
+    def is_of_caller(self) -> bool:
+        """Whether the key names the event itself, whatever became of it, rejections included."""
+        return isinstance(self.key, CallerKey)
+
+    def ignores(self, position: int | None) -> bool:
+        """Return whether a repeat with this position leaves no work order.
+
+        A repeat with a position in its source is always kept, because a replay must find it.
+        """
+        return self.on_repeat == "ignore" and position is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +82,7 @@ class LimitSettings:
 class Rules:
     """All rules of one trigger; each is None where the definition has none."""
 
-    idempotency: IdempotencySettings | None = None
+    idempotency: tuple[IdempotencySettings, ...] = ()
     sequence: SequenceSettings | None = None
     limits: LimitSettings | None = None
 
@@ -67,11 +95,15 @@ class Rules:
     ) -> "Rules | None":
         """Return the rules that stored definitions hold; None when there is none, which costs ingest nothing."""
         rules = cls(
-            None if idempotency is None else _idempotency(idempotency),
+            () if idempotency is None else (_idempotency(idempotency),),
             None if sequence is None else _sequence(sequence),
             None if limits is None else LimitSettings.read(limits),
         )
         return None if rules == cls() else rules
+
+    def with_caller_key(self, key: CallerKey, window_seconds: float | None) -> "Rules":
+        """Return the same rules for an event that its caller names by a key; a repeat of it is ignored."""
+        return replace(self, idempotency=(IdempotencySettings(key, window_seconds, "ignore"), *self.idempotency))
 
     def beyond_soft_limits(self) -> "Rules":
         """Return the same rules with a soft limit that only counts: a person has asked for one work order alone."""
@@ -81,7 +113,9 @@ class Rules:
 
 
 def _idempotency(stored: Mapping[str, Any]) -> IdempotencySettings:
-    return IdempotencySettings(Selector.parse(stored["key"]), float(stored["window"]))
+    return IdempotencySettings(
+        Selector.parse(stored["key"]), float(stored["window"]), stored.get("on_repeat", "reject")
+    )
 
 
 def _sequence(stored: Mapping[str, Any]) -> SequenceSettings:

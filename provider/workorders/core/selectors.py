@@ -28,7 +28,6 @@ FORM: Final = r"^(stream|key|body|header:.+|(body|request):/.*)$"
 """The texts that are selectors, apart from a lone tilde in a pointer."""
 FORMS: Final = "stream, key, body, header:NAME, body:/json/pointer or request:/json/pointer"
 
-_LANE_BYTES: Final = 8
 _INDEX: Final = re.compile(r"0|[1-9][0-9]*")
 _INEXACT: Final = frozenset({float, dict, list})
 _last: tuple[bytes, Any] = (b"", None)
@@ -95,7 +94,7 @@ class Selector:
     def lane(self, item: Selectable) -> int | None:
         """Return the value as a number of 64 bits with sign, the same in every process; None when there is none."""
         value = self.value(item)
-        return None if value is None else hashed(value)
+        return None if value is None else hash64(value)
 
     def __str__(self) -> str:
         """Return the text that the selector was parsed from."""
@@ -121,9 +120,14 @@ class Selector:
         return lambda item: _read(item.body, path)
 
 
-def hashed(value: bytes) -> int:
-    """Return the first 64 bits of a value's BLAKE2b as a number with sign."""
-    return int.from_bytes(blake2b(value, digest_size=_LANE_BYTES).digest(), "big", signed=True)
+def hash64(value: bytes) -> int:
+    """Return a hash of 64 bits as a signed number, the same in every process."""
+    return int.from_bytes(blake2b(value, digest_size=8).digest(), "big", signed=True)
+
+
+def hash128(value: bytes) -> bytes:
+    """Return a hash of 16 bytes, which identifies a key and contains no data of the event."""
+    return blake2b(value, digest_size=16).digest()
 
 
 def _path(pointer: str) -> tuple[str, ...]:

@@ -62,16 +62,9 @@ def find(connection: Connection, name: str) -> Trigger:
     return Trigger(id_, name_, type_, workflow_id, workflow, lane, Rules.read(*rules))
 
 
-def stream_id(connection: Connection, trigger: Trigger, name: str, *, is_keyed: bool = False) -> int:
-    """Return the number of the trigger's stream `name`, which is made when it is new.
-
-    Args:
-        connection: where to ask.
-        trigger: whose stream it is.
-        name: of the stream.
-        is_keyed: its positions are drawn for keys, one by one, and not given by the source.
-    """
-    arguments = {"trigger_id": trigger.id, "name": name, "is_keyed": is_keyed}
+def stream_id(connection: Connection, trigger: Trigger, name: str) -> int:
+    """Return the number of a stream of the trigger; a new stream is registered."""
+    arguments = {"trigger_id": trigger.id, "name": name}
     row = connection.execute(_QUERIES["find_stream"], arguments).fetchone()
     if row is None:
         connection.execute(_QUERIES["insert_stream"], arguments)

@@ -17,8 +17,8 @@ from workorders.cron.definition import CronTriggerDefinition
 
 STREAM = "schedule"
 """Stream of the intervals; the position is the end of the interval, which the schedule names, in Unix seconds."""
-BY_HAND = "by-hand"
-"""Stream of the Dag runs that were started by hand, each known by its key."""
+MANUAL_RUN = "dag-run"
+"""Scope of the keys of Dag runs that were started by hand."""
 
 _QUERIES = load_queries("workorders.cron", "sql/cron.sql")
 _LARGEST_INPUT = 32 * MIB
@@ -65,21 +65,15 @@ def create(connection: Connection, definition: CronTriggerDefinition, due: Due) 
             workflow=definition.workflow,
             definition=definition.model_dump(mode="json"),
         )
-        stream, position, key = _source_key(due)
+        stream, position = (STREAM, int(due.end.timestamp())) if isinstance(due, Interval) else (None, None)
         body, request = _input(connection, definition, trigger, due)
         rejection = judge(body, _LARGEST_INPUT, odd=is_odd(body))
         if rejection is None:
             item = Item(stream, position, request, body)
         else:
             item = Item(stream, position, request, None, rejection, body)
-        return create_one(connection, trigger, item, key=key)
-
-
-def _source_key(due: Due) -> tuple[str, int | None, str | None]:
-    """Return the stream, and the position or the key in it."""
-    if isinstance(due, Interval):
-        return STREAM, int(due.end.timestamp()), None
-    return BY_HAND, None, due.key
+        key = due.key if isinstance(due, ManualRun) else None
+        return create_one(connection, trigger, item, key=key, key_scope=MANUAL_RUN)
 
 
 def _input(

@@ -13,6 +13,7 @@ from workorders.core.creation.create_one import Single, create_one
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history.outcomes import WorkOrderOutcome, find_ended, find_outcome
 from workorders.core.postgres.connection import VALUE_ERRORS, is_outage
+from workorders.webhook.authentication import KEY_HEADER
 from workorders.webhook.database import Database
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.exceptions import RefusedError, TryAgainError
@@ -65,7 +66,14 @@ class Creator:
                     rate, burst = definition.rate_limit_per_second, definition.rate_burst
                     _refuse_for(rate_limit.take(connection, trigger.id, rate, burst), definition)
                 with connection.transaction():
-                    return create_one(connection, trigger, wanted, key=received.key, key_seconds=definition.key_window)
+                    return create_one(
+                        connection,
+                        trigger,
+                        wanted,
+                        key=received.key,
+                        key_scope=KEY_HEADER,
+                        key_seconds=definition.key_window,
+                    )
         except HardLimitError as error:
             raise TryAgainError("no-room", str(error), seconds=error.retry_after_seconds, status=429) from error
         except RefusedError:

@@ -12,9 +12,6 @@ from workorders.webhook.authentication import KEY_HEADER
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.exceptions import RefusedError
 
-STREAM = "idempotency-key"
-"""Stream of the requests that say by which key they are known."""
-
 
 @dataclass(frozen=True, slots=True)
 class Received:
@@ -51,7 +48,7 @@ def item(definition: WebhookTriggerDefinition, received: Received) -> Item:
         raise RefusedError(
             status, rejection.code, f"The body must be a JSON object, and {rejection.detail}; nothing was created."
         )
-    return Item(None if received.key is None else STREAM, None, _request(definition, received), received.body)
+    return Item(None, None, _request(definition, received), received.body)
 
 
 def _request(definition: WebhookTriggerDefinition, received: Received) -> bytes:

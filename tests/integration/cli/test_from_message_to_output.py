@@ -125,7 +125,7 @@ def test_an_original_leads_to_its_repeats_and_each_repeat_to_the_original(
     found = workorders(*all_of_them.split()[1:], "--json").json()
     assert [row["id"] for row in found] == repeats[::-1]
     json = workorders("work-orders", "show", first, "--json").json()
-    assert json["repeats"]["times"] == json["repeats"]["kept"] == 12
+    assert json["repeats"]["total"] == json["repeats"]["kept"] == 12
     assert json["repeats"]["newest"][0] == {
         "id": repeats[-1],
         "created_at": json["repeats"]["last_at"],
@@ -134,19 +134,19 @@ def test_an_original_leads_to_its_repeats_and_each_repeat_to_the_original(
     }
     assert json["duplicate_of"] is None
     repeat = workorders("work-orders", "show", repeats[0], "--json").json()
-    assert (repeat["duplicate_of"], repeat["repeats"]["times"]) == (first, 0)
+    assert (repeat["duplicate_of"], repeat["repeats"]["total"]) == (first, 0)
     assert f"duplicate of {first}" in workorders("work-orders", "show", repeats[0]).out
 
 
 def test_repeats_of_a_key_are_shown_with_when_and_where_from(
     workorders: Command, connection: Connection, trigger: Trigger
 ) -> None:
-    made = create_one(connection, trigger, accepted("keys", None), key="k")
-    create_one(connection, trigger, Item("keys", None, b'{"remote_address": "192.0.2.7"}', b"{}"), key="k")
+    made = create_one(connection, trigger, accepted(None, None), key="k")
+    create_one(connection, trigger, Item(None, None, b'{"remote_address": "192.0.2.7"}', b"{}"), key="k")
     connection.commit()
     shown = workorders("work-orders", "show", str(made.id)).out
     assert re.search(r"^repeated +once, at 20\d\d-\S+Z$", shown, re.MULTILINE)
     assert '\nrequest of the last repeat by key:\n{\n    "remote_address": "192.0.2.7"\n}\n' in shown
     known = workorders("work-orders", "show", str(made.id), "--json").json()["repeats"]
-    assert (known["times"], known["by_key"], known["newest"]) == (1, 1, [])
+    assert (known["times"], known["ignored"], known["newest"]) == (1, 1, [])
     assert known["last_request"] == {"remote_address": "192.0.2.7"}

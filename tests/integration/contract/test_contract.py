@@ -7,7 +7,7 @@ import pytest
 from support.contract import claim, define_workflow, inputs, states, work, work_orders
 from support.trigger_types import SOURCES, Event, MakeSource, Source
 from workorders.core import triggers, workflows
-from workorders.core.admission import rejections
+from workorders.core.admission import duplicates
 from workorders.core.definitions.trigger import trigger_types
 from workorders.core.history import outcomes
 from workorders.core.history import work_orders as history
@@ -72,7 +72,7 @@ def test_a_repeat_by_the_triggers_own_key_is_kept_as_a_duplicate(
     first, _, repeat = work_orders(connection, source)
     assert states(connection, source) == ["pending", "pending", "rejected"]
     assert repeat.reason == "duplicate"
-    assert rejections.original(connection, repeat.id) == first.id
+    assert duplicates.original(connection, repeat.id) == first.id
     define_workflow(connection, source)
     assert len(work(connection, source)) == 2
 

@@ -262,11 +262,18 @@ CREATE TABLE workorders.history_marks (
 CREATE TABLE workorders.idempotency_keys (
     key uuid NOT NULL,
     work_order_id uuid NOT NULL,
-    expires_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone,
     "position" bigint,
     trigger_id integer NOT NULL,
     stream_id integer
 );
+CREATE TABLE workorders.ignored_repeats (
+    work_order_id uuid NOT NULL,
+    count bigint NOT NULL,
+    last_at timestamp with time zone NOT NULL,
+    last_request jsonb
+)
+WITH (fillfactor='50');
 CREATE TABLE workorders.kafka_batches (
     id bigint NOT NULL,
     trigger_id integer NOT NULL,
@@ -503,13 +510,6 @@ CREATE TABLE workorders.rejections (
     request jsonb NOT NULL,
     raw bytea
 );
-CREATE TABLE workorders.repeats (
-    work_order_id uuid NOT NULL,
-    times bigint NOT NULL,
-    last_at timestamp with time zone NOT NULL,
-    last_request jsonb
-)
-WITH (fillfactor='50');
 CREATE TABLE workorders.run_logs (
     run_id uuid NOT NULL,
     log text NOT NULL,
@@ -598,26 +598,10 @@ CREATE TABLE workorders.sequences (
     used_at timestamp with time zone DEFAULT now() NOT NULL
 )
 WITH (fillfactor='80');
-CREATE TABLE workorders.source_keys (
-    stream_id integer NOT NULL,
-    key_hash bytea NOT NULL,
-    "position" bigint NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    expires_at timestamp with time zone
-);
-ALTER TABLE workorders.source_keys ALTER COLUMN "position" ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME workorders.source_keys_position_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
 CREATE TABLE workorders.source_streams (
     id integer NOT NULL,
     trigger_id integer NOT NULL,
-    name text NOT NULL,
-    is_keyed boolean DEFAULT false NOT NULL
+    name text NOT NULL
 );
 ALTER TABLE workorders.source_streams ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME workorders.source_streams_id_seq
@@ -714,6 +698,8 @@ ALTER TABLE ONLY workorders.history_marks
     ADD CONSTRAINT history_marks_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY workorders.idempotency_keys
     ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (trigger_id, key);
+ALTER TABLE ONLY workorders.ignored_repeats
+    ADD CONSTRAINT ignored_repeats_pkey PRIMARY KEY (work_order_id);
 ALTER TABLE ONLY workorders.kafka_batches
     ADD CONSTRAINT kafka_batches_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.kafka_decisions
@@ -746,8 +732,6 @@ ALTER TABLE ONLY workorders.parked_work_orders
     ADD CONSTRAINT parked_work_orders_work_order_id_key UNIQUE (work_order_id);
 ALTER TABLE ONLY workorders.rejections
     ADD CONSTRAINT rejections_pkey PRIMARY KEY (work_order_id);
-ALTER TABLE ONLY workorders.repeats
-    ADD CONSTRAINT repeats_pkey PRIMARY KEY (work_order_id);
 ALTER TABLE ONLY workorders.run_logs
     ADD CONSTRAINT run_logs_pkey PRIMARY KEY (run_id);
 ALTER TABLE ONLY workorders.run_outputs
@@ -766,8 +750,6 @@ ALTER TABLE ONLY workorders.sequence_places
     ADD CONSTRAINT sequence_places_work_order_id_key UNIQUE (work_order_id);
 ALTER TABLE ONLY workorders.sequences
     ADD CONSTRAINT sequences_pkey PRIMARY KEY (trigger_id, key);
-ALTER TABLE ONLY workorders.source_keys
-    ADD CONSTRAINT source_keys_pkey PRIMARY KEY (stream_id, key_hash);
 ALTER TABLE ONLY workorders.source_streams
     ADD CONSTRAINT source_streams_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.source_streams
@@ -811,7 +793,6 @@ CREATE INDEX sequence_decisions_key_idx ON workorders.sequence_decisions USING b
 CREATE INDEX sequence_places_key_idx ON workorders.sequence_places USING btree (trigger_id, key);
 CREATE INDEX sequence_places_lane_idx ON workorders.sequence_places USING btree (workflow_id, lane, place);
 CREATE INDEX sequences_gap_idx ON workorders.sequences USING btree (trigger_id, key) WHERE ((parked > 0) OR (alerted_since IS NOT NULL));
-CREATE INDEX source_keys_expires_at_idx ON workorders.source_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX work_orders_few_idx ON workorders.work_orders USING btree (state, id) WHERE (state <> ALL (ARRAY['pending'::workorders.work_order_state, 'success'::workorders.work_order_state, 'rejected'::workorders.work_order_state]));
 CREATE INDEX work_orders_lane_idx ON workorders.work_orders USING btree (workflow_id, lane, "position", id) WHERE ((state = 'pending'::workorders.work_order_state) AND (lane IS NOT NULL));
 CREATE INDEX work_orders_waiting_idx ON workorders.work_orders USING btree (workflow_id, id) WHERE (state = 'pending'::workorders.work_order_state);
@@ -841,8 +822,6 @@ ALTER TABLE ONLY workorders.parked_work_orders
     ADD CONSTRAINT parked_work_orders_work_order_id_fkey FOREIGN KEY (work_order_id) REFERENCES workorders.work_orders(id) ON DELETE CASCADE;
 ALTER TABLE ONLY workorders.sequence_places
     ADD CONSTRAINT sequence_places_work_order_id_fkey FOREIGN KEY (work_order_id) REFERENCES workorders.work_orders(id) ON DELETE CASCADE;
-ALTER TABLE ONLY workorders.source_keys
-    ADD CONSTRAINT source_keys_stream_id_fkey FOREIGN KEY (stream_id) REFERENCES workorders.source_streams(id);
 ALTER TABLE ONLY workorders.source_streams
     ADD CONSTRAINT source_streams_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
 ALTER TABLE ONLY workorders.triggers

@@ -211,8 +211,8 @@ class TestKeys:
     ) -> None:
         webhooks.define(name)
         first, *_ = (webhooks.post(name, Idempotency_Key="a", User_Agent=f"shop/{number}") for number in range(3))
-        found = duplicates.of(connection, UUID(first.json()["work_order_id"]))
-        assert (found.times, found.by_key) == (2, 2)
+        found = duplicates.summary(connection, UUID(first.json()["work_order_id"]))
+        assert (found.total, found.ignored) == (2, 2)
         assert found.last_at is not None
         assert found.last_request is not None
         request = json.loads(found.last_request)
@@ -244,6 +244,15 @@ class TestKeys:
         assert again.json()["work_order_id"] == first.json()["work_order_id"] == again.headers["x-work-order-id"]
         newest, _ = work_orders(connection, name)
         assert again.json() == {**again.json(), "state": "duplicate", "duplicate": str(newest.id)}
+
+    def test_a_repeat_that_is_ignored_gets_the_first_work_order_and_leaves_none(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        webhooks.define(name, idempotency={"key": "body:/id", "window": "1 h", "on_repeat": "ignore"})
+        first = webhooks.post(name, b'{"id": 1}')
+        again = webhooks.post(name, b'{"id": 1, "late": true}', Idempotency_Key="a")
+        assert (first.status_code, again.status_code, again.json()) == (201, 200, first.json())
+        assert len(work_orders(connection, name)) == 1
 
 
 def limit(connection: Connection, name: str, kind: str) -> None:
@@ -304,16 +313,15 @@ def test_a_key_is_known_as_long_as_its_webhook_says(webhooks: Webhooks, connecti
     webhooks.define(name, key_window="1 h")
     first, again = (webhooks.post(name, Idempotency_Key="a") for _ in range(2))
     assert (first.status_code, again.status_code) == (201, 200)
-    connection.execute("UPDATE workorders.source_keys SET expires_at = expires_at - interval '1 h'")
+    connection.execute("UPDATE workorders.idempotency_keys SET expires_at = expires_at - interval '1 h'")
     connection.commit()
     assert webhooks.post(name, Idempotency_Key="a").status_code == 201
     webhooks.define(name, key_window=None)
     webhooks.post(name, Idempotency_Key="b")
     ends = connection.execute(
         """
-        SELECT expires_at FROM workorders.source_keys
-        JOIN workorders.source_streams ON source_streams.id = stream_id
-        JOIN workorders.triggers ON triggers.id = trigger_id WHERE triggers.name = %s ORDER BY position
+        SELECT expires_at FROM workorders.idempotency_keys
+        JOIN workorders.triggers ON triggers.id = trigger_id WHERE triggers.name = %s ORDER BY expires_at
         """,
         (name,),
     ).fetchall()

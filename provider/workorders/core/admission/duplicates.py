@@ -1,23 +1,46 @@
-"""How often an event came again, when last and where from: in work orders of their own, or counted by its key.
+"""Events that came again: kept as rejected work orders, or ignored and counted for the work order that they repeat."""
 
-What a trigger's `idempotency` or `sequence` recognises is kept as a rejected work order. What the source itself names
-by a key that is known, such as a webhook's `Idempotency-Key`, creates nothing, and is counted beside the work order.
-"""
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from psycopg.rows import class_row
 
+from workorders.core.admission.rejections import DUPLICATE
+from workorders.core.items import Item, Rejection
+from workorders.core.postgres import binary_rows
+from workorders.core.postgres.arrays import uuids
 from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.admission", "sql/duplicates.sql")
 
 NEWEST: Final = 10
-"""So many of the repeats that were kept are looked up."""
+"""How many of the kept duplicates a summary lists."""
+
+
+class InlineDuplicate(NamedTuple):
+    """A work order that was written as rejected, because it repeats another one of its chunk."""
+
+    id: bytes
+    first: bytes
+
+
+class IgnoredRepeat(NamedTuple):
+    """A work order that was written, and must leave nothing but a count for the holder of its key."""
+
+    id: bytes
+    holder: bytes
+
+
+class Ignored(NamedTuple):
+    """How many written work orders were deleted as ignored repeats."""
+
+    with_input: int
+    rejected: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,42 +58,83 @@ class Repeats:
     """What is known of the repeats of one work order."""
 
     kept: int
-    """Repeats that are rejected work orders of their own."""
-    by_key: int
-    """Repeats of its source's key, which created nothing."""
+    """Repeats that are rejected work orders."""
+    ignored: int
+    """Repeats that created no work order."""
     last_at: datetime | None
     """When the last one of either came; None when it was never repeated."""
     last_request: str | None
-    """Metadata of the last repeat by key, as indented JSON text; None when there is none, or it was wiped."""
+    """Metadata of the last ignored repeat, as indented JSON text; None when there is none, or it was wiped."""
     newest: list[Repeat]
     """The newest of those that were kept, the newest first."""
 
     @property
-    def times(self) -> int:
-        """How often it was repeated, in either way."""
-        return self.kept + self.by_key
+    def total(self) -> int:
+        """How often it was repeated."""
+        return self.kept + self.ignored
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
     kept: int
-    by_key: int
+    ignored: int
     last_at: datetime | None
     last_request: str | None
 
 
-def count(connection: Connection, work_order_id: UUID, request: bytes) -> None:
-    """Count a repeat that created nothing, in the caller's transaction.
+def duplicate_of(id_: bytes) -> str:
+    """Return the detail of the rejection of a duplicate."""
+    return f"duplicate of {UUID(bytes=id_)}"
+
+
+def as_duplicate(item: Item, first: bytes) -> Item:
+    """Return an item with an input as a rejected one that repeats another and keeps its input as it came."""
+    return item._replace(body=None, rejection=Rejection(DUPLICATE, duplicate_of(first)), raw=item.body)
+
+
+def record(connection: Connection, repeats: Sequence[InlineDuplicate], holders: Mapping[bytes, bytes]) -> None:
+    """Record which work orders the repeats are duplicates of.
 
     Args:
-        connection: where the caller's transaction is.
-        work_order_id: what it repeats.
+        connection: in the caller's transaction.
+        repeats: work orders that are written as rejected.
+        holders: of the work orders that are duplicates themselves, the one that each repeats.
+    """
+    found = [(part.id, holders.get(part.first, part.first)) for part in repeats]
+    copy(connection, "duplicates", binary_rows.DUPLICATE_COLUMNS, (binary_rows.duplicate(*pair) for pair in found))
+    wrong = [pair for pair, part in zip(found, repeats, strict=True) if pair[1] != part.first]
+    if wrong:
+        arguments = {"ids": uuids(id_ for id_, _ in wrong), "details": [duplicate_of(holder) for _, holder in wrong]}
+        connection.execute(_QUERIES["correct"], arguments)
+
+
+def ignore(connection: Connection, repeats: Sequence[IgnoredRepeat]) -> Ignored:
+    """Delete what was written for repeats, and count them for the holders of their keys."""
+    if not repeats:
+        return Ignored(0, 0)
+    arguments = {"ids": uuids(part.id for part in repeats), "holders": uuids(part.holder for part in repeats)}
+    row = connection.execute(_QUERIES["ignore"], arguments).fetchone()
+    return Ignored(0, 0) if row is None else Ignored(*row)
+
+
+def count_ignored(connection: Connection, holder: UUID, request: bytes) -> None:
+    """Count a repeat that was not written, in the caller's transaction; does nothing if the holder is deleted.
+
+    Args:
+        connection: in the caller's transaction.
+        holder: the work order that it repeats.
         request: metadata of the repeat, as JSON.
     """
-    connection.execute(_QUERIES["count"], {"id": work_order_id, "request": request.decode()})
+    connection.execute(_QUERIES["count_ignored"], {"id": holder, "request": request.decode()})
 
 
-def of(connection: Connection, work_order_id: UUID) -> Repeats:
+def original(connection: Connection, work_order_id: UUID) -> UUID | None:
+    """Return the work order that this one is a duplicate of; None when it is no duplicate, or its original unknown."""
+    row = connection.execute(_QUERIES["original"], {"id": work_order_id}).fetchone()
+    return None if row is None else row[0]
+
+
+def summary(connection: Connection, work_order_id: UUID) -> Repeats:
     """Return what is known of the repeats of a work order."""
     with connection.cursor(row_factory=class_row(_Counts)) as cursor:
         counts = cursor.execute(_QUERIES["counts"], {"id": work_order_id}).fetchone()
@@ -79,9 +143,9 @@ def of(connection: Connection, work_order_id: UUID) -> Repeats:
     with connection.cursor(row_factory=class_row(Repeat)) as cursor:
         newest = cursor.execute(_QUERIES["newest"], {"id": work_order_id, "limit": NEWEST}).fetchall()
     times = [time for time in (counts.last_at, *(repeat.created_at for repeat in newest[:1])) if time is not None]
-    return Repeats(counts.kept, counts.by_key, max(times, default=None), counts.last_request, newest)
+    return Repeats(counts.kept, counts.ignored, max(times, default=None), counts.last_request, newest)
 
 
-def forget(connection: Connection) -> None:
-    """Delete what was counted for work orders that are no longer there."""
-    connection.execute(_QUERIES["forget"])
+def delete_orphans(connection: Connection) -> None:
+    """Delete what was counted for work orders that are deleted."""
+    connection.execute(_QUERIES["delete_orphans"])

@@ -11,11 +11,11 @@ from psycopg.rows import class_row
 
 from workorders.core import triggers
 from workorders.core.admission import limits, sequence_store
-from workorders.core.admission.sequence_order import Parked, SequenceState, digest, in_line
+from workorders.core.admission.sequence_order import Parked, SequenceState, in_line
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.selectors import canonical
+from workorders.core.selectors import canonical, hash128
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/gaps.sql")
@@ -81,7 +81,7 @@ def find(connection: Connection, trigger: Trigger, text: str) -> UUID:
     Raises:
         UnknownSequenceError: there is none.
     """
-    wanted = [digest(canonical(text)).hex()]
+    wanted = [hash128(canonical(text)).hex()]
     for read in (_as_id, _as_json):
         try:
             wanted.append(read(text))
@@ -223,4 +223,4 @@ def _as_id(text: str) -> str:
 
 
 def _as_json(text: str) -> str:
-    return digest(canonical(json.loads(text))).hex()
+    return hash128(canonical(json.loads(text))).hex()

@@ -7,15 +7,19 @@ trusts the producers' clocks, and can never say when a key is done with.
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
+from uuid import UUID
 
 import psycopg
 
+from workorders.core.admission_rules import IdempotencySettings
+from workorders.core.items import Item
 from workorders.core.postgres import binary_rows
 from workorders.core.postgres.arrays import integers, uuids
 from workorders.core.postgres.binary_rows import ID_OF, KEY_OF, SOURCE_OF
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.selectors import hash128
 
 _QUERIES = load_queries("workorders.core.admission", "sql/idempotency.sql")
 
@@ -23,12 +27,10 @@ _KEYS_A_STEP: Final = 100_000
 """Keys that are taken under one savepoint; see `CHUNK_ITEMS` for why there are not more of them."""
 _WORTH_COPYING: Final = 50
 """So many keys are taken sooner by looking them up and copying the rest than by one statement that does both."""
-_EXPIRED_BESIDE: Final = 100
-"""Expired keys that every call may delete, beside two for each key that it added."""
 
 
 def acquire(
-    connection: Connection, trigger_id: int, window_seconds: float, keyed: list[bytes]
+    connection: Connection, trigger_id: int, window_seconds: float | None, keyed: list[bytes]
 ) -> list[tuple[bytes, bytes]]:
     """Give each key to the first work order that has it; return the rows of the others, each with the key's holder.
 
@@ -38,7 +40,7 @@ def acquire(
     Args:
         connection: where the caller's transaction is.
         trigger_id: whose keys they are.
-        window_seconds: how long a key is held.
+        window_seconds: how long a key is held; None for ever.
         keyed: what `binary_rows.keyed` returns for each work order that was written; sorted here.
     """
     keyed.sort()
@@ -68,7 +70,7 @@ def _by_key(keyed: Sequence[bytes]) -> tuple[list[bytes], list[tuple[bytes, byte
 
 
 def _acquire_step(
-    connection: Connection, trigger_id: int, window_seconds: float, rows: Sequence[bytes]
+    connection: Connection, trigger_id: int, window_seconds: float | None, rows: Sequence[bytes]
 ) -> dict[bytes, bytes]:
     """Acquire the keys that are free, and return the holders of the others."""
     if len(rows) >= _WORTH_COPYING:
@@ -106,7 +108,11 @@ def _held(connection: Connection, trigger_id: int, rows: Sequence[bytes]) -> dic
 
 
 def _copied(
-    connection: Connection, trigger_id: int, window_seconds: float, rows: Iterable[bytes], held: dict[bytes, bytes]
+    connection: Connection,
+    trigger_id: int,
+    window_seconds: float | None,
+    rows: Iterable[bytes],
+    held: dict[bytes, bytes],
 ) -> bool:
     """Take the keys that nobody holds, in half the time of an upsert; False when one was taken meanwhile.
 
@@ -114,7 +120,7 @@ def _copied(
     whoever takes the keys once more does so in their order from the beginning.
     """
     expiry = connection.execute(_QUERIES["expiry"], {"window_seconds": window_seconds}).fetchone()
-    tail = binary_rows.key_row_suffix(trigger_id, expiry[0] if expiry else 0)
+    tail = binary_rows.key_row_suffix(trigger_id, expiry[0] if expiry else None)
     free = (row + tail for row in rows if row[KEY_OF] not in held)
     try:
         with connection.transaction():
@@ -122,6 +128,16 @@ def _copied(
     except psycopg.errors.UniqueViolation:
         return False
     return True
+
+
+def find_holder(connection: Connection, trigger_id: int, settings: IdempotencySettings, item: Item) -> UUID | None:
+    """Return the work order that holds the key of an item; None if none does, or the item has no key. Locks nothing."""
+    value = None if item.body is None and not settings.is_of_caller else settings.key.value(item)
+    if value is None:
+        return None
+    arguments = {"trigger_id": trigger_id, "key": hash128(value).hex()}
+    row = connection.execute(_QUERIES["find_holder"], arguments).fetchone()
+    return None if row is None else row[0]
 
 
 def release(connection: Connection, trigger_id: int, ids: Collection[bytes], keyed: Iterable[bytes]) -> None:
@@ -143,4 +159,4 @@ def expire(connection: Connection, limit: int) -> int:
 def expire_after(connection: Connection, added: int) -> None:
     """Delete more expired keys than were added, so that the table stays as large as the windows need."""
     if added:
-        expire(connection, 2 * added + _EXPIRED_BESIDE)
+        expire(connection, 2 * added + 1)

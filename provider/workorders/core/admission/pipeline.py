@@ -10,7 +10,8 @@ bytes of memory.
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from workorders.core.admission import idempotency, rejections
+from workorders.core.admission import duplicates, idempotency, rejections
+from workorders.core.admission.duplicates import Ignored
 from workorders.core.admission.rules import IdempotencyRule, LimitRule, Rule, SequenceRule
 from workorders.core.admission.state import AdmissionState, Chunk
 from workorders.core.admission_rules import Rules
@@ -20,12 +21,14 @@ from workorders.core.triggers import Trigger
 
 
 class AdmissionResult(NamedTuple):
-    """How many work orders with an input the rules rejected."""
+    """What became of written work orders."""
 
     rejected: int
-    """Written as accepted before."""
+    """Had an input, and were rejected."""
     rejected_inline: int
-    """Written as rejected from the start."""
+    """Had an input, and were written as rejected from the start."""
+    ignored: Ignored
+    """Were deleted again."""
 
 
 class AdmissionPipeline:
@@ -77,10 +80,11 @@ class AdmissionPipeline:
             rule.decide(state)
         for rule in self._rules:
             rule.write(state)
+        ignored = duplicates.ignore(state.connection, state.ignored)
         rejections.reject_written(state.connection, state.rejections)
         # Last, because from here on this transaction waits for no other one, so the order of these locks is free.
         idempotency.expire_after(state.connection, sum(map(len, state.keys.values())))
-        return AdmissionResult(len(state.rejections), len(state.repeats))
+        return AdmissionResult(len(state.rejections), len(state.repeats), ignored)
 
 
 def _in_lock_order(rules: Rules) -> list[Rule]:
@@ -88,8 +92,7 @@ def _in_lock_order(rules: Rules) -> list[Rule]:
     ordered: list[Rule] = []
     if rules.limits is not None:
         ordered.append(LimitRule(rules.limits))
-    if rules.idempotency is not None:
-        ordered.append(IdempotencyRule(rules.idempotency))
+    ordered += [IdempotencyRule(settings) for settings in rules.idempotency]
     if rules.sequence is not None or rules.limits is not None:
         ordered.append(SequenceRule(rules.sequence))
     return ordered

@@ -6,14 +6,16 @@ The pipeline calls each step for all rules before the next step, in the order of
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from workorders.core.admission import idempotency, limits, rejections, sequence_store
-from workorders.core.admission.rejections import DUPLICATE, AdmissionRejection, InlineDuplicate
-from workorders.core.admission.sequence_order import RUN_LIMIT, Entry, SequenceState, decide, digest, parse_number
+from workorders.core.admission import duplicates, idempotency, limits, sequence_store
+from workorders.core.admission.duplicates import IgnoredRepeat, InlineDuplicate
+from workorders.core.admission.rejections import DUPLICATE, AdmissionRejection
+from workorders.core.admission.sequence_order import RUN_LIMIT, Entry, SequenceState, decide, parse_number
 from workorders.core.admission.state import AdmissionState, Chunk
 from workorders.core.admission_rules import IdempotencySettings, LimitSettings, SequenceSettings
 from workorders.core.items import Item
 from workorders.core.postgres import binary_rows
 from workorders.core.postgres.binary_rows import ID_OF
+from workorders.core.selectors import hash128
 
 _MAX_NAME: Final = 200
 
@@ -76,48 +78,59 @@ class LimitRule(Rule):
 
 
 class IdempotencyRule(Rule):
-    """Gives each key to one work order, and rejects the others."""
+    """Gives each key to one work order, and rejects or ignores the others."""
 
     def __init__(self, settings: IdempotencySettings) -> None:
         self._settings = settings
         self._repeats: list[tuple[bytes, bytes]] = []
 
     def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer:
-        """Note the keys of the work orders with an input; of one chunk, return all but the first as rejected."""
-        value, keyed, note = self._settings.key.value, binary_rows.keyed, chunk.keys[self._settings].append
+        """Note the keys. Of the work orders of an unwritten chunk, return all repeats that are rejected."""
+        settings, value, keyed = self._settings, self._settings.key.value, binary_rows.keyed
+        note, of_caller = chunk.keys[settings].append, settings.is_of_caller
         seen: dict[bytes, bytes] = {}
 
         def observe(id_: bytes, item: Item) -> Item | None:
-            if item.body is None or (found := value(item)) is None:
+            if (item.body is None and not of_caller) or (found := value(item)) is None:
                 return None
-            key = digest(found)
-            if unwritten and (first := seen.setdefault(key, id_)) is not id_:
+            key, position = hash128(found), item.position
+            if unwritten and not settings.ignores(position) and (first := seen.setdefault(key, id_)) is not id_:
                 chunk.repeats.append(InlineDuplicate(id_, first))
-                return rejections.as_duplicate(item, first)
-            note(keyed(key, id_, item.position, stream_ids[item.stream]))
+                return duplicates.as_duplicate(item, first)
+            note(keyed(key, id_, position, stream_ids[item.stream]))
             return None
 
         return observe
 
     def lock(self, state: AdmissionState) -> None:
         """Acquire the keys, and read the holders of those that are not free."""
-        self._repeats = idempotency.acquire(
-            state.connection, state.trigger.id, self._settings.window_seconds, state.keys[self._settings]
-        )
+        rows = state.keys[self._settings]
+        if state.duplicates:
+            rows = [row for row in rows if row[ID_OF] not in state.duplicates]
+        self._repeats = idempotency.acquire(state.connection, state.trigger.id, self._settings.window_seconds, rows)
         state.duplicates.update(row[ID_OF] for row, _ in self._repeats)
 
     def decide(self, state: AdmissionState) -> None:
-        """Reject the work orders whose key another one holds."""
+        """Reject or ignore the work orders whose key another one holds."""
         for row, holder in self._repeats:
-            detail = rejections.duplicate_of(holder)
-            state.rejections.append(AdmissionRejection(row[ID_OF], DUPLICATE, detail, holder))
+            (position, _), *_ = binary_rows.sources([row])
+            if self._settings.ignores(position):
+                state.ignored.append(IgnoredRepeat(row[ID_OF], holder))
+            else:
+                detail = duplicates.duplicate_of(holder)
+                state.rejections.append(AdmissionRejection(row[ID_OF], DUPLICATE, detail, holder))
 
     def write(self, state: AdmissionState) -> None:
-        """Record the duplicates, and release the keys of what another rule rejected, so that it may come again."""
-        holders = {row[ID_OF]: holder for row, holder in self._repeats}
-        rejections.record_duplicates(state.connection, state.repeats, holders)
-        rejected = {part.id for part in state.decision.rejected}
-        idempotency.release(state.connection, state.trigger.id, rejected, state.keys[self._settings])
+        """Record the duplicates, and release the keys of what another rule rejected, so that it may come again.
+
+        A caller's key names the event itself, so it stays with a rejected work order, and is released only if none is
+        left.
+        """
+        gone = {part.id for part in state.ignored}
+        if not self._settings.is_of_caller:
+            duplicates.record(state.connection, state.repeats, {row[ID_OF]: holder for row, holder in self._repeats})
+            gone.update(part.id for part in state.decision.rejected)
+        idempotency.release(state.connection, state.trigger.id, gone, state.keys[self._settings])
 
 
 class SequenceRule(Rule):
@@ -161,7 +174,7 @@ class SequenceRule(Rule):
         key = settings.key.value(item)
         if key is None:
             return Entry(id_)
-        sequence = digest(key)
+        sequence = hash128(key)
         if sequence not in self._names:
             self._names[sequence] = key.decode(errors="replace")[:_MAX_NAME]
         return Entry(id_, sequence, parse_number(settings.number.found(item)))

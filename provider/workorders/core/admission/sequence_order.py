@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from workorders.core.admission.rejections import DUPLICATE, AdmissionRejection
@@ -14,7 +13,6 @@ RUN_LIMIT: Final = "run-limit"
 _MIN_NUMBER: Final = -(2**63)
 _MAX_NUMBER: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
-_KEY_BYTES: Final = 16
 
 
 class Entry(NamedTuple):
@@ -134,11 +132,6 @@ def _split_what_was_parked_before(decision: Decision, before: Mapping[bytes, fro
     decision.parked = [part for part in decision.parked if part.id not in passing]
     decision.released = [part for part in decision.released if part.id not in passing]
     decision.admitted += len(passing)
-
-
-def digest(value: bytes) -> bytes:
-    """Return the 16 bytes that a key is known by. They contain no data of the event."""
-    return blake2b(value, digest_size=_KEY_BYTES).digest()
 
 
 def parse_number(found: Any) -> int | None:

@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from workorders.core.admission.duplicates import IgnoredRepeat, InlineDuplicate
 from workorders.core.admission.limits import Capacity
-from workorders.core.admission.rejections import AdmissionRejection, InlineDuplicate
+from workorders.core.admission.rejections import AdmissionRejection
 from workorders.core.admission.sequence_order import Decision, Entry
 from workorders.core.admission_rules import IdempotencySettings
 from workorders.core.items import Item
@@ -50,6 +51,7 @@ class AdmissionState:
     capacity: Capacity | None = None
     decision: Decision = field(default_factory=Decision)
     rejections: list[AdmissionRejection] = field(default_factory=list)
+    ignored: list[IgnoredRepeat] = field(default_factory=list)
 
     def add(self, chunk: Chunk) -> None:
         """Add what was observed of a chunk that is written and will not be undone alone."""

@@ -1,11 +1,11 @@
 """One event that becomes one work order whose id is asked for: a caller waits for it, or a person."""
 
-from dataclasses import dataclass
-from hashlib import sha256
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
-from workorders.core.admission import duplicates
+from workorders.core.admission import duplicates, idempotency
+from workorders.core.admission_rules import CallerKey, Rules
 from workorders.core.creation.work_orders import create_for
 from workorders.core.ids import increasing_ids
 from workorders.core.items import Item
@@ -14,9 +14,6 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 
 _QUERIES = load_queries("workorders.core.creation", "sql/create_one.sql")
-
-_EXPIRED_BESIDE: Final = 3
-"""Keys whose time is over that each new key deletes: more than one, so the table stays as large as the times need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +25,7 @@ class Single:
     state: str
     """State of the work order; `deleted` when it is no longer there."""
     created: bool
-    """Whether it was made now; the event's source key had one before otherwise."""
+    """Whether it was made now; the event had one before otherwise, by its source key or an idempotency key."""
     reason: str | None = None
     """Code of the rejection, such as `duplicate` or `run-limit`; None when it is not rejected."""
     detail: str | None = None
@@ -38,74 +35,67 @@ class Single:
 
 
 def create_one(
-    connection: Connection, trigger: Trigger, item: Item, *, key: str | None = None, key_seconds: float | None = None
+    connection: Connection,
+    trigger: Trigger,
+    item: Item,
+    *,
+    key: str | None = None,
+    key_scope: str = "",
+    key_seconds: float | None = None,
 ) -> Single:
     """Create the work order of one event, inside the caller's transaction, and return it.
 
     Args:
         connection: where the caller's transaction is, or begins.
         trigger: what the work order belongs to.
-        item: the event.
-        key: what identifies the event within `item.stream`, a text of any length, in place of a position. The same
-            key makes no second work order as long as it is known, also when the first one was deleted. A repeat is
-            counted: see `workorders.core.admission.duplicates`.
-        key_seconds: for how long the key is known, from the creation of its work order; None for ever. Like an
-            idempotency key it is then free, whether or not its work order is still there.
+        item: the event; without a stream and a position if it has a key.
+        key: names the event, a text of any length. The same key makes no second work order as long as it is known,
+            also when the first one was deleted. A repeat is counted: see `workorders.core.admission.duplicates`.
+        key_scope: where the key comes from; in another scope the same text is another key.
+        key_seconds: how long the key is known, from the creation of its work order; None for ever. It is free
+            afterwards, whether or not its work order still exists.
 
     Raises:
         HardLimitError: the workflow takes no more now; the caller must roll back, and its source wait.
         psycopg.Error: the database failed; nothing was created once the caller rolls back.
     """
-    if key is None:
-        return _create(connection, trigger, item)
-    position, new = _position(connection, trigger, item.stream or "", key, key_seconds)
-    keyed = item._replace(stream=item.stream or "", position=position)
-    if new:
-        # Nothing can have been created or deleted at a position that was drawn just now. Fresh ones take no lock of the
-        # stream: all keys of a trigger share one, so requests and retention would wait for one another.
-        return _create(connection, trigger, keyed, fresh=True)
-    existing = _existing(connection, trigger, keyed)
-    if existing.id is not None:
-        duplicates.count(connection, existing.id, item.request)
-    return existing
-
-
-def _create(connection: Connection, trigger: Trigger, item: Item, *, fresh: bool = False) -> Single:
+    if key is not None:
+        rules = (trigger.rules or Rules()).with_caller_key(CallerKey(key_scope, key), key_seconds)
+        trigger = replace(trigger, rules=rules)
+    holder = _find_holder(connection, trigger, item)
+    if holder is not None:
+        duplicates.count_ignored(connection, holder, item.request)
+        return _find(connection, holder)
     id_ = next(increasing_ids())
-    counts = create_for(connection, trigger, [item], fresh=fresh, ids=iter([id_]))
+    counts = create_for(connection, trigger, [item], ids=iter([id_]))
     if counts.already_there:
-        return _existing(connection, trigger, item)
-    row = connection.execute(_QUERIES["by_id"], {"id": UUID(bytes=id_)}).fetchone()
-    if row is None:  # cannot be: the rows of this transaction are seen by it
-        raise LookupError(f"the work order of trigger {trigger.name} that was just created")
-    return _single(row, created=True)
+        stream = stream_id(connection, trigger, item.stream or "")
+        source = {"stream_id": stream, "position": item.position}
+        return _result(connection.execute(_QUERIES["by_source_key"], source).fetchone())
+    if counts.ignored:  # another transaction has acquired the key since
+        holder = _find_holder(connection, trigger, item)
+        if holder is None:  # cannot be: its row is locked
+            raise LookupError(f"the holder of an idempotency key of trigger {trigger.name}")
+        return _find(connection, holder)
+    return replace(_find(connection, UUID(bytes=id_)), created=True)
 
 
-def _existing(connection: Connection, trigger: Trigger, item: Item) -> Single:
-    stream = stream_id(connection, trigger, item.stream or "")
-    row = connection.execute(_QUERIES["by_source_key"], {"stream_id": stream, "position": item.position}).fetchone()
-    return Single(None, "deleted", created=False) if row is None else _single(row, created=False)
+def _find_holder(connection: Connection, trigger: Trigger, item: Item) -> UUID | None:
+    """Return the work order that the item repeats without leaving one of its own; None if there is none."""
+    for settings in trigger.rules.idempotency if trigger.rules else ():
+        if settings.ignores(item.position):
+            holder = idempotency.find_holder(connection, trigger.id, settings, item)
+            if holder is not None:
+                return holder
+    return None
 
 
-def _single(row: tuple[Any, ...], *, created: bool) -> Single:
+def _find(connection: Connection, id_: UUID) -> Single:
+    return _result(connection.execute(_QUERIES["by_id"], {"id": id_}).fetchone())
+
+
+def _result(row: tuple[Any, ...] | None) -> Single:
+    if row is None:
+        return Single(None, "deleted", created=False)
     id_, state, reason, detail, original = row
-    return Single(id_, state, created, reason, detail, original)
-
-
-def _position(
-    connection: Connection, trigger: Trigger, stream: str, key: str, key_seconds: float | None
-) -> tuple[int, bool]:
-    arguments = {
-        "stream_id": stream_id(connection, trigger, stream, is_keyed=True),
-        "key_hash": sha256(key.encode("utf-8", "surrogatepass")).digest(),
-        "key_seconds": key_seconds,
-    }
-    row = connection.execute(_QUERIES["number_key"], arguments).fetchone()
-    if row is not None:
-        if key_seconds is not None:
-            connection.execute(_QUERIES["expire_keys"], {"limit": _EXPIRED_BESIDE})
-        return int(row[0]), True
-    row = connection.execute(_QUERIES["find_key"], arguments).fetchone()
-    if row is None:  # cannot be at READ COMMITTED: the insert met or made the row
-        raise LookupError(stream)
-    return int(row[0]), False
+    return Single(id_, state, False, reason, detail, original)

@@ -36,12 +36,8 @@ def delete(connection: Connection, rows: Sequence[Row]) -> list[Row]:
 
 
 def lock_out(connection: Connection, stream_id: int) -> None:
-    """Let no work order of the stream be deleted until the transaction ends.
-
-    Whoever asks for this names the positions himself, so it is not keys that guard them, if it ever was.
-    """
+    """Let no work order of the stream be deleted until the transaction ends."""
     connection.execute(_QUERIES["lock_stream_shared"], {"class": _STREAM_LOCKS, "stream_id": stream_id})
-    connection.execute(_QUERIES["not_keyed"], {"stream_id": stream_id})
 
 
 def note_whole(connection: Connection, stream_id: int, start: int, end: int, work_orders: int) -> None:
@@ -66,10 +62,7 @@ def _remember(connection: Connection, gone: Iterable[Row]) -> None:
     for _, stream_id, position in gone:
         if stream_id is not None and position is not None:
             positions[stream_id].append(position)
-    keyed = {row[0] for row in connection.execute(_QUERIES["keyed_streams"], {"ids": list(positions)})}
     for stream_id, given in positions.items():
-        if stream_id in keyed:
-            continue  # a key's row guards it, and a position that was drawn for a key is never drawn again
         arguments = {"stream_id": stream_id, "first": min(given), "last": max(given)}
         connection.execute(_QUERIES["remember"], {**arguments, "positions": given})
         while connection.execute(_QUERIES["close_gaps"], arguments).rowcount:

@@ -13,8 +13,8 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
-STREAM = "by-hand"
-"""Stream of the work orders that people gave a key to."""
+KEY_SCOPE = "manual"
+"""Scope of the keys that people give."""
 _LARGEST_INPUT = 32 * MIB
 
 
@@ -55,5 +55,4 @@ def create(connection: Connection, trigger: Trigger, wish: Wish) -> Single:
         request["key"] = wish.key
     encoded = orjson.dumps(request, option=orjson.OPT_UTC_Z)
     with connection.transaction():
-        item = Item(None if wish.key is None else STREAM, None, encoded, wish.body)
-        return create_one(connection, trigger, item, key=wish.key)
+        return create_one(connection, trigger, Item(None, None, encoded, wish.body), key=wish.key, key_scope=KEY_SCOPE)

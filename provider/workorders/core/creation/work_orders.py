@@ -46,6 +46,8 @@ class Created:
     """Items whose source key had a work order before; they changed nothing."""
     turned_away: int = 0
     """Of the rejected: those with an input, which a rule of the trigger or a limit of the workflow refused."""
+    ignored: int = 0
+    """Items that left no work order, because another one has their idempotency key."""
 
     def __add__(self, other: "Created") -> "Created":
         """Add field by field."""
@@ -54,6 +56,7 @@ class Created:
             self.rejected + other.rejected,
             self.already_there + other.already_there,
             self.turned_away + other.turned_away,
+            self.ignored + other.ignored,
         )
 
 
@@ -103,8 +106,13 @@ def create_for(
     if prove is not None:
         prove()
     if pipeline is not None:
-        rejected, inline = pipeline.decide()
-        total += Created(created=-rejected, rejected=rejected, turned_away=rejected + inline)
+        rejected, inline, ignored = pipeline.decide()
+        total += Created(
+            created=-rejected - ignored.with_input,
+            rejected=rejected - ignored.rejected,
+            turned_away=rejected + inline,
+            ignored=sum(ignored),
+        )
     return total
 
 

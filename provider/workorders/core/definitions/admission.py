@@ -11,7 +11,7 @@ _MOST_PARKED: Final = 1_000_000_000
 
 
 class Idempotency(Definition):
-    """Of the events with one key, one becomes a run within the window; the others are kept as its duplicates."""
+    """Of the events with one key, one becomes a work order with a run within the window; the others are duplicates."""
 
     key: SelectorField
     """What says that two events are one: `stream`, `key`, `body`, `header:NAME`, `body:/json/pointer` or
@@ -19,6 +19,9 @@ class Idempotency(Definition):
     window: Annotated[float, seconds(1)]
     """How long a key is kept (seconds, or a text such as `24 h`), from the creation of the work order that has it.
     Choose it longer than the source repeats itself, and longer than the longest stall."""
+    on_repeat: Literal["reject", "ignore"] = "reject"
+    """What becomes of a duplicate: a rejected work order, or none. An ignored one is counted, and its caller gets the
+    answer of the first. What has a position in its source, such as the interval of a schedule, is always rejected."""
 
 
 class Sequence(Definition):

@@ -150,7 +150,7 @@ def delete_expired(
     wiped = _wipe(connection, _wiping(known, moment), step, pause)
     _erase(connection, known, moment, step, pause)
     with connection.transaction():
-        duplicates.forget(connection)
+        duplicates.delete_orphans(connection)
     return RetentionResult(wiped, deleted, left)
 
 

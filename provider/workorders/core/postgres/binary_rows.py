@@ -111,7 +111,7 @@ def source(position: int | None, stream_id: int | None) -> bytes:
     return _bigint(position) + integer(stream_id)
 
 
-def key_row_suffix(trigger_id: int, expires_at: int) -> bytes:
+def key_row_suffix(trigger_id: int, expires_at: int | None) -> bytes:
     """Return the fields that the keys of one call share; the time is in microseconds since the year 2000."""
     return integer(trigger_id) + _bigint(expires_at)
 

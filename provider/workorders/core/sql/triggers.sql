@@ -24,8 +24,8 @@ JOIN workorders.workflows ON workflows.id = triggers.workflow_id
 WHERE triggers.name = %(name)s;
 
 -- name: insert_stream
-INSERT INTO workorders.source_streams (trigger_id, name, is_keyed)
-VALUES (%(trigger_id)s, %(name)s, %(is_keyed)s)
+INSERT INTO workorders.source_streams (trigger_id, name)
+VALUES (%(trigger_id)s, %(name)s)
 ON CONFLICT (trigger_id, name) DO NOTHING;
 
 -- name: find_stream

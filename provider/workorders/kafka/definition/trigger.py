@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
+from workorders.core.definitions.admission import Idempotency
 from workorders.core.definitions.fields import (
     KIB,
     MIB,
@@ -103,6 +104,16 @@ class KafkaTriggerDefinition(TriggerDefinition):
         if minimum > 1 and info.data.get("max_wait") == 0:
             raise ValueError(f"expected max_wait, such as 30 s, beside a minimum above 1, got {minimum} alone.")
         return minimum
+
+    @field_validator("idempotency", mode="after")
+    @classmethod
+    def _keeps_every_message(cls, idempotency: Idempotency | None) -> Idempotency | None:
+        if idempotency is not None and idempotency.on_repeat == "ignore":
+            raise ValueError(
+                "expected on_repeat: reject, because every message has a work order; a replay could not tell an "
+                "ignored message from a lost one."
+            )
+        return idempotency
 
     @property
     def topic_names(self) -> tuple[str, ...]:

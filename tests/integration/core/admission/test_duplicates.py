@@ -40,7 +40,7 @@ def other(stack: LocalStack) -> Iterator[Connection]:
 
 def send(connection: Connection, trigger: Trigger, key: str, caller: str = "a") -> Single:
     """Send one event with a key, and commit."""
-    item = Item("keys", None, b'{"from": "%s"}' % caller.encode(), b'{"a": 1}')
+    item = Item(None, None, b'{"from": "%s"}' % caller.encode(), b'{"a": 1}')
     made = create_one(connection, trigger, item, key=key, key_seconds=DAY)
     connection.commit()
     return made
@@ -50,28 +50,30 @@ def sent(connection: Connection, trigger: Trigger, key: str, caller: str = "a") 
     """Send one event with a key, and return what is known of its repeats then."""
     made = send(connection, trigger, key, caller)
     assert made.id is not None
-    found = duplicates.of(connection, made.id)
+    found = duplicates.summary(connection, made.id)
     connection.commit()
     return found
 
 
-def test_repeats_by_key_are_counted_with_when_the_last_came_and_where_from(
+def test_repeats_ignored_are_counted_with_when_the_last_came_and_where_from(
     connection: Connection, trigger: Trigger
 ) -> None:
     assert sent(connection, trigger, "k") == duplicates.Repeats(0, 0, None, None, [])
     first = sent(connection, trigger, "k", "b")
     second = sent(connection, trigger, "k", "c")
-    assert (first.by_key, second.by_key, second.times) == (1, 2, 2)
+    assert (first.ignored, second.ignored, second.total) == (1, 2, 2)
     assert first.last_at is not None
     assert second.last_at is not None
     assert first.last_at < second.last_at <= datetime.now(UTC)
     assert second.last_request == '{\n    "from": "c"\n}'
-    assert sent(connection, trigger, "another key").times == 0
+    assert sent(connection, trigger, "another key").total == 0
 
 
 def test_a_first_event_writes_nothing_about_repeats(connection: Connection, trigger: Trigger) -> None:
     made = send(connection, trigger, "k")
-    row = connection.execute("SELECT count(*) FROM workorders.repeats WHERE work_order_id = %s", (made.id,)).fetchone()
+    row = connection.execute(
+        "SELECT count(*) FROM workorders.ignored_repeats WHERE work_order_id = %s", (made.id,)
+    ).fetchone()
     assert row == (0,)
 
 
@@ -80,18 +82,12 @@ def test_a_key_that_was_free_again_is_counted_from_the_beginning_and_the_old_cou
 ) -> None:
     old = send(connection, trigger, "k")
     send(connection, trigger, "k")
-    connection.execute(
-        """
-        UPDATE workorders.source_keys SET expires_at = now()
-        FROM workorders.source_streams WHERE source_streams.id = source_keys.stream_id AND trigger_id = %s
-        """,
-        (trigger.id,),
-    )
+    connection.execute("UPDATE workorders.idempotency_keys SET expires_at = now() WHERE trigger_id = %s", (trigger.id,))
     connection.commit()
-    assert sent(connection, trigger, "k").times == 0
-    assert sent(connection, trigger, "k").times == 1
+    assert sent(connection, trigger, "k").total == 0
+    assert sent(connection, trigger, "k").total == 1
     assert old.id is not None
-    assert duplicates.of(connection, old.id).times == 1
+    assert duplicates.summary(connection, old.id).total == 1
 
 
 def test_a_repeat_neither_waits_for_its_work_order_nor_locks_it(
@@ -102,12 +98,12 @@ def test_a_repeat_neither_waits_for_its_work_order_nor_locks_it(
     locking = "SELECT FROM workorders.work_orders WHERE id = %s FOR UPDATE NOWAIT"
     other.execute(locking, (made.id,))
     connection.execute("SET lock_timeout = '1s'")
-    assert create_one(connection, trigger, accepted("keys", None), key="k").id == made.id
+    assert create_one(connection, trigger, accepted(None, None), key="k").id == made.id
     other.rollback()
     other.execute(locking, (made.id,))
     connection.commit()
     assert made.id is not None
-    assert duplicates.of(connection, made.id).by_key == 1
+    assert duplicates.summary(connection, made.id).ignored == 1
 
 
 def test_kept_repeats_are_counted_and_the_newest_are_named(connection: Connection, name: str) -> None:
@@ -115,27 +111,27 @@ def test_kept_repeats_are_counted_and_the_newest_are_named(connection: Connectio
     create_for(connection, trigger, events("a" * 13))
     connection.commit()
     first, *others = ids_of(connection, trigger)
-    found = duplicates.of(connection, first)
-    assert (found.times, found.kept, found.by_key) == (12, 12, 0)
+    found = duplicates.summary(connection, first)
+    assert (found.total, found.kept, found.ignored) == (12, 12, 0)
     assert [repeat.id for repeat in found.newest] == others[:1:-1]
     assert {repeat.stream for repeat in found.newest} == {"s"}
     assert [repeat.position for repeat in found.newest] == list(range(12, 2, -1))
     assert found.last_at == found.newest[0].created_at
-    assert duplicates.of(connection, others[0]).times == 0
+    assert duplicates.summary(connection, others[0]).total == 0
 
 
 def test_both_kinds_count_together_and_the_later_one_is_the_last(connection: Connection, name: str) -> None:
     trigger = register(connection, name, idempotency=BY_ID)
     body = b'{"id": "a"}'
-    made = create_one(connection, trigger, accepted("keys", None, body), key="k")
+    made = create_one(connection, trigger, accepted(None, None, body), key="k")
     connection.commit()
     create_for(connection, trigger, [accepted("s", 0, body)])
     connection.commit()
-    create_one(connection, trigger, accepted("keys", None, body), key="k")
+    create_one(connection, trigger, accepted(None, None, body), key="k")
     connection.commit()
     assert made.id is not None
-    found = duplicates.of(connection, made.id)
-    assert (found.times, found.kept, found.by_key) == (2, 1, 1)
+    found = duplicates.summary(connection, made.id)
+    assert (found.total, found.kept, found.ignored) == (2, 1, 1)
     assert found.last_at is not None
     assert found.last_at > found.newest[0].created_at
 
@@ -149,9 +145,9 @@ def test_retention_wipes_where_repeats_came_from_also_those_after_a_wipe(
     finish_all(connection, name)
     for times in (1, 2):
         found = sent(connection, trigger, "k")
-        assert (found.by_key, found.last_request is None) == (times, False)
+        assert (found.ignored, found.last_request is None) == (times, False)
         retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=6), pause=lambda _: None)
-        assert duplicates.of(connection, first.id).last_request is None
+        assert duplicates.summary(connection, first.id).last_request is None
         connection.commit()
 
 
@@ -162,5 +158,7 @@ def test_with_a_work_order_goes_what_was_counted_for_it(connection: Connection, 
     send(connection, trigger, "k")
     retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
     assert send(connection, trigger, "k") == Single(None, "deleted", created=False)
-    row = connection.execute("SELECT count(*) FROM workorders.repeats WHERE work_order_id = %s", (made.id,)).fetchone()
+    row = connection.execute(
+        "SELECT count(*) FROM workorders.ignored_repeats WHERE work_order_id = %s", (made.id,)
+    ).fetchone()
     assert row == (0,)

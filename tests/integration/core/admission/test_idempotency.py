@@ -11,7 +11,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.admission import BY_ID, event, events, ids, outcome, register, wait_for_lock
 from support.work_orders import remove
-from workorders.core.admission import duplicates, idempotency, rejections
+from workorders.core.admission import duplicates, idempotency
 from workorders.core.creation import work_orders
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.items import Item
@@ -50,7 +50,7 @@ def keys_kept(connection: Connection, trigger: Trigger) -> int:
 
 def kept(connection: Connection, original: UUID) -> list[UUID]:
     """Return the repeats of a work order that are work orders of their own, oldest first."""
-    return [repeat.id for repeat in reversed(duplicates.of(connection, original).newest)]
+    return [repeat.id for repeat in reversed(duplicates.summary(connection, original).newest)]
 
 
 def age(connection: Connection, trigger: Trigger, interval: str) -> None:
@@ -72,7 +72,7 @@ def test_a_repeated_event_is_a_rejected_work_order_that_names_the_first(
         ("a", "rejected", "duplicate"),
     ]
     first, _, repeat = ids(connection, trigger)
-    assert rejections.original(connection, repeat) == first
+    assert duplicates.original(connection, repeat) == first
     assert kept(connection, first) == [repeat]
     detail = connection.execute("SELECT detail FROM workorders.rejections WHERE work_order_id = %s", (repeat,))
     assert detail.fetchone() == (f"duplicate of {first}",)
@@ -83,8 +83,8 @@ def test_a_repeat_of_an_earlier_call_is_a_duplicate_too(connection: Connection, 
     connection.commit()
     assert create_for(connection, trigger, events("bca", 2), fresh=True) == Created(1, 2, 0, 2)
     first_a, first_b, repeat_b, _, repeat_a = ids(connection, trigger)
-    assert rejections.original(connection, repeat_a) == first_a
-    assert rejections.original(connection, repeat_b) == first_b
+    assert duplicates.original(connection, repeat_a) == first_a
+    assert duplicates.original(connection, repeat_b) == first_b
 
 
 def test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run(
@@ -170,7 +170,7 @@ def test_a_replay_that_restores_the_original_does_not_make_it_a_duplicate_of_its
     assert create_for(connection, trigger, events("aba")) == Created(1, 0, 2)
     restored = ids(connection, trigger)[-1]
     assert create_for(connection, trigger, events("a", 3)) == Created(0, 1, 0, 1)
-    assert rejections.original(connection, ids(connection, trigger)[-1]) == restored
+    assert duplicates.original(connection, ids(connection, trigger)[-1]) == restored
 
 
 def test_protection_outlives_the_original(connection: Connection, trigger: Trigger) -> None:
@@ -204,7 +204,7 @@ def test_behind_the_window_the_key_is_free_again(connection: Connection, trigger
     age(connection, trigger, "1 hour 1 minute")
     assert create_for(connection, trigger, events("aa", 1), fresh=True) == Created(1, 1, 0, 1)
     _, second, repeat = ids(connection, trigger)
-    assert rejections.original(connection, repeat) == second
+    assert duplicates.original(connection, repeat) == second
 
 
 def test_a_repeat_does_not_make_the_window_longer(connection: Connection, trigger: Trigger) -> None:
@@ -215,15 +215,12 @@ def test_a_repeat_does_not_make_the_window_longer(connection: Connection, trigge
     assert create_for(connection, trigger, events("a", 2), fresh=True) == Created(1, 0, 0)
 
 
-def test_keys_that_are_over_go_in_steps_with_the_next_calls(
-    connection: Connection, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(idempotency, "_EXPIRED_BESIDE", 0)
+def test_keys_that_are_over_go_in_steps_with_the_next_calls(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, events("abcdefgh"), fresh=True)
     age(connection, trigger, "2 hours")
     create_for(connection, trigger, events("xy", 8), fresh=True)
-    assert keys_kept(connection, trigger) == 8 - 4 + 2
-    assert idempotency.expire(connection, 3) == 3
+    assert keys_kept(connection, trigger) == 8 - 5 + 2
+    assert idempotency.expire(connection, 2) == 2
     assert keys_kept(connection, trigger) == 3
 
 

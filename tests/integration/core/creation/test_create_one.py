@@ -1,21 +1,27 @@
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from local_stack.stack import LocalStack
-from support.work_orders import accepted, keys, rejected, remove
+from support.admission import BY_ID, event, ids, limit, register, wait_for_lock
+from support.work_orders import accepted, keys, rejected
+from workorders.core import triggers
 from workorders.core.admission import duplicates
-from workorders.core.creation import create_one as single
 from workorders.core.creation.create_one import Single, create_one
+from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
 
 
-def ids(connection: Connection, trigger: Trigger) -> list[object]:
-    rows = connection.execute("SELECT id FROM workorders.work_orders WHERE trigger_id = %s ORDER BY id", (trigger.id,))
-    return [row[0] for row in rows]
+@pytest.fixture
+def other(stack: LocalStack) -> Iterator[Connection]:
+    with connect(stack.database_url, application_name="test other") as connection:
+        yield connection
+        connection.rollback()
 
 
 def test_the_answer_names_the_work_order(connection: Connection, trigger: Trigger) -> None:
@@ -33,8 +39,8 @@ def test_what_postgres_refuses_is_a_rejected_work_order_with_its_id(connection: 
 
 @pytest.mark.parametrize("key", ["", "order-1", "x" * 100_000, "Zoë 🦉", "\udcff\0"])
 def test_a_key_makes_one_work_order_however_long_it_is(connection: Connection, trigger: Trigger, key: str) -> None:
-    first = create_one(connection, trigger, accepted("keys", None), key=key)
-    again = create_one(connection, trigger, accepted("keys", None, b'{"b":2}'), key=key)
+    first = create_one(connection, trigger, accepted(None, None), key=key)
+    again = create_one(connection, trigger, accepted(None, None, b'{"b":2}'), key=key)
     assert first.created
     assert again == Single(first.id, "pending", created=False)
     assert len(ids(connection, trigger)) == 1
@@ -45,11 +51,15 @@ def test_a_position_that_was_there_is_found(connection: Connection, trigger: Tri
     assert create_one(connection, trigger, accepted("s", 7)) == Single(first.id, "pending", created=False)
 
 
-def test_a_deleted_work_order_does_not_come_back(connection: Connection, trigger: Trigger) -> None:
-    made = create_one(connection, trigger, accepted("keys", None), key="a")
+def delete(connection: Connection, made: Single) -> None:
     connection.execute("DELETE FROM workorders.dataclips WHERE id = %s", (made.id,))
     connection.execute("DELETE FROM workorders.work_orders WHERE id = %s", (made.id,))
-    assert create_one(connection, trigger, accepted("keys", None), key="a") == Single(None, "deleted", created=False)
+
+
+def test_a_deleted_work_order_does_not_come_back(connection: Connection, trigger: Trigger) -> None:
+    made = create_one(connection, trigger, accepted(None, None), key="a")
+    delete(connection, made)
+    assert create_one(connection, trigger, accepted(None, None), key="a") == Single(None, "deleted", created=False)
     assert keys(connection, trigger) == []
 
 
@@ -57,65 +67,56 @@ DAY = 86_400.0
 
 
 def pass_days(connection: Connection, trigger: Trigger, days: int) -> None:
+    """Let time pass for the keys of a trigger. A key expires by the start of a transaction, so this one ends here."""
     connection.execute(
         """
-        UPDATE workorders.source_keys SET expires_at = expires_at - make_interval(days => %s)
-        FROM workorders.source_streams WHERE source_streams.id = source_keys.stream_id AND trigger_id = %s
+        UPDATE workorders.idempotency_keys SET expires_at = expires_at - make_interval(days => %s)
+        WHERE trigger_id = %s
         """,
         (days, trigger.id),
     )
+    connection.commit()
 
 
 @pytest.mark.parametrize("deleted", [True, False])
 def test_a_key_is_known_for_its_time_and_free_afterwards_whether_or_not_its_work_order_is_there(
     connection: Connection, trigger: Trigger, *, deleted: bool
 ) -> None:
-    made = create_one(connection, trigger, accepted("keys", None), key="a", key_seconds=30 * DAY)
+    made = create_one(connection, trigger, accepted(None, None), key="a", key_seconds=30 * DAY)
     if deleted:
-        remove(connection, trigger, [place for _, place in keys(connection, trigger) if place is not None])
+        delete(connection, made)
     pass_days(connection, trigger, 29)
-    again = create_one(connection, trigger, accepted("keys", None), key="a", key_seconds=30 * DAY)
+    again = create_one(connection, trigger, accepted(None, None), key="a", key_seconds=30 * DAY)
     assert again == Single(None if deleted else made.id, "deleted" if deleted else "pending", created=False)
     pass_days(connection, trigger, 1)
-    new = create_one(connection, trigger, accepted("keys", None), key="a", key_seconds=30 * DAY)
+    new = create_one(connection, trigger, accepted(None, None), key="a", key_seconds=30 * DAY)
     assert new.created
     assert new.id != made.id
-    assert create_one(connection, trigger, accepted("keys", None), key="a", key_seconds=30 * DAY).id == new.id
+    assert create_one(connection, trigger, accepted(None, None), key="a", key_seconds=30 * DAY).id == new.id
 
 
 def test_a_key_without_a_time_is_known_for_ever(connection: Connection, trigger: Trigger) -> None:
-    made = create_one(connection, trigger, accepted("keys", None), key="a")
+    made = create_one(connection, trigger, accepted(None, None), key="a")
     pass_days(connection, trigger, 100_000)
-    assert create_one(connection, trigger, accepted("keys", None), key="a", key_seconds=DAY).id == made.id
+    assert create_one(connection, trigger, accepted(None, None), key="a", key_seconds=DAY).id == made.id
 
 
 def test_every_new_key_deletes_more_than_one_whose_time_is_over(connection: Connection, trigger: Trigger) -> None:
     for number in range(8):
-        create_one(connection, trigger, accepted("keys", None), key=f"old-{number}", key_seconds=DAY)
-    create_one(connection, trigger, accepted("keys", None), key="for ever")
+        create_one(connection, trigger, accepted(None, None), key=f"old-{number}", key_seconds=DAY)
+    create_one(connection, trigger, accepted(None, None), key="for ever")
     pass_days(connection, trigger, 2)
     for number, left in enumerate([5, 2, 0]):
-        create_one(connection, trigger, accepted("keys", None), key=f"new-{number}", key_seconds=DAY)
+        create_one(connection, trigger, accepted(None, None), key=f"new-{number}", key_seconds=DAY)
         assert keys_kept(connection, trigger) == left + number + 2
 
 
 def keys_kept(connection: Connection, trigger: Trigger) -> int:
     row = connection.execute(
-        """
-        SELECT count(*) FROM workorders.source_keys
-        JOIN workorders.source_streams ON source_streams.id = stream_id WHERE trigger_id = %s
-        """,
-        (trigger.id,),
+        "SELECT count(*) FROM workorders.idempotency_keys WHERE trigger_id = %s", (trigger.id,)
     ).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def test_keys_go_by_the_index_of_their_times(connection: Connection) -> None:
-    connection.execute("SET LOCAL enable_seqscan = off")
-    plan = "\n".join(row[0] for row in connection.execute("EXPLAIN " + single._QUERIES["expire_keys"], {"limit": 3}))
-    assert "source_keys_expires_at_idx" in plan
-    assert "Seq Scan" not in plan
 
 
 @pytest.mark.parametrize("expired", [True, False])
@@ -123,17 +124,122 @@ def test_two_callers_with_one_key_at_once_get_one_work_order(
     stack: LocalStack, connection: Connection, trigger: Trigger, *, expired: bool
 ) -> None:
     if expired:
-        create_one(connection, trigger, accepted("keys", None), key="a", key_seconds=DAY)
+        create_one(connection, trigger, accepted(None, None), key="a", key_seconds=DAY)
         pass_days(connection, trigger, 1)
         connection.commit()
 
     def create(_: int) -> Single:
         with connect(stack.database_url) as own:
-            return create_one(own, trigger, accepted("keys", None), key="a", key_seconds=DAY)
+            return create_one(own, trigger, accepted(None, None), key="a", key_seconds=DAY)
 
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(create, range(8)))
     assert sum(single.created for single in made) == 1
     (id_,) = {single.id for single in made}
     assert id_ is not None
-    assert duplicates.of(connection, id_).by_key == 7
+    assert duplicates.summary(connection, id_).ignored == 7
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_of_two_first_requests_at_once_the_second_waits_and_gets_the_work_order_of_the_first(
+    stack: LocalStack, connection: Connection, other: Connection, trigger: Trigger, *, commits: bool
+) -> None:
+    first = create_one(connection, trigger, accepted(None, None), key="a")
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(create_one, other, trigger, accepted(None, None), key="a")
+        wait_for_lock(stack.database_url, other)
+        assert not second.done()
+        if commits:
+            connection.commit()
+        else:
+            connection.rollback()
+        made = second.result(30)
+    other.commit()
+    assert made.created is not commits
+    assert (made.id == first.id) is commits
+    assert ids(connection, trigger) == [made.id]
+    assert made.id is not None
+    assert duplicates.summary(connection, made.id).ignored == commits
+
+
+def test_a_rejected_event_and_its_repeat_at_once_leave_one_rejected_work_order(
+    stack: LocalStack, connection: Connection, other: Connection, trigger: Trigger
+) -> None:
+    first = create_one(connection, trigger, rejected(None, None), key="a")
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(create_one, other, trigger, rejected(None, None), key="a")
+        wait_for_lock(stack.database_url, other)
+        connection.commit()
+        assert second.result(30) == replace(first, created=False)
+    other.commit()
+    assert ids(connection, trigger) == [first.id]
+
+
+def test_equal_keys_of_two_scopes_are_two_events(connection: Connection, trigger: Trigger) -> None:
+    first, second = (create_one(connection, trigger, accepted(None, None), key="a", key_scope=at) for at in "xy")
+    assert first.created
+    assert second.created
+
+
+def test_a_key_stays_with_a_work_order_that_a_soft_limit_rejects(connection: Connection, name: str) -> None:
+    register(connection, name)
+    limit(connection, name, waiting=1, kind="soft")
+    trigger = triggers.find(connection, name)
+    create_one(connection, trigger, accepted(None, None))
+    rejected_ = create_one(connection, trigger, accepted(None, None), key="a")
+    assert rejected_.reason == "run-limit"
+    assert create_one(connection, trigger, accepted(None, None), key="a") == replace(rejected_, created=False)
+
+
+@pytest.fixture
+def ignoring(connection: Connection, name: str) -> Trigger:
+    """A trigger whose rule says `on_repeat: ignore`."""
+    return register(connection, name, idempotency=BY_ID | {"on_repeat": "ignore"})
+
+
+def test_an_ignored_repeat_leaves_no_work_order_and_gets_the_first(connection: Connection, ignoring: Trigger) -> None:
+    first = create_one(connection, ignoring, event(None, id="a"))
+    assert create_one(connection, ignoring, event(None, id="a")) == replace(first, created=False)
+    assert create_one(connection, ignoring, event(None, id="b")).created
+    assert len(ids(connection, ignoring)) == 2
+    assert first.id is not None
+    assert duplicates.summary(connection, first.id).ignored == 1
+
+
+def test_of_two_at_once_with_an_ignored_key_the_second_waits_and_leaves_nothing(
+    stack: LocalStack, connection: Connection, other: Connection, ignoring: Trigger
+) -> None:
+    first = create_one(connection, ignoring, event(None, id="a"))
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(create_one, other, ignoring, event(None, id="a"), key="another", key_seconds=DAY)
+        wait_for_lock(stack.database_url, other)
+        connection.commit()
+        assert second.result(30) == replace(first, created=False)
+    other.commit()
+    assert ids(connection, ignoring) == [first.id]
+    assert keys_kept(connection, ignoring) == 1  # the caller's own key is released, and names the first next time
+    assert create_one(connection, ignoring, event(None, id="a"), key="another").id == first.id
+
+
+def test_ignored_repeats_of_one_call_are_counted_for_the_holder_of_their_key(
+    connection: Connection, ignoring: Trigger
+) -> None:
+    items = [event(None, id=id_) for id_ in "abaab"]
+    assert create_for(connection, ignoring, items) == Created(created=2, ignored=3)
+    first, second = ids(connection, ignoring)
+    assert [duplicates.summary(connection, id_).ignored for id_ in (first, second)] == [2, 1]
+    assert create_for(connection, ignoring, items, fresh=True) == Created(ignored=5)
+
+
+def test_a_repeat_with_a_position_is_never_ignored(connection: Connection, ignoring: Trigger) -> None:
+    create_for(connection, ignoring, [event(0, id="a")])
+    assert create_for(connection, ignoring, [event(1, id="a")]) == Created(0, 1, 0, 1)
+    assert create_for(connection, ignoring, [event(1, id="a")]) == Created(already_there=1)
+
+
+def test_ignored_repeats_use_no_capacity(connection: Connection, ignoring: Trigger) -> None:
+    limit(connection, ignoring.workflow, waiting=2, kind="hard")
+    limited = triggers.find(connection, ignoring.name)
+    create_for(connection, limited, [event(None, id=id_) for id_ in "aab"])
+    assert create_one(connection, limited, event(None, id="a")).created is False
+    assert len(ids(connection, ignoring)) == 2

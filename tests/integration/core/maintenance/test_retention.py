@@ -295,52 +295,43 @@ def test_retention_does_not_wait_for_what_others_hold(
 def test_a_request_with_a_key_waits_for_no_step_of_retention(
     connection: Connection, other_connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    """All keys of a webhook share one stream, and a position that was numbered just now was never deleted."""
-    old = create_one(connection, trigger, accepted("keys", None), key="old")
+    old = create_one(connection, trigger, accepted(None, None), key="old")
     finish_all(connection, name)
     connection.commit()
     with connection.transaction():
         assert deleted_positions.delete(connection, numbered(connection, trigger)) == []
         other_connection.execute("SET LOCAL lock_timeout = '100ms'")
-        made = create_one(other_connection, trigger, accepted("keys", None), key="new")
+        made = create_one(other_connection, trigger, accepted(None, None), key="new")
         assert made.created
         # Who asks for the key of what is being deleted learns how it stood before.
-        again = create_one(other_connection, trigger, accepted("keys", None), key="old")
+        again = create_one(other_connection, trigger, accepted(None, None), key="old")
         assert again == Single(old.id, "success", created=False)
     other_connection.commit()
-    assert create_one(connection, trigger, accepted("keys", None), key="old").state == "deleted"
-    assert create_one(connection, trigger, accepted("keys", None), key="new").id == made.id
+    assert create_one(connection, trigger, accepted(None, None), key="old").state == "deleted"
+    assert create_one(connection, trigger, accepted(None, None), key="new").id == made.id
 
 
-def test_nothing_is_written_of_a_stream_whose_keys_guard_it(
+def test_a_key_alone_keeps_a_deleted_event_from_coming_back(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    """Its positions are drawn for all streams together, so nearly each would be a range of its own."""
     keeping(connection, name, days=10)
     for key in "abc":
-        for stream in ("keys", "others"):
-            create_one(connection, trigger, accepted(stream, None), key=key)
+        create_one(connection, trigger, accepted(None, None), key=key)
     finish_all(connection, name)
     keep(connection, days=11)
     assert numbered(connection, trigger) == []
     assert deleted(connection, name) == []
-    assert create_one(connection, trigger, accepted("keys", None), key="b").state == "deleted"
-    # Somebody names positions in it as well: those are guarded by nothing else.
-    create_one(connection, trigger, accepted("keys", 2**40))
-    finish_all(connection, name)
-    keep(connection, days=11)
-    assert deleted(connection, name) == [("keys", 2**40, 2**40 + 1)]
-    assert create_one(connection, trigger, accepted("keys", 2**40)).state == "deleted"
+    assert create_one(connection, trigger, accepted(None, None), key="b").state == "deleted"
 
 
 def test_open_requests_with_keys_hold_no_retention_up(
     connection: Connection, other_connection: Connection, trigger: Trigger, name: str
 ) -> None:
     keeping(connection, name, days=10)
-    create_one(connection, trigger, accepted("keys", None), key="old")
+    create_one(connection, trigger, accepted(None, None), key="old")
     finish_all(connection, name)
-    create_one(other_connection, trigger, accepted("keys", None), key="new")
-    create_one(other_connection, trigger, accepted("keys", None), key="old")
+    create_one(other_connection, trigger, accepted(None, None), key="new")
+    create_one(other_connection, trigger, accepted(None, None), key="old")
     keep(connection, days=11)
     assert numbered(connection, trigger) == []
     other_connection.commit()

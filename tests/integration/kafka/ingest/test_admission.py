@@ -10,7 +10,7 @@ from support.going_on import GoingOn, kept
 from support.ingesting import row
 from support.topics import Topics
 from workorders.core import triggers
-from workorders.core.admission import rejections
+from workorders.core.admission import duplicates
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.attempt import Outcome
@@ -59,7 +59,7 @@ def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_bat
     assert attempt(stack, going_on, first).created.already_there == 3
     trigger = triggers.find(connection, name)
     original_b, repeat_b = ids(connection, trigger)[1], ids(connection, trigger)[-1]
-    assert rejections.original(connection, repeat_b) == original_b
+    assert duplicates.original(connection, repeat_b) == original_b
     assert [len(places) for places in kept(connection, name).values()] == [15]
 
 
@@ -76,8 +76,8 @@ def test_a_hard_limit_stalls_the_partition_with_its_sentence_until_there_is_room
     batch_id = planned(going_on)
     refused = attempt(stack, going_on, batch_id).error
     assert refused == (
-        f"{name}: {name} 0 [3, 6): Workflow {name} has room for 1 more work orders and 3 came at once: its hard limit "
-        f"is 4 waiting. Nothing was created for trigger {name}; it goes on by itself when runs are finished, or when "
+        f"{name}: {name} 0 [3, 6): Workflow {name} has capacity for 1 more work orders and 3 came at once: its hard "
+        f"limit is 4 waiting. Nothing was created for trigger {name}; it goes on by itself when runs are finished, or when "
         f"the limit is raised. Nothing was committed there."
     )
     trigger = triggers.find(connection, name)

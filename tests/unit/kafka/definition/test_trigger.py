@@ -164,6 +164,11 @@ def test_topics_are_told_apart_from_patterns() -> None:
             "topics: expected a regular expression behind the ^, got '^a(' "
             "(missing ), unterminated subpattern at position 2).",
         ),
+        (
+            "idempotency: {key: body, window: 1 h, on_repeat: ignore}",
+            "idempotency: expected on_repeat: reject, because every message has a work order; a replay could not tell "
+            "an ignored message from a lost one.",
+        ),
         ("max_messages: 0", "max_messages: expected a whole number from 1 to 10000000, got 0."),
         ("max_messages: many", "max_messages: expected a whole number from 1 to 10000000, got 'many'."),
         ("max_messages: true", "max_messages: expected a whole number from 1 to 10000000, got True."),

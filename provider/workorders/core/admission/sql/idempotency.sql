@@ -31,7 +31,7 @@ WHERE kept.work_order_id <> given.id;
 -- name: known
 -- Those of the keys that have a row, and whether it counts. What counts now does so for this whole transaction, whatever
 -- becomes of the row, so none is locked.
-SELECT kept.key, kept.work_order_id, kept.position, kept.stream_id, kept.expires_at > now()
+SELECT kept.key, kept.work_order_id, kept.position, kept.stream_id, coalesce(kept.expires_at > now(), true)
 FROM unnest(%(keys)s::uuid[]) AS given (key)
 CROSS JOIN LATERAL (
     SELECT key, work_order_id, position, stream_id, expires_at
@@ -39,6 +39,11 @@ CROSS JOIN LATERAL (
     WHERE trigger_id = %(trigger_id)s AND key = given.key
     OFFSET 0
 ) AS kept;
+
+-- name: find_holder
+SELECT work_order_id
+FROM workorders.idempotency_keys
+WHERE trigger_id = %(trigger_id)s AND key = %(key)s AND coalesce(expires_at > now(), true);
 
 -- name: expiry
 -- In microseconds since the year 2000, as Postgres copies times; from here, as in `acquire`.

@@ -19,18 +19,10 @@ clips AS (
 texts AS MATERIALIZED (
     SELECT id, request, body IS NOT NULL AS had_body, workorders.json_text(body) AS body FROM clips
 )
--- An input that cannot be written out ends here: nobody can read it, and it must not keep the others from being rejected.
+-- An input that Postgres cannot write out ends here: nothing can read it, and it must not stop the others.
 INSERT INTO workorders.rejections (work_order_id, code, detail, request, raw)
 SELECT given.id, given.code,
     given.detail || CASE WHEN texts.had_body AND texts.body IS NULL
         THEN '; its input is not kept, because Postgres cannot write it out' ELSE '' END,
     texts.request, convert_to(texts.body, 'UTF8')
 FROM given JOIN texts ON texts.id = given.id;
-
--- name: correct
-UPDATE workorders.rejections SET detail = given.detail
-FROM unnest(%(ids)s::uuid[], %(details)s::text[]) AS given (id, detail)
-WHERE rejections.work_order_id = given.id;
-
--- name: original
-SELECT original_id FROM workorders.duplicates WHERE work_order_id = %(id)s;

@@ -63,14 +63,14 @@ JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
     AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
-LEFT JOIN workorders.repeats ON repeats.work_order_id = work_orders.id
+LEFT JOIN workorders.ignored_repeats ON ignored_repeats.work_order_id = work_orders.id
 WHERE work_orders.id > %(after)s
     AND work_orders.id < %(end_id)s
     AND work_orders.state NOT IN ('pending', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
     AND (
         dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
-        OR repeats.last_request IS NOT NULL
+        OR ignored_repeats.last_request IS NOT NULL
     )
 ORDER BY work_orders.id
 LIMIT %(limit)s
@@ -83,13 +83,13 @@ JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
     AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
-LEFT JOIN workorders.repeats ON repeats.work_order_id = work_orders.id
+LEFT JOIN workorders.ignored_repeats ON ignored_repeats.work_order_id = work_orders.id
 WHERE work_orders.id < %(end_id)s
     AND work_orders.state NOT IN ('pending', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
     AND (
         dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
-        OR repeats.last_request IS NOT NULL
+        OR ignored_repeats.last_request IS NOT NULL
     )
 GROUP BY policies.workflow_id;
 
@@ -101,7 +101,7 @@ WITH clips AS (
 ), rejections AS (
     UPDATE workorders.rejections SET raw = NULL, request = '{}' WHERE work_order_id = ANY (%(ids)s)
 ), repeats AS (
-    UPDATE workorders.repeats SET last_request = NULL WHERE work_order_id = ANY (%(ids)s)
+    UPDATE workorders.ignored_repeats SET last_request = NULL WHERE work_order_id = ANY (%(ids)s)
 ), runs AS (
     SELECT id FROM workorders.runs WHERE work_order_id = ANY (%(ids)s)
 ), errors AS (
@@ -157,12 +157,6 @@ SELECT pg_try_advisory_xact_lock(%(class)s, %(stream_id)s);
 
 -- name: lock_stream_shared
 SELECT pg_advisory_xact_lock_shared(%(class)s, %(stream_id)s);
-
--- name: keyed_streams
-SELECT id FROM workorders.source_streams WHERE id = ANY (%(ids)s) AND is_keyed;
-
--- name: not_keyed
-UPDATE workorders.source_streams SET is_keyed = false WHERE id = %(stream_id)s AND is_keyed;
 
 -- name: note_whole
 INSERT INTO workorders.whole_ranges (stream_id, from_position, to_position, work_orders)

@@ -25,22 +25,8 @@ CREATE TABLE workorders.source_streams (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
     name text NOT NULL,
-    -- Whether positions are assigned to keys in source_keys. Then those rows alone decide which events are new.
-    is_keyed boolean NOT NULL DEFAULT false,
     UNIQUE (trigger_id, name)
 );
-
--- For a source that identifies its events by texts of any length. Each text gets a number, the event's position in the
--- stream. A row outlives its work order, so that a deleted event does not count as new. It ends at expires_at, if set.
-CREATE TABLE workorders.source_keys (
-    stream_id integer NOT NULL REFERENCES workorders.source_streams (id),
-    key_hash bytea NOT NULL,
-    position bigint GENERATED ALWAYS AS IDENTITY,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    expires_at timestamptz,
-    PRIMARY KEY (stream_id, key_hash)
-);
-CREATE INDEX source_keys_expires_at_idx ON workorders.source_keys (expires_at) WHERE expires_at IS NOT NULL;
 
 
 -- Work orders.
@@ -143,12 +129,13 @@ CREATE TABLE workorders.run_logs (
 
 -- Admission: idempotency keys and duplicates.
 
--- Which work order has a key, until when. The key is a hash, so that a row stays narrow and contains no data of the
--- event. The source key tells a work order that a replay restores from another event with the same key.
+-- Which work order has a key, until when; a key without an end is kept. The key is a hash, so that a row stays narrow
+-- and contains no data of the event. The source key tells a work order that a replay restores from another event with
+-- the same key. A row outlives its work order, so that a deleted event does not count as new.
 CREATE TABLE workorders.idempotency_keys (
     key uuid NOT NULL,
     work_order_id uuid NOT NULL,
-    expires_at timestamptz NOT NULL,
+    expires_at timestamptz,
     position bigint,
     trigger_id integer NOT NULL,
     stream_id integer,
@@ -163,11 +150,11 @@ CREATE TABLE workorders.duplicates (
 );
 CREATE INDEX duplicates_original_id_idx ON workorders.duplicates (original_id);
 
--- Repeats that created no work order, because the key that their source gave was known. A work order gets its row with
--- the first repeat. On half-empty pages the counter is updated in place.
-CREATE TABLE workorders.repeats (
+-- Repeats that created no work order, because their key says so. A work order gets its row with the first repeat. On
+-- half-empty pages the counter is updated in place.
+CREATE TABLE workorders.ignored_repeats (
     work_order_id uuid PRIMARY KEY,
-    times bigint NOT NULL,
+    count bigint NOT NULL,
     last_at timestamptz NOT NULL,
     last_request jsonb
 ) WITH (fillfactor = 50);

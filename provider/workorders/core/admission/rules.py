@@ -143,11 +143,21 @@ class SequenceRule(Rule):
 
     def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer:
         """Note the work orders with an input, each with the key and the number of its sequence."""
-        enter, numbered, settings = chunk.entries.append, self._numbered, self._settings
+        note, names, settings = chunk.entries.append, self._names, self._settings
+        value = settings.key.value if settings else None
+        number = settings.number.found if settings else None
 
         def observe(id_: bytes, item: Item) -> None:
-            if item.body is not None:
-                enter(Entry(id_) if settings is None else numbered(id_, item, settings))
+            if item.body is None:
+                return
+            key = value(item) if value else None
+            if key is None or number is None:
+                note(Entry(id_))
+                return
+            sequence = hash128(key)
+            if sequence not in names:
+                names[sequence] = key.decode(errors="replace")[:_MAX_NAME]
+            note(Entry(id_, sequence, parse_number(number(item))))
 
         return observe
 
@@ -169,12 +179,3 @@ class SequenceRule(Rule):
     def write(self, state: AdmissionState) -> None:
         """Write what is parked and released, and the high-water marks."""
         sequence_store.write(state.connection, state.trigger, state.decision, self._sequences)
-
-    def _numbered(self, id_: bytes, item: Item, settings: SequenceSettings) -> Entry:
-        key = settings.key.value(item)
-        if key is None:
-            return Entry(id_)
-        sequence = hash128(key)
-        if sequence not in self._names:
-            self._names[sequence] = key.decode(errors="replace")[:_MAX_NAME]
-        return Entry(id_, sequence, parse_number(settings.number.found(item)))

@@ -62,4 +62,6 @@ class AdmissionState:
 
     def remaining_entries(self) -> list[Entry]:
         """Return the entries that are no duplicates."""
+        if not self.duplicates:
+            return self.entries
         return [entry for entry in self.entries if entry.id not in self.duplicates]

@@ -13,7 +13,7 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
-KEY_SCOPE = "manual"
+KEY_SCOPE = "person"
 """Scope of the keys that people give."""
 _LARGEST_INPUT = 32 * MIB
 

@@ -14,6 +14,7 @@ from workorders.outbox.exceptions import (
     OutboxContradictionError,
     OutboxDecisionError,
     OutboxFencedError,
+    OutboxIdentityError,
     OutboxMessageError,
 )
 
@@ -24,6 +25,7 @@ __all__ = [
     "OutboxContradictionError",
     "OutboxDecisionError",
     "OutboxFencedError",
+    "OutboxIdentityError",
     "OutboxMessageError",
     "SchemaError",
     "UnknownRunError",

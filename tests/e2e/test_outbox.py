@@ -54,8 +54,7 @@ def test_a_shard_that_stands_still_is_a_task_instance_and_the_other_shard_goes_o
         # As if the database had been restored: a batch is open, and its marker is not the last one in Kafka.
         connection.execute("UPDATE workorders.outbox_shards SET marked_batch = 7000 WHERE shard = 0")
         connection.execute(
-            "INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids) "
-            "VALUES (0, 7001, %s, 0, true, ARRAY[1])",
+            "INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, ids) VALUES (0, 7001, %s, 0, ARRAY[1])",
             [topic],
         )
         enqueue(connection, OutboxMessage(topic=topic, key=still, value="stands"))

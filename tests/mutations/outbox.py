@@ -15,7 +15,7 @@ OUTBOX = (
     Mutation(
         "outbox-batch-not-known-by-its-marker",
         2,
-        (Change("outbox/store/recovery.py", "if claim.marked and claim.number == found:", "if False:"),),
+        (Change("outbox/store/recovery.py", "if claim.number == found:", "if False:"),),
         (f"{BATCHES}::test_a_marker_that_does_not_fit_stops_the_shard_and_changes_nothing",),
     ),
     Mutation(
@@ -24,7 +24,7 @@ OUTBOX = (
         (
             Change(
                 "outbox/store/recovery.py",
-                "    if lease.marked_batch == TAKE_WHAT_IS_THERE:\n        return None\n",
+                "    if marked_batch == TAKE_WHAT_IS_THERE:\n        return None\n",
                 "    return None\n",
             ),
         ),
@@ -72,7 +72,7 @@ OUTBOX = (
     Mutation(
         "outbox-own-topic-is-sent-to",
         4,
-        (Change("kafka/outbox_relay/topic_metadata.py", "if topic in self.markers:", "if False:"),),
+        (Change("kafka/outbox_relay/topic_metadata.py", "if topic == self.markers_topic:", "if False:"),),
         (f"{OWN_TOPIC}::test_a_message_for_the_markers_topic_waits_alone_and_all_others_are_sent",),
     ),
     Mutation(
@@ -89,18 +89,6 @@ OUTBOX = (
             f"{OWN_TOPIC}::test_nobody_can_enqueue_for_the_topic_of_markers",
             f"{OWN_TOPIC}::test_only_listed_topics_are_sent_to_where_the_outbox_says_so",
         ),
-    ),
-    Mutation(
-        "outbox-topic-of-markers-is-not-recorded",
-        4,
-        (
-            Change(
-                "outbox/store/transaction_identity.py",
-                '        connection.execute(_QUERIES["record_markers_topics"])\n',
-                "",
-            ),
-        ),
-        (f"{OWN_TOPIC}::test_nobody_can_enqueue_for_the_topic_of_markers",),
     ),
     Mutation(
         "outbox-unlisted-topic-is-sent-to",
@@ -120,7 +108,7 @@ OUTBOX = (
         (
             Change(
                 "outbox/store/recovery.py",
-                "        if claim.marked and claim.number == found:\n            return claim",
+                "        if claim.number == found:\n            return claim",
                 "        return claim",
             ),
         ),
@@ -183,31 +171,39 @@ OUTBOX = (
         ),
     ),
     Mutation(
-        "outbox-fence-by-the-new-prefix-alone",
+        "outbox-relay-that-differs-sends",
         2,
-        (Change("kafka/outbox_relay/producer_startup.py", "if former is not None and former != prefix:", "if False:"),),
-        (f"{CHANGES}::test_a_relay_that_was_stopped_under_another_prefix_is_fenced_all_the_same",),
-    ),
-    Mutation(
-        "outbox-markers-read-wherever-they-lie",
-        2,
-        (Change("outbox/store/transaction_identity.py", "before is not None and before != place and", "False and"),),
+        (Change("outbox/store/identity.py", "if recorded != identity:", "if False:"),),
         (
-            f"{CHANGES}::test_a_topic_of_markers_that_is_lost_while_a_batch_is_open_stops_the_shard",
-            f"{CHANGES}::test_another_topic_of_markers_is_refused_while_a_batch_is_open_and_taken_when_none_is",
+            f"{CHANGES}::test_a_relay_that_differs_sends_nothing_until_the_identity_is_reset",
+            f"{CHANGES}::test_a_topic_of_markers_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_somebody_decides",
         ),
     ),
     Mutation(
-        "outbox-shard-that-vanishes-is-not-settled",
+        "outbox-identity-reset-while-a-batch-is-open",
+        2,
+        (Change("outbox/admin.py", "        if left:\n", "        if False:\n"),),
+        (f"{CHANGES}::test_a_relay_of_before_changes_nothing_once_the_identity_is_reset",),
+    ),
+    Mutation(
+        "outbox-identity-reset-fences-nobody",
         2,
         (
             Change(
-                "kafka/outbox_relay/shard_leases.py",
-                "ShardRelay(self._connection, lease, self.tools).recover()",
-                "pass",
+                "outbox/sql/admin.sql",
+                "SET epoch = epoch + 1, owner = NULL, leased_until = NULL, last_error = NULL\nRETURNING",
+                "SET last_error = NULL\nRETURNING",
             ),
         ),
-        (f"{CHANGES}::test_a_shard_that_vanishes_with_an_open_batch_is_fenced_and_settled_first",),
+        (f"{CHANGES}::test_a_relay_of_before_changes_nothing_once_the_identity_is_reset",),
+    ),
+    Mutation(
+        "outbox-released-shard-loses-its-fence",
+        2,
+        (Change("outbox/admin.py", '{"all": not released}', '{"all": True}'),),
+        (
+            f"{CHANGES}::test_the_old_producer_of_a_released_shard_is_fenced_before_shards_and_transactional_ids_can_change",
+        ),
     ),
     Mutation(
         "outbox-topic-without-a-leader-is-nobodys-fault",

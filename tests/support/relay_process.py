@@ -129,7 +129,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "settled": lambda: _after(producer_startup, "settle_claims", _always),
     "read ahead": _read_ahead,
     "filled": _filled,
-    "claiming": lambda: _before(claims, "_is_current", _second),
+    "claiming": lambda: _before(claims, "_write_claim", _second),
     "claimed": lambda: _after(shard, "claim", _always),
     "produced": lambda: _before(Sender, "_commit", _second),
     "acknowledged": _acknowledged,
@@ -149,14 +149,7 @@ RETRY_STEPS: dict[str, Callable[[], None]] = {
 }
 """Where the first batch of the process is that of a held key, whose oldest message tries again."""
 
-PLAIN_STEPS: dict[str, Callable[[], None]] = {
-    "claimed": STEPS["claimed"],
-    "flushing": lambda: _before(Sender, "_flush", _second),
-    "flushed": lambda: _after(Sender, "_flush", _second),
-}
-"""Steps of a relay without transactions."""
-
 if __name__ == "__main__":
     vars(sender)["SECONDS"] = float(sys.argv[3])
-    {**STEPS, **RETRY_STEPS, **PLAIN_STEPS}[sys.argv[1]]()
+    {**STEPS, **RETRY_STEPS}[sys.argv[1]]()
     drain(Connections.from_environment(), RelayDefinition.model_validate_json(os.environ[DEFINITION_VARIABLE]))

@@ -67,15 +67,6 @@ def assert_whole(outbox: Outbox, topic: str, expected: list[bytes]) -> None:
     assert outbox.ask("SELECT * FROM workorders.outbox_claims") == []
 
 
-def assert_at_least_once(outbox: Outbox, topic: str, expected: list[bytes]) -> None:
-    """All are there, what came first of each is in the order of its key, and nothing waits or is claimed."""
-    first = list(dict.fromkeys(value or b"" for value in outbox.values(topic)))
-    assert_exactly_once(first, expected)
-    assert_in_order(first)
-    assert outbox.waiting() == 0
-    assert outbox.ask("SELECT * FROM workorders.outbox_claims") == []
-
-
 def assert_in_order(values: Sequence[bytes]) -> None:
     """Numbers of a key grow."""
     last: dict[bytes, int] = {}

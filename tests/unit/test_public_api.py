@@ -33,6 +33,7 @@ PUBLIC = {
         "OutboxContradictionError",
         "OutboxDecisionError",
         "OutboxFencedError",
+        "OutboxIdentityError",
         "OutboxMessageError",
         "SchemaError",
         "UnknownRunError",

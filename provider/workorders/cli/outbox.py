@@ -43,7 +43,6 @@ _SHARD_COLUMNS = (
     Column("epoch", number=True),
     Column("last batch", number=True),
     Column("under way", number=True),
-    Column("division"),
     Column("error"),
 )
 
@@ -124,6 +123,29 @@ def purge(
     print(f"{count(messages)} messages of hold {hold} were deleted unsent.")
 
 
+@app.command("reset-identity")
+def reset_identity(database: Database = None) -> None:
+    """Let the next relay record another number of shards, cluster, topic of markers or transactional ids.
+
+    Pause all Dags of the relay first, and change its file. Refused while a relay is at work or has left a batch.
+
+    \b
+    Example:
+      workorders outbox reset-identity
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect_to_write(database) as connection:
+        released = admin.reset_identity(connection)
+    if released:
+        shards = ", ".join(map(str, released))
+        print(
+            f"The next relay records its cluster and its topic of markers. The number of shards and the transactional "
+            f"ids stay: no relay has fenced the old producers of shard {shards} since its release. To change them, let "
+            f"a relay run once, pause it, and run this again."
+        )
+    else:
+        print("The next relay records its number of shards, cluster, topic of markers and transactional ids.")
+
+
 def _print(topics: Sequence[TopicStatus], held: Sequence[Hold], shards: Sequence[ShardStatus]) -> None:
     print_table(_TOPIC_COLUMNS, [_topic_cells(topic) for topic in topics])
     print()
@@ -155,7 +177,6 @@ def _shard_cells(shard: ShardStatus) -> tuple[str, ...]:
         str(shard.epoch),
         count(shard.last_batch),
         count(shard.under_way),
-        "in force" if shard.settled else "not settled yet",
         shard.last_error or "",
     )
 

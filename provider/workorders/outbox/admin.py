@@ -56,7 +56,6 @@ class ShardStatus:
     run_out: bool | None
     last_batch: int
     marked_batch: int
-    settled: bool
     #: Messages of a batch that was claimed and not deleted yet.
     under_way: int
     #: With which the last work on it ended; None when it works.
@@ -136,6 +135,43 @@ def release_shard(connection: Connection, shard: int, *, sent: bool) -> int:
         connection.execute(_RELAY["drop_claims"], place)
         connection.execute(_QUERIES["believe_kafka"], place)
     return int(row[0]) if row else 0
+
+
+def reset_identity(connection: Connection) -> Sequence[int]:
+    """Let the next relay record another identity: cluster, topic of markers, transactional ids, number of shards.
+
+    No relay that divided the keys as before can claim anything from here on, and what has no claim is never committed
+    to Kafka. So no message is lost, sent twice, or overtaken.
+
+    Returns:
+        The shards that were released and had no relay since. While there are such, the number of shards and the
+        transactional ids stay as they are: the next relay has to fence the old producers by them.
+
+    Raises:
+        OutboxDecisionError: a relay is at work, or has left a batch; nothing was changed.
+    """
+    with connection.transaction():
+        leased = [row[0] for row in connection.execute(_QUERIES["lock_shards"]).fetchall() if row[1]]
+        if leased:
+            raise OutboxDecisionError(
+                f"A relay is at work on {_shards(leased)} of the outbox; nothing was changed. Pause all Dags of the "
+                f"relay, wait until their tasks have ended, and run this again."
+            )
+        left = [row[0] for row in connection.execute(_QUERIES["shards_with_claims"]).fetchall()]
+        if left:
+            raise OutboxDecisionError(
+                f"A relay has left a batch of {_shards(left)} of the outbox, and it is not known whether it was sent; "
+                f"nothing was changed. Let a relay run once as it was configured before, so that it settles the batch; "
+                f"or, if that cannot be, decide by `workorders outbox release --shard {left[0]}` with --sent or "
+                f"--unsent."
+            )
+        released = [row[0] for row in connection.execute(_QUERIES["fence_all"]).fetchall() if row[1]]
+        connection.execute(_QUERIES["reset_identity"], {"all": not released})
+    return sorted(released)
+
+
+def _shards(shards: Sequence[int]) -> str:
+    return f"shard{'s' if len(shards) > 1 else ''} {', '.join(map(str, shards))}"
 
 
 def _lock_hold(connection: Connection, hold: int) -> str:

@@ -19,5 +19,9 @@ class OutboxContradictionError(WorkOrdersError):
     error_code = "WO-OUTBOX-CONTRADICTION"
 
 
+class OutboxIdentityError(ConfigurationError):
+    """A relay differs from the outbox's recorded identity; nothing was sent or deleted, and an operator decides."""
+
+
 class OutboxDecisionError(WorkOrdersError):
     """An operator's decision does not fit; nothing was changed."""

@@ -76,8 +76,8 @@ def test_a_shard_that_stands_still_goes_on_by_a_decision(outbox: Outbox, workord
     outbox.write(OutboxMessage(topic=name, key="k", value="1"))
     outbox.ask(
         """
-        INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids)
-        SELECT 0, 1, topic, bucket, true, ARRAY[id] FROM workorders.outbox_messages
+        INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, ids)
+        SELECT 0, 1, topic, bucket, ARRAY[id] FROM workorders.outbox_messages
         """
     )
     assert workorders("outbox", "release", "--shard", "0").code == 2
@@ -86,3 +86,14 @@ def test_a_shard_that_stands_still_goes_on_by_a_decision(outbox: Outbox, workord
         in workorders("outbox", "release", "--shard", "0", "--sent").out
     )
     assert outbox.waiting() == 0
+
+
+def test_the_identity_is_reset_and_what_stays_is_said(outbox: Outbox, workorders: Command) -> None:
+    outbox.ask("UPDATE workorders.outbox_identity SET shards = 2, cluster_id = 'c', transactional_id_prefix = 'p'")
+    outbox.ask("UPDATE workorders.outbox_shards SET marked_batch = -1 WHERE shard = 1")
+    assert "fenced the old producers of shard 1 since its release" in workorders("outbox", "reset-identity").out
+    recorded = "SELECT shards, cluster_id, transactional_id_prefix FROM workorders.outbox_identity"
+    assert outbox.ask(recorded) == [(2, None, "p")]
+    outbox.ask("UPDATE workorders.outbox_shards SET marked_batch = 0")
+    assert workorders("outbox", "reset-identity").code == 0
+    assert outbox.ask(recorded) == [(None, None, None)]

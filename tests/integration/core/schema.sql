@@ -74,7 +74,7 @@ BEGIN
     END AS fault
     INTO refused
     FROM (
-        SELECT given.*, given.topic = ANY (settings.markers_topics) AS holds_markers,
+        SELECT given.*, given.topic = coalesce(identity.markers_topic, 'workorders-outbox-markers') AS holds_markers,
             settings.only_listed_topics AND known.topic IS NULL AS is_unlisted,
             coalesce(known.max_message_bytes, settings.max_message_bytes) AS most,
             128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
@@ -82,6 +82,7 @@ BEGIN
         FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms) WITH ORDINALITY
             AS given (topic, key, value, headers, partition, timestamp_ms, place)
         CROSS JOIN workorders.outbox_settings AS settings
+        CROSS JOIN workorders.outbox_identity AS identity
         LEFT JOIN workorders.outbox_topics AS known ON known.topic = given.topic
     ) AS message
     WHERE message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
@@ -371,7 +372,6 @@ CREATE TABLE workorders.outbox_claims (
     batch bigint NOT NULL,
     topic text NOT NULL COLLATE pg_catalog."C",
     bucket smallint NOT NULL,
-    marked boolean NOT NULL,
     claimed_at timestamp with time zone DEFAULT now() NOT NULL,
     ids bigint[] NOT NULL
 );
@@ -418,6 +418,17 @@ ALTER TABLE workorders.outbox_holds ALTER COLUMN id ADD GENERATED ALWAYS AS IDEN
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE workorders.outbox_identity (
+    id smallint DEFAULT 1 NOT NULL,
+    outbox_id uuid DEFAULT gen_random_uuid() NOT NULL,
+    shards smallint,
+    transactional_id_prefix text,
+    cluster_id text,
+    markers_topic text COLLATE pg_catalog."C",
+    markers_topic_id text,
+    CONSTRAINT outbox_identity_shards_check CHECK (((shards >= 1) AND (shards <= 16))),
+    CONSTRAINT outbox_identity_single_check CHECK ((id = 1))
+);
 CREATE TABLE workorders.outbox_messages (
     id bigint NOT NULL,
     enqueued_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -463,38 +474,23 @@ CREATE TABLE workorders.outbox_sent (
 );
 CREATE TABLE workorders.outbox_settings (
     id smallint DEFAULT 1 NOT NULL,
-    outbox_id uuid DEFAULT gen_random_uuid() NOT NULL,
     max_message_bytes integer DEFAULT 1000000 NOT NULL,
-    retention_seconds bigint DEFAULT 0 NOT NULL,
-    generation integer DEFAULT 0 NOT NULL,
-    shards smallint DEFAULT 1 NOT NULL,
-    markers_topics text[] DEFAULT '{workorders-outbox-markers}'::text[] NOT NULL,
     only_listed_topics boolean DEFAULT false NOT NULL,
-    CONSTRAINT outbox_settings_shards_check CHECK (((shards >= 1) AND (shards <= 16))),
     CONSTRAINT outbox_settings_single_check CHECK ((id = 1))
 );
 CREATE TABLE workorders.outbox_shards (
     shard smallint NOT NULL,
     epoch bigint DEFAULT 0 NOT NULL,
-    generation integer DEFAULT 0 NOT NULL,
     owner text,
     leased_until timestamp with time zone,
     last_batch bigint DEFAULT 0 NOT NULL,
     marked_batch bigint DEFAULT 0 NOT NULL,
     last_error text,
-    transactional_id_prefix text,
-    markers_outbox_id uuid,
-    markers_cluster text,
-    markers_topic text,
-    markers_topic_id text,
     CONSTRAINT outbox_shards_shard_check CHECK (((shard >= 0) AND (shard <= 15)))
 );
 CREATE TABLE workorders.outbox_topics (
     topic text NOT NULL COLLATE pg_catalog."C",
-    compact boolean DEFAULT false NOT NULL,
-    on_refused text DEFAULT 'hold'::text NOT NULL,
-    max_message_bytes integer,
-    CONSTRAINT outbox_topics_on_refused_check CHECK ((on_refused = ANY (ARRAY['hold'::text, 'set-aside'::text])))
+    max_message_bytes integer
 );
 CREATE TABLE workorders.parked_work_orders (
     work_order_id uuid NOT NULL,
@@ -716,6 +712,8 @@ ALTER TABLE ONLY workorders.outbox_held
     ADD CONSTRAINT outbox_held_pkey PRIMARY KEY (hold_id, id);
 ALTER TABLE ONLY workorders.outbox_holds
     ADD CONSTRAINT outbox_holds_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY workorders.outbox_identity
+    ADD CONSTRAINT outbox_identity_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.outbox_messages
     ADD CONSTRAINT outbox_messages_pkey PRIMARY KEY (topic, bucket, id);
 ALTER TABLE ONLY workorders.outbox_secrets

@@ -10,7 +10,6 @@ from confluent_kafka.cimpl import NewTopic
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.outbox.store.settings import BUCKETS
-from workorders.outbox.store.transaction_identity import MarkersPlace
 
 _SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.1
@@ -26,8 +25,8 @@ class MarkersTopicError(ConfigurationError):
     error_code = "WO-CHECKPOINT-TOPIC"
 
 
-def ready_topic(admin: AdminClient, topic: str, outbox_id: str) -> MarkersPlace:
-    """Make the topic if it is not there, and return where markers lie.
+def ready_topic(admin: AdminClient, topic: str) -> tuple[str, str]:
+    """Make the topic if it is not there, and return the ids of its cluster and its own.
 
     Raises:
         KafkaUnavailableError: the cluster did not answer, or does not let us.
@@ -47,7 +46,7 @@ def ready_topic(admin: AdminClient, topic: str, outbox_id: str) -> MarkersPlace:
             f"{_POLICY}=compact, or let the relay do it."
         ) from error
     _refuse_unsafe(topic, len(found.partitions), policy)
-    return MarkersPlace(outbox_id, str(cluster.cluster_id), topic, str(found.topic_id))
+    return str(cluster.cluster_id), str(found.topic_id)
 
 
 def new_topic(topic: str, *, brokers: int) -> NewTopic:

@@ -21,7 +21,6 @@ from workorders.kafka.client.new_client import new_client
 from workorders.kafka.client.range_consumer import GROUP_NEVER_JOINED
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.outbox_relay.checkpoint_topic import ready_topic
-from workorders.outbox.store.transaction_identity import MarkersPlace
 
 log: Final = logging.getLogger(__name__)
 
@@ -77,14 +76,14 @@ class Markers:
         written = self.marker(shard, batch, epoch).value
         return batch if hmac.compare_digest(written, value or b"") else None
 
-    def ready(self) -> MarkersPlace:
-        """Make the topic if it is not there, and return where the markers lie.
+    def ready(self) -> tuple[str, str]:
+        """Make the topic if it is not there, and return the ids of its cluster and its own.
 
         Raises:
             KafkaUnavailableError: the cluster did not answer, or does not let us.
             MarkersTopicError: markers would not last in the topic.
         """
-        return ready_topic(self._admin, self._topic, self._outbox_id)
+        return ready_topic(self._admin, self._topic)
 
     def last(self, shard: int) -> int | None:
         """Return the number of the last batch of a shard that is in Kafka; None when there is none.

@@ -2,21 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from workorders.core.postgres.connection import Connection
-from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.outbox_relay.checkpoints import Markers
 from workorders.kafka.outbox_relay.connection_pool import SpareConnections
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.kafka.outbox_relay.producer import Sender
 from workorders.kafka.outbox_relay.topic_metadata import KnownTopics
-from workorders.outbox.store import settings
-from workorders.outbox.store.settings import OutboxSettings
-from workorders.outbox.store.transaction_identity import MarkersPlace
-
-_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
+from workorders.outbox.store import identity
+from workorders.outbox.store.identity import Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +20,24 @@ class Tools:
     """What the shards of a relay share."""
 
     definition: RelayDefinition
-    settings: OutboxSettings
     markers: Markers
-    #: Returns where the markers lie, once their topic is there.
-    markers_place: Callable[[], MarkersPlace]
+    #: Returns what all relays of this outbox have in common, once the topic of markers is there.
+    identity: Callable[[], Identity]
     topics: KnownTopics
-    compacted_topics: frozenset[str]
-    set_aside_topics: frozenset[str]
-    #: Starts a producer, with a transactional id or without.
-    new_sender: Callable[[str | None], Sender]
+    #: Starts the producer of a shard.
+    new_sender: Callable[[int], Sender]
     #: Other connections to the database, for reading.
     connections: SpareConnections
     #: Does one thing beside the thread that drains.
     side: Executor
     #: Is told each failure that was held, in one sentence.
     report: Callable[[str], None]
+    compacted_topics: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Remember what is asked with every batch."""
+        compacted = frozenset(name for name, topic in self.definition.topics.items() if topic.compact)
+        object.__setattr__(self, "compacted_topics", compacted)
 
 
 def new_tools(
@@ -51,23 +50,22 @@ def new_tools(
     side: Executor,
     report: Callable[[str], None],
 ) -> Tools:
-    """Return the tools for the settings that are in force now."""
-    current = settings.current(connection)
-    compacted = connection.execute(_QUERIES["compacted_topics"]).fetchall()
-    set_aside = connection.execute(_QUERIES["set_aside_topics"]).fetchall()
-    marker_key = settings.marker_key(connection)
-    connection.commit()
-    markers = Markers(kafka, definition.markers_topic, current.outbox_id, marker_key)
+    """Return the tools; the topic of markers is looked up, or made, beside what else there is to begin with."""
+    outbox_id = identity.outbox_id(connection)
+    markers = Markers(kafka, definition.markers_topic, outbox_id, identity.marker_key(connection))
+
+    def found_identity() -> Identity:
+        cluster_id, topic_id = markers.ready()
+        return Identity(
+            definition.shards, definition.transactional_id_prefix, cluster_id, definition.markers_topic, topic_id
+        )
+
     return Tools(
         definition=definition,
-        settings=current,
         markers=markers,
-        # Beside what else there is to begin with; without transactions, only what is left of them may ask.
-        markers_place=side.submit(markers.ready).result if definition.transactional else markers.ready,
+        identity=side.submit(found_identity).result,
         topics=topics,
-        compacted_topics=frozenset(row[0] for row in compacted),
-        set_aside_topics=frozenset(row[0] for row in set_aside),
-        new_sender=lambda transactional_id: Sender(definition, kafka, transactional_id),
+        new_sender=lambda shard: Sender(definition, kafka, f"{definition.transactional_id_prefix}-{outbox_id}-{shard}"),
         connections=connections,
         side=side,
         report=report,

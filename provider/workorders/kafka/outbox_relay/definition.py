@@ -9,7 +9,7 @@ from workorders.core.definitions.fields import KIB, MIB, ConnectionId, Definitio
 from workorders.core.definitions.loading import read_mapping
 from workorders.core.definitions.validation import validate
 from workorders.kafka.definition.fields import IdPrefix, TopicName
-from workorders.outbox.store.settings import BUCKETS, TopicSettings
+from workorders.outbox.store.settings import BUCKETS
 
 Bytes = Annotated[int, byte_count(KIB, 512 * MIB)]
 Seconds = Annotated[float, seconds(0)]
@@ -29,8 +29,6 @@ class TopicDefinition(Definition):
 class RelayDefinition(Definition):
     """How the outbox is relayed."""
 
-    mode: Literal["exactly-once", "at-least-once"] = "exactly-once"
-    """With Kafka's transactions and markers, or without them and with a header that names the event."""
     kafka_connection: ConnectionId = "kafka_default"
     """Airflow connection of the Kafka cluster."""
     database_connection: ConnectionId = "workorders_db"
@@ -49,10 +47,8 @@ class RelayDefinition(Definition):
     """How batches are compressed."""
     max_message_bytes: Bytes = 1_000_000
     """Largest message, key and headers included; the topics must take it."""
-    event_id_header: str = "event-id"
-    """Name of the header with the event's id. In the mode exactly-once it is added only if `add_event_id` says so."""
-    add_event_id: bool = False
-    """Whether messages carry the event's id in the mode exactly-once as well."""
+    event_id_header: str | None = None
+    """Name of a header that carries the event's id; none is added unless given."""
     warm_for: Seconds = 30.0
     """How long a relay that finds nothing keeps looking before its task ends and the sensor waits instead."""
     longest_task: Seconds = 3600.0
@@ -65,18 +61,9 @@ class RelayDefinition(Definition):
     """Whether the topics under `topics` are the only ones that messages may be sent to."""
 
     @property
-    def transactional(self) -> bool:
-        """Whether batches are sent in Kafka's transactions."""
-        return self.mode == "exactly-once"
-
-    @property
-    def adds_event_id(self) -> bool:
-        """Whether messages carry the event's id."""
-        return self.add_event_id or not self.transactional
-
-    def topic_settings(self) -> list[TopicSettings]:
-        """Return what is said of single topics."""
-        return [TopicSettings(topic=name, **given.model_dump()) for name, given in self.topics.items()]
+    def keeps_sent(self) -> bool:
+        """Whether sent messages are kept for a time."""
+        return self.retention > 0
 
 
 def load_relay(path: Path) -> RelayDefinition:
@@ -87,5 +74,5 @@ def load_relay(path: Path) -> RelayDefinition:
     """
     if not path.exists():
         return RelayDefinition()
-    form = "the outbox's file is a mapping with fields such as mode and shards."
+    form = "the outbox's file is a mapping with fields such as shards and topics."
     return validate(read_mapping(path, form=form, may_be_empty=True), RelayDefinition, where=path.name)

@@ -1,4 +1,4 @@
-"""Sends batches to Kafka, each in a transaction with its marker, or without transactions at least once."""
+"""Sends batches to Kafka, each in a transaction with its marker."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,8 +41,8 @@ class SenderLostError(KafkaUnavailableError):
 class Sender:
     """One producer, good until the first error that leaves something unknown."""
 
-    def __init__(self, definition: RelayDefinition, settings: Mapping[str, Any], transactional_id: str | None) -> None:
-        """Start the producer; with a transactional id, fence every older one of the same id.
+    def __init__(self, definition: RelayDefinition, settings: Mapping[str, Any], transactional_id: str) -> None:
+        """Start the producer and fence every older one of the same transactional id.
 
         Raises:
             ClientSettingsError: the producer cannot start with these settings.
@@ -53,7 +53,6 @@ class Sender:
         #: What was sent last, and the topic of its marker.
         self._rows: Sequence[Row] = ()
         self._marker_topic: str | None = None
-        self._transactional = transactional_id is not None
         self._producer = new_client(
             Producer,
             {
@@ -74,22 +73,18 @@ class Sender:
                 # What was delivered need not be said one by one: a commit, or an empty queue, says it for all.
                 "delivery.report.only.error": True,
                 "on_delivery": self._note_failure,
-                **(
-                    {"transactional.id": transactional_id, "transaction.timeout.ms": int(SECONDS * 1000)}
-                    if transactional_id is not None
-                    else {}
-                ),
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": int(SECONDS * 1000),
             },
         )
-        if self._transactional:
-            try:
-                # A client begins with a broker that it drops as soon as it knows the cluster, and every other time the
-                # question for the coordinator goes with it; it would ask again after half a second. To ask for a single
-                # topic does not help each time.
-                self._producer.list_topics(timeout=SECONDS)
-                self._producer.init_transactions(SECONDS)
-            except KafkaException as error:
-                raise _lost(f"its producer {transactional_id} could not start", error.args[0]) from error
+        try:
+            # A client begins with a broker that it drops as soon as it knows the cluster, and every other time the
+            # question for the coordinator goes with it; it would ask again after half a second. To ask for a single
+            # topic does not help each time.
+            self._producer.list_topics(timeout=SECONDS)
+            self._producer.init_transactions(SECONDS)
+        except KafkaException as error:
+            raise _lost(f"its producer {transactional_id} could not start", error.args[0]) from error
 
     def _largest_message(self) -> int:
         limits = [given.max_message_bytes or 0 for given in self._definition.topics.values()]
@@ -106,11 +101,10 @@ class Sender:
         self._failures.clear()
         self._rows, self._marker_topic = rows, None
         with self._losing("a batch was not sent to its end"):
-            if self._transactional:
-                self._producer.begin_transaction()
+            self._producer.begin_transaction()
             refused = self._produce(rows)
             if refused is not None:
-                self._give_up()
+                self._producer.abort_transaction(SECONDS)
             return refused
 
     def hasten(self) -> None:
@@ -121,7 +115,7 @@ class Sender:
         with self._losing("a batch was not sent to its end"):
             self._producer.flush(_HASTE_SECONDS)
 
-    def commit(self, marker: Marker | None) -> Suspicion | None:
+    def commit(self, marker: Marker) -> Suspicion | None:
         """End what `fill` began, with the marker in the same transaction; return what was refused, if anything was.
 
         After a refusal nothing of the batch is visible to readers of committed messages.
@@ -130,10 +124,9 @@ class Sender:
             SenderLostError: it is not known what became of the batch; this sender is of no more use.
         """
         with self._losing("a batch was not sent to its end"):
-            if marker is not None:
-                self._marker_topic = marker.topic
-                self._mark(marker)
-            return self._commit() if self._transactional else self._flush()
+            self._marker_topic = marker.topic
+            self._mark(marker)
+            return self._commit()
 
     def abandon(self) -> None:
         """Take back what `fill` began.
@@ -142,7 +135,7 @@ class Sender:
             SenderLostError: this sender is of no more use; the cluster itself ends the transaction.
         """
         with self._losing("a batch could not be taken back"):
-            self._give_up()
+            self._producer.abort_transaction(SECONDS)
 
     @contextmanager
     def _losing(self, what: str) -> Iterator[None]:
@@ -153,12 +146,11 @@ class Sender:
 
     def _produce(self, rows: Iterable[Row]) -> Refusal | None:
         produce, header = self._producer.produce, self._definition.event_id_header
-        adds_event_id = self._definition.adds_event_id
         for row in rows:
             _, topic, key, value, headers, partition, timestamp_ms, event_id, _ = row
             while True:
                 try:
-                    if headers is None and partition is None and timestamp_ms is None and not adds_event_id:
+                    if headers is None and partition is None and timestamp_ms is None and header is None:
                         produce(topic, value, key)
                     else:
                         produce(
@@ -167,7 +159,7 @@ class Sender:
                             key,
                             _ANY_PARTITION if partition is None else partition,
                             timestamp=timestamp_ms or _NOW,
-                            headers=record_headers(headers, header if adds_event_id else None, event_id),
+                            headers=record_headers(headers, header, event_id),
                         )
                     break
                 except BufferError:
@@ -201,20 +193,6 @@ class Sender:
             self._producer.abort_transaction(SECONDS)
             return suspicion
         return None
-
-    def _flush(self) -> Suspicion | None:
-        if self._producer.flush(SECONDS):
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        suspicion = self._suspicion()
-        if self._failures and suspicion is None:
-            raise KafkaException(next(iter(self._failures.values())))
-        return suspicion
-
-    def _give_up(self) -> None:
-        if self._transactional:
-            self._producer.abort_transaction(SECONDS)
-        else:
-            self._producer.flush(SECONDS)
 
     def _suspicion(self) -> Suspicion | None:
         found = Suspicion()

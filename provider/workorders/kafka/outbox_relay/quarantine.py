@@ -30,8 +30,9 @@ def hold_refused(connection: Connection, lease: Lease, tools: Tools, refused: Re
         OutboxFencedError: the lease is somebody else's by now; nothing was changed.
     """
     row = refused.row
-    whole_key = row.topic not in tools.set_aside_topics
-    holds.hold_row(connection, lease, tools.settings, row, refused.reason, whole_key=whole_key)
+    topic = tools.definition.topics.get(row.topic)
+    whole_key = topic is None or topic.on_refused == "hold"
+    holds.hold_row(connection, lease, row, refused.reason, whole_key=whole_key)
     later = "later ones of its key wait behind it" if whole_key and row.key is not None else "it was set aside"
     tools.report(
         f"Message {row.id} for topic {row.topic} was refused: {refused.reason}. It was not sent and is "

@@ -30,8 +30,6 @@ log: Final = logging.getLogger(__name__)
 SHORTEST_WAIT: Final = 0.02
 LONGEST_WAIT: Final = 0.25
 _TAKE_EVERY_SECONDS: Final = 5.0
-_TAKE_SOON_SECONDS: Final = 0.25
-"""Another relay that settles an old division is done in a moment."""
 _FORGET_EVERY_SECONDS: Final = 60.0
 _FORGET_SECONDS: Final = 0.25
 _LOSSES_BEFORE_GIVING_UP: Final = 3
@@ -50,19 +48,14 @@ class Drained:
 
 
 def prepare(connection: Connection, definition: RelayDefinition) -> None:
-    """Write down what the definition says; a changed number of shards takes effect as soon as the old are settled."""
+    """Write down what the definition says for whoever enqueues."""
     with connection.transaction():
         settings.save(
             connection,
             max_message_bytes=definition.max_message_bytes,
-            retention_seconds=int(definition.retention),
-            topics=definition.topic_settings(),
+            topics={name: topic.max_message_bytes for name, topic in definition.topics.items()},
             only_listed_topics=definition.only_listed_topics,
         )
-    if settings.current(connection).shards != definition.shards:
-        with connection.transaction():
-            settings.change_shards(connection, definition.shards)
-    connection.commit()
 
 
 def drain(
@@ -87,6 +80,7 @@ def drain(
     Raises:
         KafkaUnavailableError: the cluster does not answer, again and again.
         OutboxContradictionError: marker and database do not fit together.
+        OutboxIdentityError: this relay differs from what is recorded of the outbox.
         psycopg.Error: the database failed.
     """
     connect_relay = partial(
@@ -102,26 +96,20 @@ def drain(
         spare = SpareConnections(connect_relay)
         relay = _Relay(connection, drained)
         settings_of_clients = client_settings(connections.kafka)
-        tools = partial(
-            new_tools,
+        listed = definition.topics.keys() if definition.only_listed_topics else None
+        tools = new_tools(
             connection,
             settings_of_clients,
             definition,
-            topics=KnownTopics(Cluster(settings_of_clients), _refused_topics(connection, definition)),
+            topics=KnownTopics(Cluster(settings_of_clients), RefusedTopics(definition.markers_topic, listed)),
             connections=spare,
             side=side,
             report=relay.report,
         )
         # What is done at the side ends before the leases are given back, however this ends.
-        with held_shards(connection, heartbeat, tools, asked=shards) as held, closing(spare), side:
+        with held_shards(connection, heartbeat, tools, shards) as held, closing(spare), side:
             relay.run(held, warm_for, time.monotonic() + longest, stopped)
         return drained
-
-
-def _refused_topics(connection: Connection, definition: RelayDefinition) -> RefusedTopics:
-    markers = {definition.markers_topic, *settings.current(connection).markers_topics}
-    connection.commit()
-    return RefusedTopics(markers, definition.topics.keys() if definition.only_listed_topics else None)
 
 
 class _Relay:
@@ -139,10 +127,9 @@ class _Relay:
         wait, take_at, quiet_since = SHORTEST_WAIT, 0.0, time.monotonic()
         while not stopped() and time.monotonic() < min(deadline, self._failed_at + _SHOWN_AFTER_SECONDS):
             if time.monotonic() >= take_at:
-                settled = held.take()
-                if settled:
-                    self._forget_sent(held.tools.settings.retention_seconds)
-                take_at = time.monotonic() + (_TAKE_EVERY_SECONDS if settled else _TAKE_SOON_SECONDS)
+                held.take()
+                self._forget_sent(held.tools.definition.retention)
+                take_at = time.monotonic() + _TAKE_EVERY_SECONDS
             # A sum, and not any(): every shard has its turn.
             if sum(self._step(held, relay) for relay in held.all()):
                 wait, quiet_since = SHORTEST_WAIT, time.monotonic()
@@ -191,7 +178,7 @@ class _Relay:
             relay.recover()
             return True
 
-    def _forget_sent(self, seconds: int) -> None:
+    def _forget_sent(self, seconds: float) -> None:
         if time.monotonic() < self._forget_at:
             return
         # What is left waits until the next look at the shards, for sending goes first.

@@ -66,11 +66,12 @@ class ShardRelay:
             SenderLostError: `recover` must be called before the next step.
             OutboxFencedError: the lease is somebody else's by now.
         """
-        if self._finished is None and not is_anything_waiting(self._connection, self._buckets):
+        if self._finished is None and not is_anything_waiting(self._connection, self.lease.buckets):
             return False
         ahead = self._take_ahead()
         if ahead is not None:
-            return self._send_ahead(ahead)
+            self._send_ahead(ahead)
+            return True
         due = self._next_due()
         only = None if due else self._careful.next_topic()
         batch = self._advance(self._wanted(due, only))
@@ -100,12 +101,8 @@ class ShardRelay:
         if ahead is not None:
             ahead.join()
 
-    @property
-    def _buckets(self) -> list[int]:
-        return self._tools.settings.buckets(self.lease.shard)
-
     def _next_due(self) -> DueHold | None:
-        return next(iter(holds.due(self._connection, self._buckets)), None)
+        return next(iter(holds.due(self._connection, self.lease.buckets)), None)
 
     def _wanted(self, due: DueHold | None, only: str | None) -> Wanted:
         definition = self._tools.definition
@@ -115,13 +112,19 @@ class ShardRelay:
         return of_topics(definition, messages, only=only, without=() if only else sorted(self._careful.limits))
 
     def _advance(self, wanted: Wanted | None) -> Batch | None:
-        batch = advance(self._connection, self.lease, self._tools.settings, sent=self._finished, wanted=wanted)
+        batch = advance(
+            self._connection,
+            self.lease,
+            sent=self._finished,
+            wanted=wanted,
+            keep_sent=self._tools.definition.keeps_sent,
+        )
         self._finished = None
         return batch
 
     def _send_nothing(self, due: DueHold) -> None:
         """A hold has come due of which no message is left."""
-        self._finished = Sent(number=0, marked=False, ended_hold=due.id)
+        self._finished = Sent(number=0, ended_hold=due.id)
         self._advance(None)
 
     def _take_ahead(self) -> Reading | None:
@@ -135,89 +138,69 @@ class ShardRelay:
             self._ahead.stop()
             self._ahead = None
 
-    def _send_ahead(self, reading: Reading) -> bool:
-        """Send what was read ahead; say whether it could be claimed.
+    def _send_ahead(self, reading: Reading) -> None:
+        """Send what was read ahead.
 
         Its messages are on their way already while it is claimed, which does no harm: nobody sees them before the
-        commit, and that comes later. Without transactions it would, so there the claim comes first.
+        commit, and that comes later.
         """
         claiming = self._tools.side.submit(self._claim, self._finished, reading)
         self._finished = None
-        is_claimed = False
         try:
-            if self._tools.definition.transactional or claiming.result() is not None:
-                is_claimed = self._send(reading.rows, claiming.result, None, None)
-            return is_claimed
+            self._send(reading.rows, claiming.result, None, None)
         finally:
+            # However that ends, nothing else may use the connection before.
             claiming.exception()
-            if not is_claimed:
-                self._forget_ahead()
 
-    def _claim(self, sent: Sent | None, reading: Reading) -> Batch | None:
+    def _claim(self, sent: Sent | None, reading: Reading) -> Batch:
         batch = claim(
-            self._connection,
-            self.lease,
-            self._tools.settings,
-            sent=sent,
-            reading=reading,
-            marked=self._tools.definition.transactional,
+            self._connection, self.lease, sent=sent, reading=reading, keep_sent=self._tools.definition.keeps_sent
         )
-        if batch is not None and self._ahead is not None:
+        if self._ahead is not None:
             self._ahead.deleted()
         return batch
 
-    def _send(
-        self, rows: Sequence[Row], claimed: Callable[[], Batch | None], due: DueHold | None, only: str | None
-    ) -> bool:
-        """Send rows that are claimed, or are just being claimed; say whether they were."""
+    def _send(self, rows: Sequence[Row], claimed: Callable[[], Batch], due: DueHold | None, only: str | None) -> None:
+        """Send rows that are claimed, or are just being claimed."""
         faults = self._tools.topics.faults(sending_topics(rows))
         refused = None if faults else self._tools.topics.refusal(rows)
         if faults or refused is not None:
             claimed()
             self._put_aside(refused or Suspicion(topics=faults), rows)
-            return True
+            return
         to_send, left_out = compacted(rows, self._tools.compacted_topics)
         try:
-            batch, outcome = self._fill(to_send, claimed)
-            if batch is None:
-                return False
-            if outcome is None:
-                outcome = self._commit(batch, plain=due is None and only is None)
+            batch, refused = self._fill(to_send, claimed)
+            outcome = refused or self._commit(batch, plain=due is None and only is None)
         except SenderLostError as error:
             # A right that was taken from us fails all topics of a batch, without a word of which one it was.
             self._tools.topics.forget()
-            self._stumbles.note(error, rows, self._careful, due, alone=not self._tools.definition.transactional)
+            self._stumbles.note(error, rows, self._careful, due)
             raise
         if outcome is None:
             self._note_sent(batch, left_out, due, only)
         else:
             self._put_aside(outcome, rows)
-        return True
 
-    def _fill(
-        self, rows: Sequence[Row], claimed: Callable[[], Batch | None]
-    ) -> tuple[Batch | None, Refusal | Suspicion | None]:
+    def _fill(self, rows: Sequence[Row], claimed: Callable[[], Batch]) -> tuple[Batch, Refusal | None]:
         """Let the producer begin; nothing of it is seen by anybody before `_commit`."""
         sender = self._begun_sender()
         refused = sender.fill(rows)
-        batch: Batch | None = None
+        if refused is not None:
+            return claimed(), refused
+        sender.hasten()
         try:
-            if refused is None:
-                sender.hasten()
-            batch = claimed()
-        finally:
-            if batch is None and refused is None:
-                sender.abandon()
-        return batch, refused
+            return claimed(), None
+        except BaseException:
+            sender.abandon()
+            raise
 
     def _commit(self, batch: Batch, *, plain: bool) -> Suspicion | None:
         """Let Kafka commit; meanwhile is read what comes next."""
-        marker = None
-        if self._tools.definition.transactional:
-            marker = self._tools.markers.marker(self.lease.shard, batch.number, self.lease.epoch)
+        marker = self._tools.markers.marker(self.lease.shard, batch.number, self.lease.epoch)
         if plain and self._ahead is None and not self._careful.limits and self._is_full(batch):
             self._messages = self._tools.definition.batch_messages
-            self._ahead = Ahead(self._tools.connections, self._buckets, self._wanted(None, None), behind=batch)
+            self._ahead = Ahead(self._tools.connections, self.lease.buckets, self._wanted(None, None), behind=batch)
         return self._begun_sender().commit(marker)
 
     def _is_full(self, batch: Batch) -> bool:
@@ -230,12 +213,7 @@ class ShardRelay:
         return self._sender
 
     def _note_sent(self, batch: Batch, left_out: Counter[str], due: DueHold | None, only: str | None) -> None:
-        self._finished = Sent(
-            number=batch.number,
-            marked=self._tools.definition.transactional,
-            compacted=left_out,
-            ended_hold=due.id if due else None,
-        )
+        self._finished = Sent(number=batch.number, compacted=left_out, ended_hold=due.id if due else None)
         self.sent += len(batch.rows)
         if only is not None:
             self._careful.went_well(only)

@@ -1,8 +1,8 @@
-"""Which shards a relay holds: those that are free, once those of an older division are settled."""
+"""Which shards a relay holds: those that are free."""
 
 import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
@@ -14,7 +14,7 @@ from workorders.kafka.outbox_relay.context import Tools
 from workorders.kafka.outbox_relay.lease_heartbeat import Heartbeat
 from workorders.kafka.outbox_relay.shard import ShardRelay
 from workorders.outbox.exceptions import OutboxFencedError
-from workorders.outbox.store import leases, settings
+from workorders.outbox.store import leases
 from workorders.outbox.store.leases import Lease
 
 
@@ -22,19 +22,12 @@ class HeldShards:
     """The shards whose leases a relay has."""
 
     def __init__(
-        self,
-        connection: Connection,
-        heartbeat: Heartbeat,
-        new_tools: Callable[[], Tools],
-        *,
-        asked: Sequence[int] | None,
+        self, connection: Connection, heartbeat: Heartbeat, tools: Tools, shards: Sequence[int] | None
     ) -> None:
-        #: For the settings that were in force when shards were taken.
-        self.tools = new_tools()
+        self.tools = tools
         self._connection = connection
         self._heartbeat = heartbeat
-        self._new_tools = new_tools
-        self._asked = asked
+        self._shards = range(tools.definition.shards) if shards is None else shards
         self._owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
         self._held: dict[int, ShardRelay] = {}
 
@@ -42,25 +35,13 @@ class HeldShards:
         """Return the relays of all that are held."""
         return list(self._held.values())
 
-    def take(self) -> bool:
-        """Take the shards that are free, those of an older division first; say whether all of the old are settled."""
-        current = settings.current(self._connection)
-        self._connection.commit()
-        if current.generation != self.tools.settings.generation:
-            for relay in self.all():
-                relay.finish()
-                leases.release(self._connection, relay.lease)
-                self.lost(relay)
-            self.tools = self._new_tools()
-        self._settle_old_division()
-        if leases.unsettled(self._connection):
-            return False
-        for shard in range(current.shards) if self._asked is None else self._asked:
-            if shard not in self._held and shard < current.shards:
-                lease = leases.take(self._connection, shard, self._owner)
+    def take(self) -> None:
+        """Take the shards that are free."""
+        for shard in self._shards:
+            if shard not in self._held:
+                lease = leases.take(self._connection, shard, self._owner, shards=self.tools.definition.shards)
                 if lease is not None:
                     self._begin(lease)
-        return True
 
     def lost(self, relay: ShardRelay) -> None:
         """Note that a lease is ours no longer."""
@@ -78,18 +59,6 @@ class HeldShards:
             self._connection.rollback()
             for relay in self.all():
                 leases.release(self._connection, relay.lease)
-
-    def _settle_old_division(self) -> None:
-        for shard in leases.unsettled(self._connection):
-            lease = leases.take(self._connection, shard, self._owner)
-            if lease is None:
-                continue
-            try:
-                with noting(self._connection, lease):
-                    ShardRelay(self._connection, lease, self.tools).recover()
-                    leases.settle(self._connection, lease)
-            finally:
-                leases.release(self._connection, lease)
 
     def _begin(self, lease: Lease) -> None:
         relay = ShardRelay(self._connection, lease, self.tools)
@@ -120,17 +89,17 @@ def noting(connection: Connection, lease: Lease) -> Iterator[None]:
 
 @contextmanager
 def held_shards(
-    connection: Connection, heartbeat: Heartbeat, new_tools: Callable[[], Tools], *, asked: Sequence[int] | None
+    connection: Connection, heartbeat: Heartbeat, tools: Tools, shards: Sequence[int] | None
 ) -> Iterator[HeldShards]:
     """Hold no shard yet; give back all leases at the end, however that comes.
 
     Args:
         connection: the relay's.
         heartbeat: what keeps the leases.
-        new_tools: returns what the shards share, for the settings in force.
-        asked: hold no others; every one that is free unless given.
+        tools: what the shards share.
+        shards: hold no others; every one that is free unless given.
     """
-    held = HeldShards(connection, heartbeat, new_tools, asked=asked)
+    held = HeldShards(connection, heartbeat, tools, shards)
     try:
         yield held
     finally:

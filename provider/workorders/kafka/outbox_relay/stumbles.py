@@ -21,9 +21,7 @@ class Stumbles:
     message: Refusal | None = None
     topics: dict[str, str] = field(default_factory=dict)
 
-    def note(
-        self, error: SenderLostError, rows: Sequence[Row], careful: Careful, due: DueHold | None, *, alone: bool
-    ) -> None:
+    def note(self, error: SenderLostError, rows: Sequence[Row], careful: Careful, due: DueHold | None) -> None:
         """Remember what a batch was lost over; what was tried again needs no other witness.
 
         Args:
@@ -31,12 +29,11 @@ class Stumbles:
             rows: the batch.
             careful: knows which of its rows is closed in.
             due: what was tried again with it.
-            alone: no marker went with it, that could have been taken while it was not.
         """
         if error.suspicion is not None:
             self.message = careful.closed_in(error.suspicion, rows)
             self.topics = error.suspicion.topics
-        elif due is not None and (due.kind == "topic" or alone):
+        elif due is not None and due.kind == "topic":
             self.topics = {due.topic: str(error)}
 
     def hold(self, connection: Connection, lease: Lease, tools: Tools) -> None:

@@ -26,8 +26,8 @@ class RefusedTopics:
     a new definition refuses.
     """
 
-    #: Where the last markers of shards lie: what is sent there could stop a shard.
-    markers: Collection[str]
+    #: Where the markers lie: what is sent there could stop a shard.
+    markers_topic: str
     #: The only ones that are sent to; None for all.
     listed: Collection[str] | None
 
@@ -35,7 +35,7 @@ class RefusedTopics:
         """Return which of the topics are refused, each with the reason."""
         reasons = {}
         for topic in topics:
-            if topic in self.markers:
+            if topic == self.markers_topic:
                 reasons[topic] = "the relay keeps its own markers in it"
             elif self.listed is not None and topic not in self.listed:
                 reasons[topic] = "the outbox's file allows listed topics only, and does not list it"

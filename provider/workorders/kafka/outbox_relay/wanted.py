@@ -12,10 +12,9 @@ def of_hold(definition: RelayDefinition, due: DueHold) -> Wanted:
     return Wanted(
         messages=1,
         bytes=1,
-        marked=definition.transactional,
         only=due.topic,
         hold=due.id if due.kind == "key" else None,
-        event_ids=definition.adds_event_id,
+        event_ids=definition.event_id_header is not None,
     )
 
 
@@ -24,8 +23,7 @@ def of_topics(definition: RelayDefinition, messages: int, *, only: str | None, w
     return Wanted(
         messages=messages,
         bytes=definition.batch_bytes,
-        marked=definition.transactional,
         only=only,
         without=without,
-        event_ids=definition.adds_event_id,
+        event_ids=definition.event_id_header is not None,
     )

@@ -22,15 +22,13 @@ FROM workorders.outbox_holds AS hold LEFT JOIN workorders.outbox_held AS held ON
 GROUP BY hold.id ORDER BY hold.id
 
 -- name: shards
--- Those in use, and those of an older division that are not settled yet.
 SELECT shard.shard, shard.epoch, shard.owner, shard.leased_until,
     shard.leased_until < clock_timestamp() AS run_out, shard.last_batch, shard.marked_batch,
-    shard.generation = settings.generation AS settled,
     (SELECT coalesce(sum(cardinality(ids)), 0)::bigint FROM workorders.outbox_claims AS claim
      WHERE claim.shard = shard.shard) AS under_way,
     shard.last_error
-FROM workorders.outbox_shards AS shard CROSS JOIN workorders.outbox_settings AS settings
-WHERE shard.shard < settings.shards OR shard.generation <> settings.generation
+FROM workorders.outbox_shards AS shard CROSS JOIN workorders.outbox_identity AS identity
+WHERE shard.shard < coalesce(identity.shards, 1)
 ORDER BY shard.shard
 
 -- name: lock_hold
@@ -55,3 +53,21 @@ WHERE claim.shard = %(shard)s AND message.topic = claim.topic AND message.bucket
 
 -- name: count_claimed
 SELECT coalesce(sum(cardinality(ids)), 0)::bigint FROM workorders.outbox_claims WHERE shard = %(shard)s
+
+-- name: lock_shards
+-- Waits for claims and leases that are just being made, and lets none be made until the caller's transaction ends.
+SELECT shard, owner IS NOT NULL AND leased_until >= clock_timestamp() FROM workorders.outbox_shards
+ORDER BY shard FOR UPDATE
+
+-- name: shards_with_claims
+SELECT DISTINCT shard FROM workorders.outbox_claims ORDER BY shard
+
+-- name: fence_all
+UPDATE workorders.outbox_shards SET epoch = epoch + 1, owner = NULL, leased_until = NULL, last_error = NULL
+RETURNING shard, marked_batch = -1
+
+-- name: reset_identity
+UPDATE workorders.outbox_identity
+SET cluster_id = NULL, markers_topic = NULL, markers_topic_id = NULL,
+    shards = CASE WHEN NOT %(all)s THEN shards END,
+    transactional_id_prefix = CASE WHEN NOT %(all)s THEN transactional_id_prefix END

@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.store.leases import LEASE_SECONDS, Lease, fenced
+from workorders.outbox.store.leases import LEASE_SECONDS, Lease, fenced, hold_shard
 from workorders.outbox.store.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, Part, Reading, Row, as_reading
-from workorders.outbox.store.settings import OutboxSettings
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 _ORDER: Final = itemgetter(ROW_TOPIC, ROW_BUCKET, ROW_ID)
@@ -29,8 +28,6 @@ class OpenClaim:
     """A batch of which it is not known here whether it was sent."""
 
     number: int
-    #: Whether a marker goes with it.
-    marked: bool
     messages: int
 
 
@@ -38,9 +35,8 @@ class OpenClaim:
 class Sent:
     """A batch that is known to be in Kafka."""
 
+    #: 0 where a hold ends of which nothing was left to send.
     number: int
-    #: Whether its marker is in Kafka, too.
-    marked: bool
     #: How many rows of a topic were left out because a later one of their key went along.
     compacted: Mapping[str, int] = field(default_factory=dict)
     #: A hold that ends with it, for what was held has been sent.
@@ -53,7 +49,6 @@ class Wanted:
 
     messages: int
     bytes: int
-    marked: bool
     #: This topic alone, held or not.
     only: str | None = None
     #: No message of these.
@@ -83,41 +78,41 @@ def is_anything_waiting(connection: Connection, buckets: Sequence[int]) -> bool:
 
 
 def advance(
-    connection: Connection, lease: Lease, settings: OutboxSettings, *, sent: Sent | None, wanted: Wanted | None
+    connection: Connection, lease: Lease, *, sent: Sent | None, wanted: Wanted | None, keep_sent: bool
 ) -> Batch | None:
     """Delete a batch that was sent and claim the next one, in one transaction.
 
+    Args:
+        connection: the relay's.
+        lease: of the shard.
+        sent: the batch to delete, if there is one.
+        wanted: what the next one may hold; None claims nothing.
+        keep_sent: whether what is deleted is kept for a time.
+
     Returns:
-        The batch; None when nothing waits that is wanted, or the number of shards has changed.
+        The batch; None when nothing waits that is wanted.
 
     Raises:
         OutboxFencedError: the lease is somebody else's by now; nothing was changed.
     """
     with connection.transaction():
-        number = _begin(connection, lease, settings, sent)
-        if wanted is None or not _is_current(connection, settings):
+        number = _begin(connection, lease, sent, keep_sent=keep_sent)
+        if wanted is None:
             return None
-        reading = _read_for_claim(connection, lease, settings, wanted)
-        _write_claim(connection, lease, number, reading, marked=wanted.marked)
+        reading = _read_for_claim(connection, lease, wanted)
+        _write_claim(connection, lease, number, reading)
     return Batch(number, reading.rows, reading.parts) if reading.rows else None
 
 
-def claim(
-    connection: Connection, lease: Lease, settings: OutboxSettings, *, sent: Sent | None, reading: Reading, marked: bool
-) -> Batch | None:
+def claim(connection: Connection, lease: Lease, *, sent: Sent | None, reading: Reading, keep_sent: bool) -> Batch:
     """Delete a batch that was sent and claim what was read ahead while it was under way, in one transaction.
-
-    Returns:
-        The batch; None when the number of shards has changed.
 
     Raises:
         OutboxFencedError: the lease is somebody else's by now; nothing was changed.
     """
     with connection.transaction():
-        number = _begin(connection, lease, settings, sent)
-        if not _is_current(connection, settings):
-            return None
-        _write_claim(connection, lease, number, reading, marked=marked)
+        number = _begin(connection, lease, sent, keep_sent=keep_sent)
+        _write_claim(connection, lease, number, reading)
     return Batch(number, reading.rows, reading.parts)
 
 
@@ -134,44 +129,29 @@ def drop_claims(connection: Connection, lease: Lease) -> None:
         connection.execute(_QUERIES["drop_claims"], {"shard": lease.shard})
 
 
-def hold_shard(connection: Connection, lease: Lease) -> None:
-    """Make the caller's transaction one that the lease covers.
-
-    Raises:
-        OutboxFencedError: the lease is somebody else's by now.
-    """
-    if connection.execute(_QUERIES["hold_shard"], {"shard": lease.shard, "epoch": lease.epoch}).fetchone() is None:
-        raise fenced(lease)
-
-
-def _begin(connection: Connection, lease: Lease, settings: OutboxSettings, sent: Sent | None) -> int:
+def _begin(connection: Connection, lease: Lease, sent: Sent | None, *, keep_sent: bool) -> int:
     """Take the next number, and with it the right to write; delete what was sent."""
-    marked_batch = sent.number if sent and sent.marked else None
     row = connection.execute(
         _QUERIES["take_number"],
         {
             "shard": lease.shard,
             "epoch": lease.epoch,
             "seconds": LEASE_SECONDS,
-            "marked_batch": marked_batch,
-            "any_sent": bool(sent and sent.number),
+            "sent_batch": (sent.number or None) if sent else None,
         },
     ).fetchone()
     if row is None:
         raise fenced(lease)
     if sent is not None:
-        _finish(connection, lease, settings, sent)
+        _finish(connection, lease, sent, keep_sent=keep_sent)
     return int(row[0])
 
 
-def _is_current(connection: Connection, settings: OutboxSettings) -> bool:
-    row = connection.execute(_QUERIES["layout_is_current"], {"generation": settings.generation}).fetchone()
-    return bool(row and row[0])
-
-
-def _finish(connection: Connection, lease: Lease, settings: OutboxSettings, sent: Sent) -> None:
+def _finish(connection: Connection, lease: Lease, sent: Sent, *, keep_sent: bool) -> None:
     arguments = {"shard": lease.shard, "batch": sent.number}
-    connection.execute(_QUERIES["finish_and_keep" if settings.retention_seconds else "finish"], arguments)
+    if keep_sent:
+        connection.execute(_QUERIES["keep_sent"], arguments)
+    connection.execute(_QUERIES["finish"], arguments)
     for topic, compacted in sent.compacted.items():
         connection.execute(_QUERIES["count_compacted"], {"topic": topic, "shard": lease.shard, "compacted": compacted})
     if sent.ended_hold is not None:
@@ -190,22 +170,22 @@ def _end_hold(connection: Connection, hold: int, *, any_sent: bool) -> None:
         connection.execute(_QUERIES["end_hold_of_topic"], {"topic": topic})
 
 
-def _read_for_claim(connection: Connection, lease: Lease, settings: OutboxSettings, wanted: Wanted) -> Reading:
+def _read_for_claim(connection: Connection, lease: Lease, wanted: Wanted) -> Reading:
     if wanted.hold is not None:
         with connection.cursor(binary=True) as cursor:
             cursor.execute(_QUERIES["claim_head_of_held"], {"hold": wanted.hold})
             return as_reading(cursor.fetchall())
-    connection.execute(_QUERIES["divert"], {"buckets": settings.buckets(lease.shard), "messages": wanted.messages})
+    connection.execute(_QUERIES["divert"], {"buckets": lease.buckets, "messages": wanted.messages})
     # Rows as plain tuples, and in binary, for there are many.
     with connection.cursor(binary=True) as cursor:
-        rows = cursor.execute(_QUERIES["read"], wanted.arguments(settings.buckets(lease.shard))).fetchall()
+        rows = cursor.execute(_QUERIES["read"], wanted.arguments(lease.buckets)).fetchall()
     # They come as Postgres finds them: with very many held keys it may join these in another order. It would have to
     # write large rows to its disk to sort them.
     return as_reading(sorted(rows, key=_ORDER))
 
 
-def _write_claim(connection: Connection, lease: Lease, number: int, reading: Reading, *, marked: bool) -> None:
-    place = {"shard": lease.shard, "batch": number, "marked": marked}
+def _write_claim(connection: Connection, lease: Lease, number: int, reading: Reading) -> None:
+    place = {"shard": lease.shard, "batch": number}
     with connection.cursor() as cursor:
         cursor.executemany(
             _QUERIES["write_claim"],

@@ -7,10 +7,8 @@ from psycopg.rows import class_row
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.store.claims import hold_shard
-from workorders.outbox.store.leases import Lease
+from workorders.outbox.store.leases import Lease, hold_shard
 from workorders.outbox.store.rows import OutboxRow
-from workorders.outbox.store.settings import OutboxSettings
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 
@@ -44,15 +42,12 @@ def hold_topic(connection: Connection, lease: Lease, topic: str, reason: str) ->
         connection.execute(_QUERIES["count_failed"], {"topic": topic, "shard": lease.shard, "failed": 1})
 
 
-def hold_row(
-    connection: Connection, lease: Lease, settings: OutboxSettings, row: OutboxRow, reason: str, *, whole_key: bool
-) -> None:
+def hold_row(connection: Connection, lease: Lease, row: OutboxRow, reason: str, *, whole_key: bool) -> None:
     """Give the open batch back and put one message aside, with its key held or alone.
 
     Args:
         connection: the relay's.
         lease: of the message's shard.
-        settings: in force.
         row: the message.
         reason: for people.
         whole_key: whether later messages of the key wait behind it.
@@ -60,7 +55,7 @@ def hold_row(
     Raises:
         OutboxFencedError: the lease is somebody else's by now; nothing was changed.
     """
-    place = {"topic": row.topic, "buckets": settings.buckets(lease.shard), "id": row.id}
+    place = {"topic": row.topic, "buckets": lease.buckets, "id": row.id}
     with connection.transaction():
         hold_shard(connection, lease)
         connection.execute(_QUERIES["drop_claims"], {"shard": lease.shard})

@@ -7,11 +7,10 @@ for a shard names it, and changes nothing with an older one.
 from dataclasses import dataclass
 from typing import Final
 
-from psycopg.rows import class_row
-
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxFencedError
+from workorders.outbox.store.settings import buckets_of
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 
@@ -27,16 +26,17 @@ class Lease:
 
     shard: int
     epoch: int
-    generation: int
-    last_batch: int
-    #: The last batch whose marker is known to be in Kafka; 0 while there is none, -1 when it is to be learned.
-    marked_batch: int
+    #: Those of the shard.
+    buckets: list[int]
 
 
-def take(connection: Connection, shard: int, owner: str, *, seconds: float = LEASE_SECONDS) -> Lease | None:
-    """Take the lease of a shard; None when somebody else holds it."""
-    with connection.transaction(), connection.cursor(row_factory=class_row(Lease)) as cursor:
-        return cursor.execute(_QUERIES["lease"], {"shard": shard, "owner": owner, "seconds": seconds}).fetchone()
+def take(
+    connection: Connection, shard: int, owner: str, *, shards: int = 1, seconds: float = LEASE_SECONDS
+) -> Lease | None:
+    """Take the lease of a shard among so many; None when somebody else holds it."""
+    with connection.transaction():
+        row = connection.execute(_QUERIES["lease"], {"shard": shard, "owner": owner, "seconds": seconds}).fetchone()
+    return Lease(shard, row[0], buckets_of(shard, shards)) if row else None
 
 
 def renew(connection: Connection, lease: Lease, *, seconds: float = LEASE_SECONDS) -> None:
@@ -57,23 +57,6 @@ def release(connection: Connection, lease: Lease) -> None:
         connection.execute(_QUERIES["release"], {"shard": lease.shard, "epoch": lease.epoch})
 
 
-def unsettled(connection: Connection) -> list[int]:
-    """Return the shards that were not settled since the number of shards changed."""
-    with connection.transaction():
-        return [row[0] for row in connection.execute(_QUERIES["unsettled_shards"]).fetchall()]
-
-
-def settle(connection: Connection, lease: Lease) -> None:
-    """Say that nothing of this shard is under way any more, so that it may follow the number of shards in force.
-
-    Raises:
-        OutboxFencedError: the lease is somebody else's by now.
-    """
-    with connection.transaction():
-        if connection.execute(_QUERIES["settle"], {"shard": lease.shard, "epoch": lease.epoch}).rowcount != 1:
-            raise fenced(lease)
-
-
 def note_error(connection: Connection, lease: Lease, error: str) -> None:
     """Say with which error the work on a shard ended; does nothing when the lease is somebody else's by now."""
     with connection.transaction():
@@ -84,6 +67,16 @@ def clear_error(connection: Connection, lease: Lease) -> None:
     """Say that the shard works; does nothing when the lease is somebody else's by now."""
     with connection.transaction():
         connection.execute(_QUERIES["clear_error"], {"shard": lease.shard, "epoch": lease.epoch})
+
+
+def hold_shard(connection: Connection, lease: Lease) -> None:
+    """Make the caller's transaction one that the lease covers.
+
+    Raises:
+        OutboxFencedError: the lease is somebody else's by now.
+    """
+    if connection.execute(_QUERIES["hold_shard"], {"shard": lease.shard, "epoch": lease.epoch}).fetchone() is None:
+        raise fenced(lease)
 
 
 def fenced(lease: Lease) -> OutboxFencedError:

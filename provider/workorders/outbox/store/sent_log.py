@@ -11,7 +11,7 @@ _QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
 _ROWS_AT_ONCE: Final = 5_000
 
 
-def forget(connection: Connection, *, older_than: int, within: float) -> bool:
+def forget(connection: Connection, *, older_than: float, within: float) -> bool:
     """Delete what was sent so many seconds ago, a piece at a time and oldest first; say whether all of it is gone.
 
     Args:

@@ -1,18 +1,19 @@
-"""What a batch was sent under changes before it is known what became of it: prefix, markers, shards, mode."""
+"""What makes the batches of an outbox its own: no relay differs from it before an operator has reset it."""
 
 import re
 import signal
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from local_stack.stack import LocalStack
-from support.outbox import Outbox, new_outbox
+from support.outbox import Outbox, assert_exactly_once, new_outbox
 from support.stopped_relay import MESSAGES, assert_whole, killed, relay_that, write
 from support.topics import Topics
 from workorders.kafka.outbox_relay.checkpoint_topic import MarkersTopicError
 from workorders.outbox import admin
-from workorders.outbox.exceptions import OutboxContradictionError
+from workorders.outbox.exceptions import OutboxDecisionError, OutboxIdentityError
+from workorders.outbox.store import leases
 
 pytestmark = pytest.mark.integration
 
@@ -22,31 +23,77 @@ def outbox(stack: LocalStack) -> Outbox:
     return new_outbox(stack, batch_messages=50)
 
 
+def reset(outbox: Outbox) -> list[int]:
+    with outbox.connect() as connection:
+        return list(admin.reset_identity(connection))
+
+
 def release(outbox: Outbox, *, sent: bool) -> int:
     with outbox.connect() as connection:
         return admin.release_shard(connection, 0, sent=sent)
 
 
-@pytest.mark.parametrize("step", ["acknowledged", "committed"])
-def test_a_relay_that_was_stopped_under_another_prefix_is_fenced_all_the_same(
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"shards": 2}, "shards is 2 and was 1"),
+        ({"transactional_id_prefix": "another"}, "transactional_id_prefix is another and was workorders-outbox"),
+        ({"markers_topic": "another-markers"}, "markers_topic is another-markers and was outbox_"),
+    ],
+)
+def test_a_relay_that_differs_sends_nothing_until_the_identity_is_reset(
+    outbox: Outbox, topics: Topics, name: str, changes: dict[str, Any], says: str
+) -> None:
+    topics.create(name, partitions=2)
+    expected = write(outbox, name)
+    outbox.drain()
+    more = write(outbox, name, MESSAGES)
+    with pytest.raises(OutboxIdentityError, match=rf"^The outbox stands still: {says}"):
+        outbox.drain(**changes)
+    assert_exactly_once(outbox.values(name), expected)
+    assert reset(outbox) == []
+    outbox.drain(**changes)
+    assert_whole(outbox, name, expected + more)
+    with pytest.raises(OutboxIdentityError):
+        outbox.drain()
+
+
+@pytest.mark.parametrize("step", ["marker read", "settled", "acknowledged", "committed"])
+def test_a_relay_of_before_changes_nothing_once_the_identity_is_reset(
     outbox: Outbox, topics: Topics, name: str, step: str
 ) -> None:
+    """Its producer has another transactional id, so nothing but its epoch keeps it from claiming and sending."""
     topics.create(name, partitions=2)
     expected = write(outbox, name)
     with relay_that(step, "SIGSTOP", outbox) as zombie:
         outbox.leases_run_out()
+        if outbox.ask("SELECT * FROM workorders.outbox_claims"):
+            with pytest.raises(OutboxDecisionError, match="has left a batch of shard 0"):
+                reset(outbox)
+            outbox.drain()
+        assert reset(outbox) == []
+        changed = {"shards": 2, "transactional_id_prefix": "another"}
         expected += write(outbox, name, MESSAGES)
-        outbox.drain(transactional_id_prefix="another")
+        outbox.drain(**changed)
         assert_whole(outbox, name, expected)
         zombie.send_signal(signal.SIGCONT)
         zombie.wait(60)
-    # Back again: what stands in the database is the prefix of the last relay, not of the first.
-    outbox.drain()
+    expected += write(outbox, name, 2 * MESSAGES)
+    outbox.drain(**changed)
     assert_whole(outbox, name, expected)
 
 
+def test_the_identity_is_not_reset_while_a_relay_is_at_work(outbox: Outbox) -> None:
+    with outbox.connect() as connection:
+        lease = leases.take(connection, 3, "a relay")
+        assert lease is not None
+        with pytest.raises(OutboxDecisionError, match="at work on shard 3 of the outbox; nothing was changed"):
+            admin.reset_identity(connection)
+        leases.renew(connection, lease)
+
+
 @pytest.mark.parametrize("step", ["first committed", "committed"])
-def test_a_topic_of_markers_that_is_lost_while_a_batch_is_open_stops_the_shard(
+def test_a_topic_of_markers_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_somebody_decides(
     outbox: Outbox, topics: Topics, name: str, step: str
 ) -> None:
     topics.create(name, partitions=2)
@@ -54,46 +101,50 @@ def test_a_topic_of_markers_that_is_lost_while_a_batch_is_open_stops_the_shard(
     killed(step, outbox)
     sent = len(outbox.values(name))
     topics.delete(outbox.definition.markers_topic)
-    with pytest.raises(OutboxContradictionError, match=r"^Shard 0 of the outbox stands still: a batch of \d+ messages"):
+    with pytest.raises(OutboxIdentityError, match="markers_topic_id is "):
         outbox.drain()
     assert len(outbox.values(name)) == sent
+    with pytest.raises(OutboxDecisionError, match="release --shard 0"):
+        reset(outbox)
     assert release(outbox, sent=True) > 0
+    assert reset(outbox) == [0]
     outbox.drain()
     assert_whole(outbox, name, expected)
 
 
-@pytest.mark.parametrize("step", ["first committed", "committed"])
-def test_another_topic_of_markers_is_refused_while_a_batch_is_open_and_taken_when_none_is(
-    outbox: Outbox, topics: Topics, name: str, step: str
-) -> None:
-    topics.create(name, partitions=2)
-    expected = write(outbox, name)
-    killed(step, outbox)
-    other = f"{outbox.definition.markers_topic}-2"
-    with pytest.raises(OutboxContradictionError, match=rf"topic {outbox.definition.markers_topic} .* topic {other} "):
-        outbox.drain(markers_topic=other)
-    outbox.drain()
-    assert_whole(outbox, name, expected)
-    expected += write(outbox, name, MESSAGES)
-    outbox.drain(markers_topic=other)
-    assert_whole(outbox, name, expected)
-
-
-@pytest.mark.parametrize("column", ["markers_cluster", "markers_outbox_id"])
-def test_a_batch_of_another_cluster_or_outbox_stops_the_shard(
-    outbox: Outbox, topics: Topics, name: str, column: str
-) -> None:
+def test_a_batch_of_another_cluster_is_not_decided_about(outbox: Outbox, topics: Topics, name: str) -> None:
     topics.create(name, partitions=2)
     expected = write(outbox, name)
     killed("claimed", outbox)
-    before = outbox.ask(f"SELECT {column} FROM workorders.outbox_shards WHERE shard = 0")[0][0]
-    outbox.ask(f"UPDATE workorders.outbox_shards SET {column} = gen_random_uuid() WHERE shard = 0")
-    with pytest.raises(OutboxContradictionError, match=str(before)):
+    outbox.ask("UPDATE workorders.outbox_identity SET cluster_id = 'another'")
+    with pytest.raises(OutboxIdentityError, match=r"cluster_id is .* and was another"):
         outbox.drain()
     assert release(outbox, sent=False) > 0
+    assert reset(outbox) == [0]
     outbox.drain()
     assert_whole(outbox, name, expected)
-    assert outbox.ask(f"SELECT {column} FROM workorders.outbox_shards WHERE shard = 0") == [(before,)]
+
+
+def test_the_old_producer_of_a_released_shard_is_fenced_before_shards_and_transactional_ids_can_change(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    """Nobody has fenced it yet, and it would be fenced by no other transactional id."""
+    topics.create(name, partitions=2)
+    expected = write(outbox, name)
+    with relay_that("acknowledged", "SIGSTOP", outbox) as zombie:
+        outbox.leases_run_out()
+        assert release(outbox, sent=False) > 0
+        assert reset(outbox) == [0]
+        for changed in ({"shards": 2}, {"transactional_id_prefix": "another"}):
+            with pytest.raises(OutboxIdentityError):
+                outbox.drain(**changed)
+        outbox.drain()
+        zombie.send_signal(signal.SIGCONT)
+        zombie.wait(60)
+    assert reset(outbox) == []
+    expected += write(outbox, name, MESSAGES)
+    outbox.drain(shards=2, transactional_id_prefix="another")
+    assert_whole(outbox, name, expected)
 
 
 @pytest.mark.parametrize(
@@ -112,54 +163,3 @@ def test_a_topic_of_markers_in_which_they_would_not_last_is_refused(
         outbox.drain()
     assert outbox.waiting() == MESSAGES
     assert outbox.ask("SELECT * FROM workorders.outbox_holds") == []
-
-
-@pytest.mark.parametrize(("step", "signal_"), [("acknowledged", "SIGSTOP"), ("committed", "SIGSTOP")])
-def test_a_shard_that_vanishes_with_an_open_batch_is_fenced_and_settled_first(
-    outbox: Outbox, topics: Topics, name: str, step: str, signal_: str
-) -> None:
-    topics.create(name, partitions=2)
-    two = replace(outbox, definition=outbox.definition.model_copy(update={"shards": 2}))
-    keys = keys_of_the_second_shard(outbox, name)
-    expected = write(outbox, name, keys=keys)
-    with relay_that(step, signal_, two) as zombie:
-        assert outbox.ask("SELECT DISTINCT shard FROM workorders.outbox_claims") == [(1,)]
-        outbox.leases_run_out()
-        expected += write(outbox, name, MESSAGES, keys=keys)
-        outbox.drain(shards=1)
-        assert_whole(outbox, name, expected)
-        zombie.send_signal(signal.SIGCONT)
-        zombie.wait(60)
-    outbox.drain(shards=1)
-    assert_whole(outbox, name, expected)
-
-
-@pytest.mark.parametrize("step", ["acknowledged", "committed"])
-@pytest.mark.parametrize("signal_", ["SIGKILL", "SIGSTOP"])
-def test_a_batch_with_a_marker_is_settled_by_it_though_the_mode_has_changed(
-    outbox: Outbox, topics: Topics, name: str, step: str, signal_: str
-) -> None:
-    topics.create(name, partitions=2)
-    expected = write(outbox, name)
-    with relay_that(step, signal_, outbox) as relay:
-        outbox.leases_run_out()
-        outbox.drain(mode="at-least-once")
-        assert_whole(outbox, name, expected)
-        if signal_ == "SIGSTOP":
-            relay.send_signal(signal.SIGCONT)
-            relay.wait(60)
-    expected += write(outbox, name, MESSAGES)
-    outbox.drain()
-    assert_whole(outbox, name, expected)
-
-
-def keys_of_the_second_shard(outbox: Outbox, topic: str) -> list[int]:
-    """Return seven keys that lie in the second of two shards."""
-    found = outbox.ask(
-        """
-        SELECT key FROM generate_series(1, 100) AS key
-        WHERE get_byte(workorders.outbox_hash(%s, convert_to(key::text, 'UTF8')), 4) & 1 = 1 ORDER BY key LIMIT 7
-        """,
-        topic,
-    )
-    return [row[0] for row in found]

@@ -123,7 +123,6 @@ def assert_whole_again(outbox: Outbox, name: str, expected: list[bytes]) -> None
 def test_an_error_stands_at_its_shard_until_the_shard_works(
     outbox: Outbox, workorders: Command, topics: Topics, name: str
 ) -> None:
-    topics.create(name)
     with pytest.raises(KafkaUnavailableError, match="could not be looked up or made"):
         outbox.drain(markers_topic="no.topic.of.that.name." * 12)
     code, error = error_of(workorders)

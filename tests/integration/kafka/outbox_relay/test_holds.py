@@ -15,7 +15,6 @@ from support.topics import Topics
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.outbox_relay import relay
 from workorders.kafka.outbox_relay.definition import TopicDefinition
-from workorders.kafka.outbox_relay.relay import prepare
 from workorders.outbox import OutboxMessage, admin
 from workorders.outbox.store import leases
 from workorders.outbox.store.holds import hold_topic
@@ -172,10 +171,7 @@ def test_only_the_last_message_of_a_key_goes_where_a_topic_is_compacted_before(
     assert (topic.sent, topic.compacted, topic.waiting) == (3, 27, 0)
 
 
-@pytest.mark.parametrize("mode", ["exactly-once", "at-least-once"])
-def test_headers_that_nobody_can_read_hold_their_key_alone(
-    outbox: Outbox, topics: Topics, name: str, mode: str
-) -> None:
+def test_headers_that_nobody_can_read_hold_their_key_alone(outbox: Outbox, topics: Topics, name: str) -> None:
     """Such were written before they were refused at once."""
     topics.create(name)
     outbox.write(
@@ -186,7 +182,7 @@ def test_headers_that_nobody_can_read_hold_their_key_alone(
         UPDATE workorders.outbox_messages SET headers = '[["a", {"base64": "abc"}]]' WHERE value = '2'
         """
     )
-    (failure,) = outbox.drain(mode=mode).failures
+    (failure,) = outbox.drain().failures
     assert "was refused: its headers cannot be read" in failure
     found = set(outbox.values(name))
     assert found >= {b"1", b"3", b"5"}
@@ -194,7 +190,7 @@ def test_headers_that_nobody_can_read_hold_their_key_alone(
     (hold,) = holds(outbox)
     # Those of its own batch wait with it.
     assert (hold.kind, hold.key, hold.messages) == ("key", b"k0", 3)
-    assert outbox.drain(mode=mode).failures == []
+    assert outbox.drain().failures == []
 
 
 def test_by_policy_a_message_whose_headers_nobody_can_read_is_set_aside(
@@ -255,10 +251,9 @@ def test_shards_that_meet_the_same_failure_hold_the_topic_longer_once(
     topics.create(name)
     outbox.write(*(OutboxMessage(topic=f"{name}-missing", key=f"k{n}", value=str(n)) for n in range(100)))
     with outbox.connect() as connection:
-        prepare(connection, outbox.definition.model_copy(update={"shards": 4}))
         for tries in (1, 2):
             for shard in range(4):
-                lease = leases.take(connection, shard, "test")
+                lease = leases.take(connection, shard, "test", shards=4)
                 assert lease is not None
                 hold_topic(connection, lease, f"{name}-missing", "the cluster has no such topic")
                 leases.release(connection, lease)

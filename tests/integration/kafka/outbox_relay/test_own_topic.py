@@ -99,6 +99,8 @@ def test_messages_wait_while_their_topic_is_configured_as_that_of_markers_and_ar
     assert outbox.values(name) == [b"good"]
     with pytest.raises(OutboxMessageError, match="its own markers"):
         outbox.write(OutboxMessage(topic=later, key="k", value="refused"))
+    with outbox.connect() as connection:
+        admin.reset_identity(connection)
     outbox.drain()
     with outbox.connect() as connection:
         (hold,) = admin.holds(connection)
@@ -135,7 +137,7 @@ def test_records_that_are_no_markers_are_ignored_with_one_warning(
     topics.create(name, partitions=2)
     expected = write(outbox, name)
     killed(step, outbox)
-    outbox_id = outbox.ask("SELECT outbox_id::text FROM workorders.outbox_settings")[0][0]
+    outbox_id = outbox.ask("SELECT outbox_id::text FROM workorders.outbox_identity")[0][0]
     for value in GARBAGE:
         strangers.produce(outbox.definition.markers_topic, value, f"{outbox_id}/0", 0)
     assert strangers.flush(30) == 0

@@ -1,7 +1,6 @@
 """What commits in Postgres comes to Kafka once, whole, and in order."""
 
 import random
-import time
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from local_stack.stack import LocalStack
 from support.consumed import consumed
 from support.outbox import Outbox, assert_exactly_once, new_outbox
 from support.topics import Topics
-from workorders.kafka.outbox_relay import producer, shard
+from workorders.kafka.outbox_relay import producer
 from workorders.kafka.outbox_relay.prefetch import Ahead
 from workorders.kafka.outbox_relay.producer import Sender
 from workorders.outbox import OutboxMessage, enqueue
@@ -143,42 +142,17 @@ def test_messages_of_all_sizes_are_sent_in_order_and_in_batches_of_few_bytes(
     assert max(sizes[1:]) <= 200_000
 
 
-def test_without_transactions_messages_carry_their_event_id(outbox: Outbox, topics: Topics, name: str) -> None:
+def test_messages_carry_their_event_id_where_a_header_is_named_for_it(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
     topics.create(name)
     with outbox.connect() as connection:
         ids = enqueue(connection, [OutboxMessage(topic=name, key="k", value=str(n)) for n in range(3)])
-    assert outbox.drain(mode="at-least-once").messages == 3
+    assert outbox.drain(event_id_header="event-id").messages == 3
     found = consumed(outbox.kafka, name)
     assert [message.value() for message in found] == [b"0", b"1", b"2"]
     assert [message.headers() for message in found] == [[("event-id", str(event_id).encode())] for event_id in ids]
     assert outbox.waiting() == 0
-
-
-def test_without_transactions_a_batch_is_claimed_before_any_of_it_is_sent(
-    outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else a relay that has lost its shard would send what its successor sends."""
-    topics.create(name)
-    outbox.write(*(OutboxMessage(topic=name, key=f"k{n}", value=str(n)) for n in range(2000)))
-    steps: list[str] = []
-    claim, fill = vars(shard)["claim"], Sender.fill
-
-    def slow_claim(*arguments: Any, **named: Any) -> Any:
-        time.sleep(0.05)
-        claimed = claim(*arguments, **named)
-        steps.append("claimed")
-        return claimed
-
-    def noted_fill(sender: Sender, rows: Any) -> Any:
-        steps.append("sent")
-        return fill(sender, rows)
-
-    monkeypatch.setattr(shard, "claim", slow_claim)
-    monkeypatch.setattr(Sender, "fill", noted_fill)
-    assert outbox.drain(mode="at-least-once", batch_messages=500).messages == 2000
-    assert steps.count("claimed") >= 2
-    # The first one was claimed as it was read.
-    assert [steps[place - 1] for place, step in enumerate(steps) if step == "sent"][1:3] == ["claimed", "claimed"]
 
 
 def test_a_producers_full_queue_makes_it_wait_and_nothing_else(

@@ -33,7 +33,6 @@ from workorders.outbox import OutboxMessage, admin
 pytestmark = pytest.mark.integration
 
 SECONDS = 30.0
-MODES = pytest.mark.parametrize("mode", ["exactly-once", "at-least-once"])
 
 
 class Rights:
@@ -79,7 +78,7 @@ def rights(stack: LocalStack, outbox: Outbox) -> Iterator[Rights]:
     """All that a relay needs, but for the topics it sends to; the page on the outbox lists the same."""
     given = Rights(stack)
     definition = outbox.definition
-    outbox_id = outbox.ask("SELECT outbox_id::text FROM workorders.outbox_settings")[0][0]
+    outbox_id = outbox.ask("SELECT outbox_id::text FROM workorders.outbox_identity")[0][0]
     transactional_id = f"{definition.transactional_id_prefix}-{outbox_id}-0"
     given.give(ResourceType.TOPIC, definition.markers_topic, AclOperation.CREATE)
     given.give(ResourceType.TOPIC, definition.markers_topic, AclOperation.READ, AclOperation.WRITE)
@@ -107,15 +106,14 @@ def values(topics: Topics, topic: str) -> list[bytes | None]:
 FIVE = [b"%d" % n for n in range(5)]
 
 
-@MODES
 def test_topics_without_the_rights_are_held_alone_and_the_rights_that_are_listed_are_enough(
-    outbox: Outbox, rights: Rights, topics: Topics, name: str, mode: str
+    outbox: Outbox, rights: Rights, topics: Topics, name: str
 ) -> None:
     allowed, described, hidden = (topics.create(f"{name}-{what}") for what in ("allowed", "described", "hidden"))
     rights.give(ResourceType.TOPIC, allowed, AclOperation.WRITE)
     rights.give(ResourceType.TOPIC, described, AclOperation.DESCRIBE)
     write(outbox, allowed, described, hidden)
-    assert len(outbox.drain(mode=mode).failures) == 2
+    assert len(outbox.drain().failures) == 2
     assert held(outbox) == {
         described: "we may not write to it",
         hidden: "the cluster has no such topic, or we may not describe it",
@@ -127,9 +125,8 @@ def test_topics_without_the_rights_are_held_alone_and_the_rights_that_are_listed
     ]
 
 
-@MODES
 def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
-    outbox: Outbox, rights: Rights, topics: Topics, name: str, *, mode: str, monkeypatch: pytest.MonkeyPatch
+    outbox: Outbox, rights: Rights, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept, lost = (topics.create(f"{name}-{what}") for what in ("kept", "lost"))
     for topic in (kept, lost):
@@ -149,9 +146,9 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
 
     monkeypatch.setattr(Sender, "fill", robbed_fill)
     write(outbox, kept, lost)
-    assert len(outbox.drain(mode=mode).failures) == 1
+    assert len(outbox.drain().failures) == 1
     assert list(held(outbox)) == [lost]
-    assert list(dict.fromkeys(values(topics, kept))) == FIVE
+    assert values(topics, kept) == FIVE
     assert outbox.ask("SELECT DISTINCT topic FROM workorders.outbox_messages") == [(lost,)]
 
 
@@ -165,23 +162,22 @@ def without_leader(stack: LocalStack, topics: Topics) -> str:
     return name
 
 
-@MODES
 def test_a_topic_without_a_leader_is_held_alone(
-    stack: LocalStack, without_leader: str, topics: Topics, name: str, *, mode: str, monkeypatch: pytest.MonkeyPatch
+    stack: LocalStack, without_leader: str, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sender, "SECONDS", 8.0)
     outbox = new_outbox(stack, batch_messages=64)
     topics.create(name)
     write(outbox, name, without_leader)
-    assert len(outbox.drain(mode=mode).failures) == 1
+    assert len(outbox.drain().failures) == 1
     assert {topic: reason.split(",")[0] for topic, reason in held(outbox).items()} == {
         without_leader: "it did not take them in time"
     }
-    assert list(dict.fromkeys(outbox.values(name))) == FIVE
+    assert outbox.values(name) == FIVE
     # Tried again alone it is held again, and a new message of another topic goes on.
     outbox.ask("UPDATE workorders.outbox_holds SET next_try_at = now()")
     outbox.write(OutboxMessage(topic=name, key="k", value="5"))
-    assert len(outbox.drain(mode=mode).failures) == 1
+    assert len(outbox.drain().failures) == 1
     assert outbox.ask("SELECT tries FROM workorders.outbox_holds") == [(2,)]
     assert b"5" in outbox.values(name)
 
@@ -202,13 +198,11 @@ def test_a_role_with_the_listed_rights_can_enqueue_and_relay(stack: LocalStack, 
         owned.ask(f"GRANT SELECT, INSERT, UPDATE, DELETE ON workorders.{table} TO {role}")
     outbox = replace(owned, database_url=make_conninfo(owned.database_url, user=role, password=role))
     write(outbox, name)
-    # All kinds of holds, and a changed number of shards.
+    # All kinds of holds.
     outbox.write(
         OutboxMessage(topic=f"{name}-missing", key="k", value="x"),
         OutboxMessage(topic=name, key="p", value="y", partition=7),
         OutboxMessage(topic=name, value="z", partition=8),
     )
-    assert len(outbox.drain(shards=2, retention=60.0).failures) == 3
+    assert len(outbox.drain(retention=60.0).failures) == 3
     assert outbox.values(name) == FIVE
-    write(outbox, name)
-    assert outbox.drain(shards=1).messages == len(FIVE)

@@ -31,7 +31,7 @@ def read(
     outbox: Outbox, *, messages: int = 100, most: int = 1_000_000, rows_a_fetch: int = 10, **options: Any
 ) -> tuple[list[Reading], bool]:
     """Return all batches of one window, and whether it met a row that is too large."""
-    wanted = Wanted(messages=messages, bytes=most, marked=True)
+    wanted = Wanted(messages=messages, bytes=most)
     given = {"under_way": (), **options}
     with outbox.connect() as connection, opened(connection, ALL, wanted, rows_a_fetch=rows_a_fetch, **given) as window:
         assert window is not None
@@ -114,7 +114,7 @@ def test_topics_share_every_batch_and_the_rows_of_a_bucket_are_in_order(outbox: 
 
 def test_nothing_is_read_ahead_while_a_key_is_held_or_something_held_is_due(outbox: Outbox) -> None:
     write(outbox, 1)
-    wanted = Wanted(messages=10, bytes=1000, marked=True)
+    wanted = Wanted(messages=10, bytes=1000)
     for kind, when in (("key", "now() + interval '1 hour'"), ("topic", "now() - interval '1 second'")):
         outbox.ask("DELETE FROM workorders.outbox_holds")
         outbox.ask(

@@ -4,17 +4,16 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
-from workorders.core.exceptions import ConfigurationError
 from workorders.outbox import OutboxMessage
 from workorders.outbox.exceptions import OutboxContradictionError, OutboxFencedError
-from workorders.outbox.store import leases, settings
+from workorders.outbox.store import leases
 from workorders.outbox.store.claims import Wanted, advance
 from workorders.outbox.store.recovery import settle_claims
 from workorders.outbox.store.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, OutboxRow
 
 pytestmark = pytest.mark.integration
 
-WANTED = Wanted(messages=100, bytes=1_000_000, marked=True)
+WANTED = Wanted(messages=100, bytes=1_000_000)
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def test_a_topic_with_a_backlog_leaves_room_for_the_others(outbox: Outbox) -> No
     with outbox.connect() as connection:
         lease = leases.take(connection, 0, "test")
         assert lease is not None
-        batch = advance(connection, lease, settings.current(connection), sent=None, wanted=WANTED)
+        batch = advance(connection, lease, sent=None, wanted=WANTED, keep_sent=False)
         assert batch is not None
         rows = [OutboxRow._make(row) for row in batch.rows]
         assert [row.value for row in rows if row.topic == "few"] == [b"0", b"1", b"2"]
@@ -41,8 +40,8 @@ def test_a_batch_has_no_more_bytes_than_asked_for_but_one_message_in_any_case(ou
         lease = leases.take(connection, 0, "test")
         assert lease is not None
         for most, expected in ((5000, 5), (10, 1)):
-            wanted = Wanted(messages=100, bytes=most, marked=True)
-            batch = advance(connection, lease, settings.current(connection), sent=None, wanted=wanted)
+            wanted = Wanted(messages=100, bytes=most)
+            batch = advance(connection, lease, sent=None, wanted=wanted, keep_sent=False)
             assert batch is not None
             assert len(batch.rows) == expected
 
@@ -54,7 +53,7 @@ def test_the_rows_of_a_bucket_come_oldest_first_in_whatever_order_postgres_joins
         connection.execute("SET enable_hashjoin = off; SET enable_nestloop = off")
         lease = leases.take(connection, 0, "test")
         assert lease is not None
-        batch = advance(connection, lease, settings.current(connection), sent=None, wanted=WANTED)
+        batch = advance(connection, lease, sent=None, wanted=WANTED, keep_sent=False)
         assert batch is not None
         places = [(row[ROW_TOPIC], row[ROW_BUCKET], row[ROW_ID]) for row in batch.rows]
         assert len(places) > 50
@@ -72,7 +71,7 @@ def test_a_shard_has_one_owner_until_its_lease_runs_out_and_then_the_old_one_cha
         assert second is not None
         assert second.epoch > first.epoch
         with pytest.raises(OutboxFencedError):
-            advance(connection, first, settings.current(connection), sent=None, wanted=WANTED)
+            advance(connection, first, sent=None, wanted=WANTED, keep_sent=False)
         with pytest.raises(OutboxFencedError):
             leases.renew(connection, first)
         leases.release(connection, first)
@@ -86,16 +85,10 @@ def test_a_marker_that_does_not_fit_stops_the_shard_and_changes_nothing(outbox: 
     with outbox.connect() as connection:
         lease = leases.take(connection, 0, "test")
         assert lease is not None
-        current = settings.current(connection)
-        batch = advance(connection, lease, current, sent=None, wanted=WANTED)
+        batch = advance(connection, lease, sent=None, wanted=WANTED, keep_sent=False)
         assert batch is not None
         with pytest.raises(OutboxContradictionError, match="release --shard 0"):
-            settle_claims(connection, lease, current, batch.number + 5, marks=True)
+            settle_claims(connection, lease, batch.number + 5, keep_sent=False)
         assert outbox.waiting() == 1
-        assert settle_claims(connection, lease, current, batch.number, marks=True) == 1
+        assert settle_claims(connection, lease, batch.number, keep_sent=False) == 1
     assert outbox.waiting() == 0
-
-
-def test_the_number_of_shards_has_limits(outbox: Outbox) -> None:
-    with outbox.connect() as connection, pytest.raises(ConfigurationError, match="shards: expected 1 to 16; got 17"):
-        settings.change_shards(connection, 17)

@@ -28,8 +28,7 @@ STARTS: dict[str, Start] = {
     "group": lambda given: run(group_offsets.group_offsets(given, "group", [PARTITION], timeout_seconds=1)),
     "range": lambda given: next(range_consumer.read_range(given, OffsetRange(PARTITION, 0, 9), 0)),
     "markers": lambda given: Markers(given, "markers", "outbox", b"key"),
-    "transactional producer": lambda given: Sender(RelayDefinition(), given, "id"),
-    "plain producer": lambda given: Sender(RelayDefinition(), given, None),
+    "producer": lambda given: Sender(RelayDefinition(), given, "id"),
     "command line": lambda given: open_cluster("kafka_default", lambda _: given),
 }
 

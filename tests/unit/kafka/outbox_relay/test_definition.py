@@ -20,8 +20,8 @@ def test_without_a_file_or_with_nothing_in_it_everything_has_its_default(tmp_pat
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
-        ("- mode", "outbox.yaml: the outbox's file is a mapping with fields such as mode and shards."),
-        ("mode: [", "outbox.yaml: this is not YAML: "),
+        ("- shards", "outbox.yaml: the outbox's file is a mapping with fields such as shards and topics."),
+        ("shards: [", "outbox.yaml: this is not YAML: "),
         ("shard: 2", "outbox.yaml: shard: there is no such field; did you mean shards?"),
         (
             "markers_topic: Orders/a",

@@ -3,18 +3,26 @@
 -- One row, inserted below.
 CREATE TABLE workorders.outbox_settings (
     id smallint PRIMARY KEY DEFAULT 1,
-    outbox_id uuid NOT NULL DEFAULT gen_random_uuid(),
     max_message_bytes integer NOT NULL DEFAULT 1000000,
-    retention_seconds bigint NOT NULL DEFAULT 0,
-    generation integer NOT NULL DEFAULT 0,
-    shards smallint NOT NULL DEFAULT 1,
-    -- Topics that contain the last markers of shards: no message may be sent to them.
-    markers_topics text[] NOT NULL DEFAULT '{workorders-outbox-markers}',
     only_listed_topics boolean NOT NULL DEFAULT false,
-    CONSTRAINT outbox_settings_single_check CHECK (id = 1),
-    CONSTRAINT outbox_settings_shards_check CHECK (shards BETWEEN 1 AND 16)
+    CONSTRAINT outbox_settings_single_check CHECK (id = 1)
 );
 INSERT INTO workorders.outbox_settings DEFAULT VALUES;
+
+-- One row, inserted below. The first relay records what is null here, and every later relay must have the same.
+CREATE TABLE workorders.outbox_identity (
+    id smallint PRIMARY KEY DEFAULT 1,
+    outbox_id uuid NOT NULL DEFAULT gen_random_uuid(),
+    shards smallint,
+    transactional_id_prefix text,
+    cluster_id text,
+    -- No message may be sent to it.
+    markers_topic text COLLATE "C",
+    markers_topic_id text,
+    CONSTRAINT outbox_identity_single_check CHECK (id = 1),
+    CONSTRAINT outbox_identity_shards_check CHECK (shards BETWEEN 1 AND 16)
+);
+INSERT INTO workorders.outbox_identity DEFAULT VALUES;
 
 -- One row, inserted below. Apart from the settings, so that those who read the settings need no right to the key.
 CREATE TABLE workorders.outbox_secrets (
@@ -27,10 +35,7 @@ VALUES (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
 
 CREATE TABLE workorders.outbox_topics (
     topic text COLLATE "C" PRIMARY KEY,
-    compact boolean NOT NULL DEFAULT false,
-    on_refused text NOT NULL DEFAULT 'hold',
-    max_message_bytes integer,
-    CONSTRAINT outbox_topics_on_refused_check CHECK (on_refused IN ('hold', 'set-aside'))
+    max_message_bytes integer
 );
 
 
@@ -117,20 +122,12 @@ CREATE INDEX outbox_sent_sent_at_idx ON workorders.outbox_sent (sent_at);
 CREATE TABLE workorders.outbox_shards (
     shard smallint PRIMARY KEY,
     epoch bigint NOT NULL DEFAULT 0,
-    -- The generation of the settings that this shard was last settled under. If it is older, claims may be open.
-    generation integer NOT NULL DEFAULT 0,
     owner text,
     leased_until timestamptz,
     last_batch bigint NOT NULL DEFAULT 0,
     -- The last batch whose marker is known to be in Kafka. With -1 the next relay accepts the marker that it finds.
     marked_batch bigint NOT NULL DEFAULT 0,
     last_error text,
-    -- What its batches are sent under, as recorded by its last relay that sent with markers.
-    transactional_id_prefix text,
-    markers_outbox_id uuid,
-    markers_cluster text,
-    markers_topic text,
-    markers_topic_id text,
     CONSTRAINT outbox_shards_shard_check CHECK (shard BETWEEN 0 AND 15)
 );
 INSERT INTO workorders.outbox_shards (shard) SELECT generate_series(0, 15);
@@ -140,8 +137,6 @@ CREATE TABLE workorders.outbox_claims (
     batch bigint NOT NULL,
     topic text COLLATE "C" NOT NULL,
     bucket smallint NOT NULL,
-    -- Whether a marker is sent with the batch: then, and only then, Kafka can tell whether the batch was sent.
-    marked boolean NOT NULL,
     claimed_at timestamptz NOT NULL DEFAULT now(),
     ids bigint[] NOT NULL,
     PRIMARY KEY (shard, batch, topic, bucket)
@@ -255,7 +250,7 @@ BEGIN
     END AS fault
     INTO refused
     FROM (
-        SELECT given.*, given.topic = ANY (settings.markers_topics) AS holds_markers,
+        SELECT given.*, given.topic = coalesce(identity.markers_topic, 'workorders-outbox-markers') AS holds_markers,
             settings.only_listed_topics AND known.topic IS NULL AS is_unlisted,
             coalesce(known.max_message_bytes, settings.max_message_bytes) AS most,
             128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
@@ -263,6 +258,7 @@ BEGIN
         FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms) WITH ORDINALITY
             AS given (topic, key, value, headers, partition, timestamp_ms, place)
         CROSS JOIN workorders.outbox_settings AS settings
+        CROSS JOIN workorders.outbox_identity AS identity
         LEFT JOIN workorders.outbox_topics AS known ON known.topic = given.topic
     ) AS message
     WHERE message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')

@@ -1,44 +1,32 @@
--- name: settings
-SELECT outbox_id::text, max_message_bytes, retention_seconds, generation, shards, markers_topics
-FROM workorders.outbox_settings
+-- name: outbox_id
+SELECT outbox_id FROM workorders.outbox_identity
 
 -- name: marker_key
 SELECT marker_key FROM workorders.outbox_secrets
 
--- name: compacted_topics
-SELECT topic FROM workorders.outbox_topics WHERE compact
+-- name: record_identity
+UPDATE workorders.outbox_identity
+SET shards = coalesce(shards, %(shards)s),
+    transactional_id_prefix = coalesce(transactional_id_prefix, %(transactional_id_prefix)s),
+    cluster_id = %(cluster_id)s, markers_topic = %(markers_topic)s, markers_topic_id = %(markers_topic_id)s
+WHERE cluster_id IS NULL
 
--- name: set_aside_topics
-SELECT topic FROM workorders.outbox_topics WHERE on_refused = 'set-aside'
+-- name: identity
+SELECT shards, transactional_id_prefix, cluster_id, markers_topic, markers_topic_id FROM workorders.outbox_identity
 
 -- name: save_settings
 UPDATE workorders.outbox_settings
-SET max_message_bytes = %(max_message_bytes)s, retention_seconds = %(retention_seconds)s,
-    only_listed_topics = %(only_listed_topics)s
-WHERE (max_message_bytes, retention_seconds, only_listed_topics)
-    IS DISTINCT FROM (%(max_message_bytes)s, %(retention_seconds)s, %(only_listed_topics)s)
+SET max_message_bytes = %(max_message_bytes)s, only_listed_topics = %(only_listed_topics)s
+WHERE (max_message_bytes, only_listed_topics) IS DISTINCT FROM (%(max_message_bytes)s, %(only_listed_topics)s)
 
 -- name: save_topic
-INSERT INTO workorders.outbox_topics AS known (topic, compact, on_refused, max_message_bytes)
-VALUES (%(topic)s, %(compact)s, %(on_refused)s, %(max_message_bytes)s)
-ON CONFLICT (topic) DO UPDATE
-SET compact = excluded.compact, on_refused = excluded.on_refused, max_message_bytes = excluded.max_message_bytes
-WHERE (known.compact, known.on_refused, known.max_message_bytes)
-    IS DISTINCT FROM (excluded.compact, excluded.on_refused, excluded.max_message_bytes)
+INSERT INTO workorders.outbox_topics AS known (topic, max_message_bytes)
+VALUES (%(topic)s, %(max_message_bytes)s)
+ON CONFLICT (topic) DO UPDATE SET max_message_bytes = excluded.max_message_bytes
+WHERE known.max_message_bytes IS DISTINCT FROM excluded.max_message_bytes
 
 -- name: forget_topics
 DELETE FROM workorders.outbox_topics WHERE topic <> ALL (%(topics)s)
-
--- name: lock_shards
--- Waits for claims that are just being made, and lets none be made until the caller's transaction ends.
-SELECT shard FROM workorders.outbox_shards ORDER BY shard FOR UPDATE
-
--- name: change_shards
-UPDATE workorders.outbox_settings SET shards = %(shards)s, generation = generation + 1 RETURNING generation
-
--- name: pass_on_unused_shards
--- A shard that never had a batch has nothing under way.
-UPDATE workorders.outbox_shards SET generation = %(generation)s WHERE last_batch = 0
 
 -- name: lease
 -- Free, or left by an owner who has not renewed it in time; the epoch fences that owner wherever it still is.
@@ -46,7 +34,7 @@ UPDATE workorders.outbox_shards
 SET epoch = epoch + 1, owner = %(owner)s,
     leased_until = clock_timestamp() + make_interval(secs => %(seconds)s)
 WHERE shard = %(shard)s AND (owner IS NULL OR leased_until < clock_timestamp())
-RETURNING shard, epoch, generation, last_batch, marked_batch
+RETURNING epoch
 
 -- name: renew
 UPDATE workorders.outbox_shards SET leased_until = clock_timestamp() + make_interval(secs => %(seconds)s)
@@ -63,45 +51,13 @@ WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
 UPDATE workorders.outbox_shards SET last_error = NULL
 WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL AND last_error IS NOT NULL
 
--- name: recorded_prefix
-SELECT transactional_id_prefix FROM workorders.outbox_shards WHERE shard = %(shard)s
-
--- name: recorded_place
-SELECT markers_outbox_id::text AS outbox_id, markers_cluster AS cluster, markers_topic AS topic,
-    markers_topic_id AS topic_id
-FROM workorders.outbox_shards WHERE shard = %(shard)s AND markers_outbox_id IS NOT NULL
-
--- name: record_origin
-UPDATE workorders.outbox_shards
-SET transactional_id_prefix = %(prefix)s, markers_outbox_id = %(outbox_id)s, markers_cluster = %(cluster)s,
-    markers_topic = %(topic)s, markers_topic_id = %(topic_id)s
-WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
-
--- name: lock_settings
-SELECT id FROM workorders.outbox_settings FOR UPDATE
-
--- name: record_markers_topics
--- A former one stays refused while a shard's last word lies in it. Under the lock: two shards may change theirs at once.
-UPDATE workorders.outbox_settings SET markers_topics = ARRAY(
-    SELECT DISTINCT markers_topic FROM workorders.outbox_shards WHERE markers_topic IS NOT NULL
-)
-
--- name: unsettled_shards
-SELECT shard FROM workorders.outbox_shards
-WHERE generation < (SELECT generation FROM workorders.outbox_settings) ORDER BY shard
-
--- name: settle
-UPDATE workorders.outbox_shards
-SET generation = (SELECT generation FROM workorders.outbox_settings), last_error = NULL
-WHERE shard = %(shard)s AND epoch = %(epoch)s
-
 -- name: take_number
 -- The one gate of every write for a shard: with another epoch, nothing is changed.
 UPDATE workorders.outbox_shards
-SET last_batch = last_batch + 1, marked_batch = coalesce(%(marked_batch)s, marked_batch),
+SET last_batch = last_batch + 1, marked_batch = coalesce(%(sent_batch)s::bigint, marked_batch),
     leased_until = clock_timestamp() + make_interval(secs => %(seconds)s),
     -- What came to Kafka shows that the shard works.
-    last_error = CASE WHEN NOT %(any_sent)s THEN last_error END
+    last_error = CASE WHEN %(sent_batch)s::bigint IS NULL THEN last_error END
 WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
 RETURNING last_batch
 
@@ -110,15 +66,9 @@ RETURNING last_batch
 SELECT shard FROM workorders.outbox_shards
 WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL FOR UPDATE
 
--- name: layout_is_current
--- Whether every shard was settled under the number of shards that is in force.
-SELECT %(generation)s = (SELECT generation FROM workorders.outbox_settings) AND NOT EXISTS (
-    SELECT FROM workorders.outbox_shards WHERE generation <> %(generation)s
-)
-
 -- name: open_claims
-SELECT batch, marked, sum(cardinality(ids))::bigint FROM workorders.outbox_claims
-WHERE shard = %(shard)s GROUP BY batch, marked ORDER BY batch
+SELECT batch, sum(cardinality(ids))::bigint FROM workorders.outbox_claims
+WHERE shard = %(shard)s GROUP BY batch ORDER BY batch
 
 -- name: accept_marker
 -- After an operator's word: numbers go on behind what Kafka has.
@@ -154,28 +104,20 @@ INSERT INTO workorders.outbox_held
     (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
 SELECT hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM moved
 
+-- name: keep_sent
+INSERT INTO workorders.outbox_sent
+    (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+SELECT id, enqueued_at, event_id, timestamp_ms, partition, message.bucket, message.topic, key, value, headers
+FROM workorders.outbox_claims AS claim JOIN workorders.outbox_messages AS message
+    ON message.topic = claim.topic AND message.bucket = claim.bucket AND message.id = ANY (claim.ids)
+WHERE claim.shard = %(shard)s AND claim.batch = %(batch)s
+
 -- name: finish
 WITH claim AS (
     DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s AND batch = %(batch)s RETURNING topic, bucket, ids
 ), deleted AS (
     DELETE FROM workorders.outbox_messages AS message USING claim
     WHERE message.topic = claim.topic AND message.bucket = claim.bucket AND message.id = ANY (claim.ids)
-)
-INSERT INTO workorders.outbox_counters AS counter (topic, shard, sent, last_sent_at)
-SELECT topic, %(shard)s, sum(cardinality(ids)), now() FROM claim GROUP BY topic
-ON CONFLICT (topic, shard) DO UPDATE SET sent = counter.sent + excluded.sent, last_sent_at = excluded.last_sent_at
-
--- name: finish_and_keep
-WITH claim AS (
-    DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s AND batch = %(batch)s RETURNING topic, bucket, ids
-), deleted AS (
-    DELETE FROM workorders.outbox_messages AS message USING claim
-    WHERE message.topic = claim.topic AND message.bucket = claim.bucket AND message.id = ANY (claim.ids)
-    RETURNING message.*
-), kept AS (
-    INSERT INTO workorders.outbox_sent
-        (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-    SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM deleted
 )
 INSERT INTO workorders.outbox_counters AS counter (topic, shard, sent, last_sent_at)
 SELECT topic, %(shard)s, sum(cardinality(ids)), now() FROM claim GROUP BY topic
@@ -346,8 +288,8 @@ FROM (
 ) AS waiting
 
 -- name: write_claim
-INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, marked, ids)
-VALUES (%(shard)s, %(batch)s, %(topic)s, %(bucket)s, %(marked)s, %(ids)s::text::bigint[])
+INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, ids)
+VALUES (%(shard)s, %(batch)s, %(topic)s, %(bucket)s, %(ids)s::text::bigint[])
 
 -- name: claim_head_of_held
 -- The oldest row of a held key tries again, alone.

@@ -5,9 +5,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
+from psycopg_pool import ConnectionPool
+
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.outbox_relay.checkpoints import Markers
-from workorders.kafka.outbox_relay.connection_pool import SpareConnections
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.kafka.outbox_relay.producer import Sender
 from workorders.kafka.outbox_relay.topic_metadata import KnownTopics
@@ -27,7 +28,7 @@ class Tools:
     #: Starts the producer of a shard.
     new_sender: Callable[[int], Sender]
     #: Other connections to the database, for reading.
-    connections: SpareConnections
+    pool: ConnectionPool[Connection]
     #: Does one thing beside the thread that drains.
     side: Executor
     #: Is told each failure that was held, in one sentence.
@@ -46,7 +47,7 @@ def new_tools(
     definition: RelayDefinition,
     *,
     topics: KnownTopics,
-    connections: SpareConnections,
+    pool: ConnectionPool[Connection],
     side: Executor,
     report: Callable[[str], None],
 ) -> Tools:
@@ -66,7 +67,7 @@ def new_tools(
         identity=side.submit(found_identity).result,
         topics=topics,
         new_sender=lambda shard: Sender(definition, kafka, f"{definition.transactional_id_prefix}-{outbox_id}-{shard}"),
-        connections=connections,
+        pool=pool,
         side=side,
         report=report,
     )

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import psycopg
+from psycopg_pool import ConnectionPool
 
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay.connection_pool import SpareConnections
 from workorders.outbox.store.backlog_cursor import Window, opened
 from workorders.outbox.store.claims import Batch, Wanted
 from workorders.outbox.store.rows import Part, Reading
@@ -33,8 +33,10 @@ class Ahead:
     and must stop it when a batch was not sent as it was read, or something was held.
     """
 
-    def __init__(self, connections: SpareConnections, buckets: Sequence[int], wanted: Wanted, *, behind: Batch) -> None:
-        self._connections = connections
+    def __init__(
+        self, pool: ConnectionPool[Connection], buckets: Sequence[int], wanted: Wanted, *, behind: Batch
+    ) -> None:
+        self._pool = pool
         self._buckets = buckets
         self._wanted = wanted
         self._rows_a_fetch = min(_ROWS_A_FETCH, wanted.messages)
@@ -72,7 +74,7 @@ class Ahead:
 
     def _run(self) -> None:
         try:
-            with self._connections.lent() as connection:
+            with self._pool.connection() as connection:
                 while self._read_window(connection):
                     pass
         except psycopg.Error as error:

@@ -5,16 +5,15 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
-from workorders.core.postgres.connection import Connection, connect
+from psycopg_pool import ConnectionPool
+
+from workorders.core.postgres.connection import PREPARE_NOTHING, Connection, connect, connection_string
 from workorders.kafka.client.admin import Cluster
 from workorders.kafka.client.secrets import Connections
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.outbox_relay.connection_pool import SpareConnections
 from workorders.kafka.outbox_relay.context import new_tools
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.kafka.outbox_relay.lease_heartbeat import Heartbeat
@@ -27,6 +26,7 @@ from workorders.outbox.store import leases, sent_log, settings
 
 log: Final = logging.getLogger(__name__)
 
+_APPLICATION: Final = "workorders outbox relay"
 SHORTEST_WAIT: Final = 0.02
 LONGEST_WAIT: Final = 0.25
 _TAKE_EVERY_SECONDS: Final = 5.0
@@ -83,17 +83,14 @@ def drain(
         OutboxIdentityError: this relay differs from what is recorded of the outbox.
         psycopg.Error: the database failed.
     """
-    connect_relay = partial(
-        connect, connections.database_url, application_name="workorders outbox relay", session=leases.SESSION
-    )
     with (
-        connect_relay() as connection,
+        connect(connections.database_url, application_name=_APPLICATION, session=leases.SESSION) as connection,
         Heartbeat(connections.database_url) as heartbeat,
     ):
         prepare(connection, definition)
         drained = Drained()
         side = ThreadPoolExecutor(1, "outbox relay")
-        spare = SpareConnections(connect_relay)
+        pool = _pool(connections.database_url, definition)
         relay = _Relay(connection, drained)
         settings_of_clients = client_settings(connections.kafka)
         listed = definition.topics.keys() if definition.only_listed_topics else None
@@ -102,14 +99,26 @@ def drain(
             settings_of_clients,
             definition,
             topics=KnownTopics(Cluster(settings_of_clients), RefusedTopics(definition.markers_topic, listed)),
-            connections=spare,
+            pool=pool,
             side=side,
             report=relay.report,
         )
         # What is done at the side ends before the leases are given back, however this ends.
-        with held_shards(connection, heartbeat, tools, shards) as held, closing(spare), side:
+        with held_shards(connection, heartbeat, tools, shards) as held, pool, side:
             relay.run(held, warm_for, time.monotonic() + longest, stopped)
         return drained
+
+
+def _pool(database_url: str, definition: RelayDefinition) -> ConnectionPool[Connection]:
+    return ConnectionPool(
+        connection_string(database_url, _APPLICATION, leases.SESSION),
+        kwargs={"prepare_threshold": PREPARE_NOTHING},
+        min_size=0,
+        # One that was told to stop reading ahead may still have its own when the next one begins.
+        max_size=2 * definition.shards,
+        check=ConnectionPool.check_connection,
+        open=False,
+    )
 
 
 class _Relay:

@@ -200,7 +200,7 @@ class ShardRelay:
         marker = self._tools.markers.marker(self.lease.shard, batch.number, self.lease.epoch)
         if plain and self._ahead is None and not self._careful.limits and self._is_full(batch):
             self._messages = self._tools.definition.batch_messages
-            self._ahead = Ahead(self._tools.connections, self.lease.buckets, self._wanted(None, None), behind=batch)
+            self._ahead = Ahead(self._tools.pool, self.lease.buckets, self._wanted(None, None), behind=batch)
         return self._begun_sender().commit(marker)
 
     def _is_full(self, batch: Batch) -> bool:

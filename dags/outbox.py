@@ -1,4 +1,4 @@
-"""The DAG that relays the outbox, as the file WORKORDERS_OUTBOX says, or else include/outbox.yaml."""
+"""The Dags that relay the outbox, as configured by the file in WORKORDERS_OUTBOX or by include/outbox.yaml."""
 
 import os
 from pathlib import Path

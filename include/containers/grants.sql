@@ -12,6 +12,6 @@ GRANT UPDATE (state, done, skipped, last_id, worker, error, started_at, seen_at,
     ON workorders.bulk_jobs TO workorders_writer;
 REVOKE INSERT, UPDATE, DELETE ON workorders.alembic_version FROM workorders_writer;
 
--- The reader: people. The key of the outbox's markers is not for them.
+-- The reader: people. The key of the outbox's checkpoints is not for them.
 GRANT SELECT ON ALL TABLES IN SCHEMA workorders TO workorders_reader;
 REVOKE SELECT ON workorders.outbox_secrets FROM workorders_reader;

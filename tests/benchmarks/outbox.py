@@ -18,7 +18,7 @@ import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from support.outbox import Outbox
-from workorders.kafka.outbox_relay.relay import drain
+from workorders.kafka.outbox_relay.relay import run_relay
 from workorders.outbox import OutboxMessage, enqueue
 
 MESSAGE_BYTES: Final = 230
@@ -81,7 +81,7 @@ def fill_theirs(case: Case) -> None:
 def ours(case: Case) -> float:
     """Drain the outbox and return messages a second, start included."""
     begun = time.monotonic()
-    drained = case.outbox.drain()
+    drained = case.outbox.relay()
     seconds = time.monotonic() - begun
     assert drained.messages == case.messages, drained
     return case.messages / seconds
@@ -111,7 +111,7 @@ def _loaded() -> bool:
 
 
 def _drain_shard(outbox: Outbox, shard: int) -> int:
-    return drain(outbox.connections, outbox.definition, shards=[shard]).messages
+    return run_relay(outbox.connections, outbox.definition, shards=[shard]).messages
 
 
 def ours_of_backlog(case: Case, messages: int) -> float:
@@ -120,7 +120,7 @@ def ours_of_backlog(case: Case, messages: int) -> float:
     watch = threading.Thread(target=_stop_when, args=(case, messages, stop))
     watch.start()
     begun = time.monotonic()
-    drained = case.outbox.drain_until(stop)
+    drained = case.outbox.relay_until(stop)
     seconds = time.monotonic() - begun
     watch.join()
     return drained.messages / seconds
@@ -129,7 +129,7 @@ def ours_of_backlog(case: Case, messages: int) -> float:
 def seconds_to_consumer(case: Case) -> list[float]:
     """Return the time from a commit to a consumer of committed messages, through a warm relay."""
     stop = threading.Event()
-    relay = threading.Thread(target=case.outbox.drain_until, args=(stop,))
+    relay = threading.Thread(target=case.outbox.relay_until, args=(stop,))
     relay.start()
     consumer = Consumer(
         {

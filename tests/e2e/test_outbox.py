@@ -51,15 +51,15 @@ def test_a_shard_that_stands_still_is_a_task_instance_and_the_other_shard_goes_o
 ) -> None:
     with connect(airflow_stack.database_url) as connection:
         still, going = keys_by_shard(connection, topic)
-        # As if the database had been restored: a batch is open, and its marker is not the last one in Kafka.
-        connection.execute("UPDATE workorders.outbox_shards SET marked_batch = 7000 WHERE shard = 0")
+        # As if the database had been restored: a batch is open, and its checkpoint is not the last one in Kafka.
+        connection.execute("UPDATE workorders.outbox_shards SET checkpoint_batch = 7000 WHERE shard = 0")
         connection.execute(
             "INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, ids) VALUES (0, 7001, %s, 0, ARRAY[1])",
             [topic],
         )
         enqueue(connection, OutboxMessage(topic=topic, key=still, value="stands"))
     errors = eventually(lambda: failures(api, "Shard 0"), seconds=SECONDS, what="A try that says what stands")
-    assert any("Shard 0 of the outbox stands still" in error for error in errors)
+    assert any("Shard 0 of the outbox is stalled" in error for error in errors)
     # Two runs of the other shard's DAG: its next one does not wait for the one that stands still.
     for value in ("one", "two"):
         sent_by_a_run(airflow_stack, api, OutboxMessage(topic=topic, key=going, value=value))
@@ -112,7 +112,7 @@ def failures(api: AirflowApi, about: str) -> list[str]:
         for dag in DAGS
         for run in api.runs(dag)
         for task in api.tasks(run)
-        if task.id == "drain"
+        if task.id == "send_messages"
         for try_number in range(1, task.try_number + 1)
         for error in errors_of(api, task, try_number)
         if about in error

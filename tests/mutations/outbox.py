@@ -7,34 +7,34 @@ CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
     for name in ("crashes", "holds", "relay", "retries", "changes", "rights", "contradictions")
 )
 OWN_TOPIC = "integration/kafka/outbox_relay/test_own_topic.py"
-BATCHES, WINDOW = "integration/outbox/store/test_claims.py", "integration/outbox/store/test_backlog_cursor.py"
+BATCHES, BACKLOG = "integration/outbox/store/test_claims.py", "integration/outbox/store/test_backlog.py"
 ENQUEUE = "integration/outbox/test_enqueue.py"
 MIGRATION = "outbox/migrations/versions/outbox_0001.sql"
 
 OUTBOX = (
     Mutation(
-        "outbox-batch-not-known-by-its-marker",
+        "outbox-batch-not-known-by-its-checkpoint",
         2,
         (Change("outbox/store/recovery.py", "if claim.number == found:", "if False:"),),
-        (f"{BATCHES}::test_a_marker_that_does_not_fit_stops_the_shard_and_changes_nothing",),
+        (f"{BATCHES}::test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing",),
     ),
     Mutation(
-        "outbox-marker-believed-whatever-it-says",
+        "outbox-checkpoint-believed-whatever-it-says",
         2,
         (
             Change(
                 "outbox/store/recovery.py",
-                "    if marked_batch == TAKE_WHAT_IS_THERE:\n        return None\n",
+                "    if checkpoint_batch == ACCEPT_ANY_CHECKPOINT:\n        return None\n",
                 "    return None\n",
             ),
         ),
         (
             f"{CRASHES}::test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice",
-            f"{BATCHES}::test_a_marker_that_does_not_fit_stops_the_shard_and_changes_nothing",
+            f"{BATCHES}::test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing",
         ),
     ),
     Mutation(
-        "outbox-marker-of-anybody-counts",
+        "outbox-checkpoint-of-anybody-counts",
         1,
         (
             Change(
@@ -44,12 +44,12 @@ OUTBOX = (
             ),
         ),
         (
-            f"{OWN_TOPIC}::test_a_forged_marker_deletes_nothing_that_was_not_sent",
-            "unit/kafka/outbox_relay/test_checkpoints.py::test_a_marker_of_which_a_word_was_changed_is_none",
+            f"{OWN_TOPIC}::test_a_forged_checkpoint_deletes_nothing_that_was_not_sent",
+            "unit/kafka/outbox_relay/test_checkpoints.py::test_a_checkpoint_of_which_a_word_was_changed_is_none",
         ),
     ),
     Mutation(
-        "outbox-record-that-is-no-marker-stops-the-shard",
+        "outbox-record-that-is-no-checkpoint-stops-the-shard",
         4,
         (
             Change(
@@ -59,21 +59,21 @@ OUTBOX = (
             ),
         ),
         (
-            f"{OWN_TOPIC}::test_records_that_are_no_markers_are_ignored_with_one_warning",
-            "unit/kafka/outbox_relay/test_checkpoints.py::test_what_is_no_marker_is_none",
+            f"{OWN_TOPIC}::test_records_that_are_no_checkpoints_are_ignored_with_one_warning",
+            "unit/kafka/outbox_relay/test_checkpoints.py::test_what_is_no_checkpoint_is_none",
         ),
     ),
     Mutation(
-        "outbox-old-marker-is-taken-for-the-last-one",
+        "outbox-old-checkpoint-is-taken-for-the-last-one",
         2,
         (Change("kafka/outbox_relay/checkpoints.py", "max(found or 0, batch)", "batch"),),
-        (f"{OWN_TOPIC}::test_an_old_marker_that_somebody_writes_once_more_is_not_the_last_one",),
+        (f"{OWN_TOPIC}::test_an_old_checkpoint_that_somebody_writes_once_more_is_not_the_last_one",),
     ),
     Mutation(
         "outbox-own-topic-is-sent-to",
         4,
-        (Change("kafka/outbox_relay/topic_metadata.py", "if topic == self.markers_topic:", "if False:"),),
-        (f"{OWN_TOPIC}::test_a_message_for_the_markers_topic_waits_alone_and_all_others_are_sent",),
+        (Change("kafka/outbox_relay/topic_metadata.py", "if topic == self.checkpoint_topic:", "if False:"),),
+        (f"{OWN_TOPIC}::test_a_message_for_the_checkpoints_topic_waits_alone_and_all_others_are_sent",),
     ),
     Mutation(
         "outbox-own-topic-is-enqueued",
@@ -81,12 +81,12 @@ OUTBOX = (
         (
             Change(
                 MIGRATION,
-                "OR message.holds_markers OR message.is_unlisted OR",
+                "OR message.holds_checkpoints OR message.is_unlisted OR",
                 "OR",
             ),
         ),
         (
-            f"{OWN_TOPIC}::test_nobody_can_enqueue_for_the_topic_of_markers",
+            f"{OWN_TOPIC}::test_nobody_can_enqueue_for_the_topic_of_checkpoints",
             f"{OWN_TOPIC}::test_only_listed_topics_are_sent_to_where_the_outbox_says_so",
         ),
     ),
@@ -117,7 +117,7 @@ OUTBOX = (
     Mutation(
         "outbox-read-ahead-takes-what-is-under-way",
         2,
-        (Change("outbox/store/sql/relay.sql", "AND id <> ALL (%(under_way)s::bigint[])", ""),),
+        (Change("outbox/store/sql/backlog.sql", "AND id <> ALL (%(in_flight)s::bigint[])", ""),),
         (f"{DRAIN}::test_a_backlog_of_many_batches_keeps_the_order_of_its_keys",),
     ),
     Mutation(
@@ -125,22 +125,22 @@ OUTBOX = (
         3,
         (
             Change(
-                "outbox/store/sql/relay.sql",
-                "AND id <> ALL (%(under_way)s::bigint[])",
-                "AND id > (SELECT coalesce(max(passed), 0) FROM unnest(%(under_way)s::bigint[]) AS passed)",
+                "outbox/store/sql/backlog.sql",
+                "AND id <> ALL (%(in_flight)s::bigint[])",
+                "AND id > (SELECT coalesce(max(passed), 0) FROM unnest(%(in_flight)s::bigint[]) AS passed)",
             ),
         ),
         (
             f"{DRAIN}::test_a_lower_id_that_commits_while_batches_are_read_ahead_keeps_its_place",
-            f"{WINDOW}::test_what_is_under_way_is_left_out_and_a_lower_id_that_has_come_since_is_not",
+            f"{BACKLOG}::test_what_is_under_way_is_left_out_and_a_lower_id_that_has_come_since_is_not",
         ),
     ),
     Mutation(
         "outbox-read-ahead-passes-what-is-large",
         3,
-        (Change("outbox/store/backlog_cursor.py", "self.met_large = True", "pass"),),
+        (Change("outbox/store/backlog.py", "self.stopped_at_oversized = True", "pass"),),
         (
-            f"{WINDOW}::test_a_row_too_large_for_so_many_at_a_time_ends_the_window_before_anything_behind_it",
+            f"{BACKLOG}::test_a_row_too_large_for_so_many_at_a_time_ends_the_backlog_before_anything_behind_it",
             f"{DRAIN}::test_messages_of_all_sizes_are_sent_in_order_and_in_batches_of_few_bytes",
         ),
     ),
@@ -150,7 +150,7 @@ OUTBOX = (
         (
             Change(
                 "kafka/outbox_relay/shard.py",
-                "rows: Sequence[Row]) -> None:\n        self._forget_ahead()\n",
+                "rows: Sequence[Row]) -> None:\n        self._queue.discard_prefetched()\n",
                 "rows: Sequence[Row]) -> None:\n",
             ),
         ),
@@ -176,13 +176,13 @@ OUTBOX = (
         (Change("outbox/store/identity.py", "if recorded != identity:", "if False:"),),
         (
             f"{CHANGES}::test_a_relay_that_differs_sends_nothing_until_the_identity_is_reset",
-            f"{CHANGES}::test_a_topic_of_markers_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_somebody_decides",
+            f"{CHANGES}::test_a_topic_of_checkpoints_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_somebody_decides",
         ),
     ),
     Mutation(
         "outbox-identity-reset-while-a-batch-is-open",
         2,
-        (Change("outbox/admin.py", "        if left:\n", "        if False:\n"),),
+        (Change("outbox/admin.py", "        if open_:\n", "        if False:\n"),),
         (f"{CHANGES}::test_a_relay_of_before_changes_nothing_once_the_identity_is_reset",),
     ),
     Mutation(
@@ -208,13 +208,19 @@ OUTBOX = (
     Mutation(
         "outbox-topic-without-a-leader-is-nobodys-fault",
         4,
-        (Change("kafka/outbox_relay/producer.py", "elif is_late(error) and self._is_other_taken():", "elif False:"),),
+        (
+            Change(
+                "kafka/outbox_relay/producer.py",
+                "elif is_delivery_timeout(error) and self._is_other_topic_delivered():",
+                "elif False:",
+            ),
+        ),
         (f"{RIGHTS}::test_a_topic_without_a_leader_is_held_alone",),
     ),
     Mutation(
         "outbox-rights-are-not-asked-again",
         4,
-        (Change("kafka/outbox_relay/shard.py", "self._tools.topics.forget()", "pass"),),
+        (Change("kafka/outbox_relay/shard.py", "self._context.topics.clear()", "pass"),),
         (f"{RIGHTS}::test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone",),
     ),
     Mutation(
@@ -222,7 +228,7 @@ OUTBOX = (
         3,
         (
             Change(
-                "outbox/store/sql/relay.sql",
+                "outbox/store/sql/claims.sql",
                 "WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL\nRETURNING last_batch",
                 "WHERE shard = %(shard)s\nRETURNING last_batch",
             ),
@@ -258,13 +264,13 @@ OUTBOX = (
         3,
         (
             Change(
-                "outbox/store/sql/relay.sql",
+                "outbox/store/sql/backlog.sql",
                 "    WHERE hold.kind = 'key' AND hold.topic = share.topic AND hold.bucket = share.bucket "
                 "AND hold.key = message.key",
                 "    WHERE false",
             ),
             Change(
-                "outbox/store/sql/relay.sql",
+                "outbox/store/sql/holds.sql",
                 "        ON hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket "
                 "AND hold.key = message.key",
                 "        ON false",
@@ -277,7 +283,7 @@ OUTBOX = (
         3,
         (
             Change(
-                "outbox/store/sql/relay.sql",
+                "outbox/store/sql/claims.sql",
                 "        WHERE held.kind = 'key' AND held.topic = dropped.topic AND held.bucket = dropped.bucket",
                 "        WHERE false",
             ),
@@ -293,7 +299,7 @@ OUTBOX = (
         (
             Change(
                 "outbox/store/holds.py",
-                '        connection.execute(_QUERIES["row_comes_back"], place)\n',
+                '        connection.execute(_QUERIES["return_message"], message)\n',
                 "",
             ),
         ),
@@ -304,8 +310,8 @@ OUTBOX = (
         4,
         (
             Change(
-                "outbox/store/sql/relay.sql",
-                "    -- One that somebody just ends is waited for, and its rows stay where they are.\n"
+                "outbox/store/sql/holds.sql",
+                "    -- Waits for an operator who is just ending a hold; its rows then stay where they are.\n"
                 "    FOR KEY SHARE OF hold\n",
                 "",
             ),
@@ -315,7 +321,7 @@ OUTBOX = (
     Mutation(
         "outbox-numbers-come-twice-after-a-restore",
         2,
-        (Change("outbox/store/sql/relay.sql", "SET last_batch = greatest(last_batch, %(batch)s),", "SET"),),
+        (Change("outbox/store/sql/recovery.sql", "SET last_batch = greatest(last_batch, %(batch)s),", "SET"),),
         (f"{CONTRADICTIONS}::test_a_database_that_was_restored_goes_on_with_numbers_behind_those_in_kafka",),
     ),
     Mutation(
@@ -324,7 +330,7 @@ OUTBOX = (
         (
             Change(
                 "kafka/outbox_relay/shard_leases.py",
-                "            leases.note_error(connection, lease, one_line(error))\n",
+                "            leases.record_error(connection, lease, one_line(error))\n",
                 "",
             ),
         ),
@@ -335,10 +341,10 @@ OUTBOX = (
         4,
         (
             Change(
-                "outbox/store/sql/relay.sql",
-                "greatest(1, %(messages)s / (SELECT count(DISTINCT topic) FROM wanted) / count(*) OVER topics) "
+                "outbox/store/sql/backlog.sql",
+                "greatest(1, %(messages)s / (SELECT count(DISTINCT topic) FROM requested) / count(*) OVER topics) "
                 "AS messages",
-                "CASE WHEN topic = (SELECT max(topic) FROM wanted) THEN %(messages)s ELSE 0 END AS messages",
+                "CASE WHEN topic = (SELECT max(topic) FROM requested) THEN %(messages)s ELSE 0 END AS messages",
             ),
         ),
         (f"{BATCHES}::test_a_topic_with_a_backlog_leaves_room_for_the_others",),

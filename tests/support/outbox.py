@@ -13,7 +13,7 @@ from workorders.core import schema
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.secrets import Connections
 from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.relay import Drained, drain
+from workorders.kafka.outbox_relay.relay import RelayResult, run_relay
 from workorders.outbox import OutboxMessage, enqueue
 
 
@@ -41,14 +41,14 @@ class Outbox:
         with self.connect() as connection:
             enqueue(connection, messages)
 
-    def drain(self, **changes: Any) -> Drained:
+    def relay(self, **changes: Any) -> RelayResult:
         """Relay what waits."""
-        return drain(self.connections, self.definition.model_copy(update=changes))
+        return run_relay(self.connections, self.definition.model_copy(update=changes))
 
-    def drain_until(self, stopped: threading.Event, **changes: Any) -> Drained:
+    def relay_until(self, stopped: threading.Event, **changes: Any) -> RelayResult:
         """Relay until told to end."""
         definition = self.definition.model_copy(update=changes)
-        return drain(self.connections, definition, warm_for=3600, stopped=stopped.is_set)
+        return run_relay(self.connections, definition, idle_timeout=3600, stopped=stopped.is_set)
 
     def ask(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
         """Run one statement."""
@@ -80,7 +80,7 @@ def new_outbox(stack: LocalStack, **definition: Any) -> Outbox:
     stack.postgres.create_database(name)
     url = stack.postgres.url(name)
     schema.upgrade(url)
-    fields = {"markers_topic": f"{name}-markers", **definition}
+    fields = {"checkpoint_topic": f"{name}-checkpoints", **definition}
     return Outbox(url, stack.kafka_settings, RelayDefinition.model_validate(fields))
 
 

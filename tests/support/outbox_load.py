@@ -100,7 +100,7 @@ class Load:
             if stopped.wait(0.01):
                 continue
             try:
-                (self.relayed or self.outbox).drain_until(stopped, **self._changes)
+                (self.relayed or self.outbox).relay_until(stopped, **self._changes)
             except (WorkOrdersError, psycopg.Error):
                 time.sleep(0.1)
 

@@ -14,15 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 from workorders.kafka.client.secrets import Connections
-from workorders.kafka.outbox_relay import producer as sender
-from workorders.kafka.outbox_relay import producer_startup, shard
-from workorders.kafka.outbox_relay.checkpoints import Markers
+from workorders.kafka.outbox_relay import batch_queue, producer, producer_startup
+from workorders.kafka.outbox_relay.checkpoints import Checkpoints
 from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.prefetch import Ahead
-from workorders.kafka.outbox_relay.producer import Sender
-from workorders.kafka.outbox_relay.relay import drain
+from workorders.kafka.outbox_relay.prefetch import Prefetcher
+from workorders.kafka.outbox_relay.producer import TransactionalProducer
+from workorders.kafka.outbox_relay.relay import run_relay
 from workorders.outbox.store import claims
-from workorders.outbox.store.rows import Reading
+from workorders.outbox.store.rows import FetchedRows
 
 DEFINITION_VARIABLE = "TEST_RELAY"
 
@@ -83,17 +82,17 @@ def _acknowledged() -> None:
         read.release()
         return found
 
-    def flushed(producer: Sender) -> bool:
-        producer._producer.flush(30)
+    def flushed(sender: TransactionalProducer) -> bool:
+        sender._producer.flush(30)
         assert read.acquire(timeout=30)
         return _second()
 
-    _around(Ahead, "_offer", reading)
-    _before(Sender, "_commit", flushed)
+    _around(Prefetcher, "_publish", reading)
+    _before(TransactionalProducer, "_commit", flushed)
 
 
-def _flushed(producer: Sender) -> bool:
-    producer._producer.flush(30)
+def _flushed(sender: TransactionalProducer) -> bool:
+    sender._producer.flush(30)
     return True
 
 
@@ -101,55 +100,55 @@ def _filled() -> None:
     """The broker has the second batch, while its claim is not even begun."""
     filled = threading.Event()
 
-    def filling(original: Callable[..., Any], producer: Sender, rows: Any) -> Any:
-        refused = original(producer, rows)
+    def filling(original: Callable[..., Any], sender: TransactionalProducer, rows: Any) -> Any:
+        refused = original(sender, rows)
         if _second():
-            producer._producer.flush(30)
+            sender._producer.flush(30)
             filled.set()
         return refused
 
-    _around(Sender, "fill", filling)
-    _before(shard, "claim", lambda *_, **__: filled.wait(30))
+    _around(TransactionalProducer, "produce", filling)
+    _before(batch_queue, "complete_and_claim_prefetched", lambda *_, **__: filled.wait(30))
 
 
 def _read_ahead() -> None:
     """A batch is being sent, another one lies ready, and a third one is read."""
     offered: list[int] = []
 
-    def third(ahead: Ahead, reading: Reading, deadline: float | None) -> bool:
+    def third(ahead: Prefetcher, reading: FetchedRows, deadline: float | None) -> bool:
         offered.append(len(reading.rows))
         return len(offered) == 3
 
-    _before(Ahead, "_offer", third)
+    _before(Prefetcher, "_publish", third)
 
 
 STEPS: dict[str, Callable[[], None]] = {
-    "fenced": lambda: _before(Markers, "last", _always),
-    "marker read": lambda: _after(Markers, "last", _always),
+    "fenced": lambda: _before(Checkpoints, "last", _always),
+    "checkpoint read": lambda: _after(Checkpoints, "last", _always),
     "settled": lambda: _after(producer_startup, "settle_claims", _always),
     "read ahead": _read_ahead,
     "filled": _filled,
     "claiming": lambda: _before(claims, "_write_claim", _second),
-    "claimed": lambda: _after(shard, "claim", _always),
-    "produced": lambda: _before(Sender, "_commit", _second),
+    "claimed": lambda: _after(batch_queue, "complete_and_claim_prefetched", _always),
+    "produced": lambda: _before(TransactionalProducer, "_commit", _second),
     "acknowledged": _acknowledged,
-    "first committed": lambda: _after(Sender, "_commit", _always),
-    "committed": lambda: _after(Sender, "_commit", _second),
+    "first committed": lambda: _after(TransactionalProducer, "_commit", _always),
+    "committed": lambda: _after(TransactionalProducer, "_commit", _second),
 }
 
 RETRY_STEPS: dict[str, Callable[[], None]] = {
     "claiming again": lambda: _before(claims, "_write_claim", _always),
-    "claimed again": lambda: _after(shard, "advance", _always),
-    "filled again": lambda: _after(Sender, "fill", _always),
-    "produced again": lambda: _before(Sender, "_commit", _always),
-    "acknowledged again": lambda: _before(Sender, "_commit", _flushed),
-    "committed again": lambda: _after(Sender, "_commit", _always),
-    "deleting again": lambda: _before(claims, "_finish", _always),
-    "deleted again": lambda: _after(claims, "_finish", _always),
+    "claimed again": lambda: _after(batch_queue, "complete_and_claim", _always),
+    "filled again": lambda: _after(TransactionalProducer, "produce", _always),
+    "produced again": lambda: _before(TransactionalProducer, "_commit", _always),
+    "acknowledged again": lambda: _before(TransactionalProducer, "_commit", _flushed),
+    "committed again": lambda: _after(TransactionalProducer, "_commit", _always),
+    "deleting again": lambda: _before(claims, "_delete", _always),
+    "deleted again": lambda: _after(claims, "_delete", _always),
 }
 """Where the first batch of the process is that of a held key, whose oldest message tries again."""
 
 if __name__ == "__main__":
-    vars(sender)["SECONDS"] = float(sys.argv[3])
+    vars(producer)["SECONDS"] = float(sys.argv[3])
     {**STEPS, **RETRY_STEPS}[sys.argv[1]]()
-    drain(Connections.from_environment(), RelayDefinition.model_validate_json(os.environ[DEFINITION_VARIABLE]))
+    run_relay(Connections.from_environment(), RelayDefinition.model_validate_json(os.environ[DEFINITION_VARIABLE]))

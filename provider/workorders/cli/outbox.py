@@ -1,4 +1,4 @@
-"""`workorders outbox`: what waits for Kafka, what is held, and what people decide about it."""
+"""`workorders outbox`: what waits for Kafka, what is held, and what operators decide."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ _TOPIC_COLUMNS = (
 )
 _HOLD_COLUMNS = (
     Column("hold", number=True),
-    Column("of"),
+    Column("scope"),
     Column("topic"),
     Column("key"),
     Column("messages", number=True),
@@ -42,7 +42,7 @@ _SHARD_COLUMNS = (
     Column("leased until"),
     Column("epoch", number=True),
     Column("last batch", number=True),
-    Column("under way", number=True),
+    Column("in flight", number=True),
     Column("error"),
 )
 
@@ -51,9 +51,9 @@ HoldNumber = Annotated[int | None, typer.Argument(metavar="HOLD", help="Number o
 
 @app.command()
 def status(as_json: AsJson = False, database: Database = None) -> None:
-    """Show what waits by topic, what is held and why, and who works on which shard.
+    """Show waiting messages by topic, holds, and shards.
 
-    Every waiting row is counted. Ends with 1 when something is held, or the last work on a shard ended with an error.
+    Counts every waiting row. Exits with 1 if anything is held, or the last relay of a shard ended with an error.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def status(as_json: AsJson = False, database: Database = None) -> None:
 def release(
     hold: HoldNumber = None,
     shard: Annotated[
-        int | None, typer.Option(metavar="N", help="A shard that stands still, in place of a hold.", show_default=False)
+        int | None, typer.Option(metavar="N", help="A stalled shard, instead of a hold.", show_default=False)
     ] = None,
     sent: Annotated[
         bool | None,
@@ -82,9 +82,9 @@ def release(
     ] = None,
     database: Database = None,
 ) -> None:
-    """Let something held go on: its messages are sent at the next turn, in their place in the order.
+    """End a hold, so that its messages are sent in their order.
 
-    With --shard it decides about a shard whose markers in Kafka contradict the database. Look into the topics first:
+    With --shard: decide about a shard whose checkpoint in Kafka contradicts the database. Look into the topics first:
     --sent deletes the open batch, --unsent sends it.
 
     \b
@@ -97,11 +97,11 @@ def release(
     with connect_to_write(database) as connection:
         if hold is not None:
             messages = admin.release_hold(connection, hold)
-            print(f"Hold {hold} has ended; {count(messages)} messages came back.")
+            print(f"Hold {hold} has ended; {count(messages)} of its messages wait again.")
         elif shard is not None and sent is not None:
             messages = admin.release_shard(connection, shard, sent=sent)
             done = "were deleted as sent" if sent else "are sent by the next relay"
-            print(f"Shard {shard} goes on; {count(messages)} messages of its open batch {done}.")
+            print(f"Shard {shard} continues; {count(messages)} messages of its open batch {done}.")
 
 
 @app.command()
@@ -110,14 +110,16 @@ def purge(
     yes: Annotated[bool, typer.Option("--yes", help="Really delete them.")] = False,
     database: Database = None,
 ) -> None:
-    """Delete the messages of a hold unsent, for good. Later messages of the key then go on.
+    """Delete the messages of a hold, unsent and permanently.
+
+    Later messages of its key then continue.
 
     \b
     Example:
       workorders outbox purge 17 --yes
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     if not yes:
-        raise typer.BadParameter("this deletes messages that were never sent; say --yes.")
+        raise typer.BadParameter("this deletes messages that were never sent; confirm with --yes.")
     with connect_to_write(database) as connection:
         messages = admin.purge_hold(connection, hold)
     print(f"{count(messages)} messages of hold {hold} were deleted unsent.")
@@ -125,9 +127,10 @@ def purge(
 
 @app.command("reset-identity")
 def reset_identity(database: Database = None) -> None:
-    """Let the next relay record another number of shards, cluster, topic of markers or transactional ids.
+    """Let the next relay record another identity.
 
-    Pause all Dags of the relay first, and change its file. Refused while a relay is at work or has left a batch.
+    That is: number of shards, cluster, checkpoint topic, and transactional-id prefix. First pause all Dags of the
+    relay and change its file. Refused while a relay is at work or has left an open batch.
 
     \b
     Example:
@@ -138,12 +141,12 @@ def reset_identity(database: Database = None) -> None:
     if released:
         shards = ", ".join(map(str, released))
         print(
-            f"The next relay records its cluster and its topic of markers. The number of shards and the transactional "
-            f"ids stay: no relay has fenced the old producers of shard {shards} since its release. To change them, let "
-            f"a relay run once, pause it, and run this again."
+            f"The next relay records its cluster and checkpoint topic. The number of shards and the "
+            f"transactional-id prefix stay: no relay has fenced the old producer of shard {shards} since its release. "
+            f"To change them, run the relay once, pause it, and run this again."
         )
     else:
-        print("The next relay records its number of shards, cluster, topic of markers and transactional ids.")
+        print("The next relay records its number of shards, cluster, checkpoint topic and transactional-id prefix.")
 
 
 def _print(topics: Sequence[TopicStatus], held: Sequence[Hold], shards: Sequence[ShardStatus]) -> None:
@@ -169,14 +172,14 @@ def _topic_cells(topic: TopicStatus) -> tuple[str, ...]:
 
 
 def _shard_cells(shard: ShardStatus) -> tuple[str, ...]:
-    owner = "" if shard.owner is None else f"{shard.owner}{' (gone)' if shard.run_out else ''}"
+    owner = "" if shard.owner is None else f"{shard.owner}{' (expired)' if shard.is_expired else ''}"
     return (
         str(shard.shard),
         owner,
         times.show(shard.leased_until),
         str(shard.epoch),
         count(shard.last_batch),
-        count(shard.under_way),
+        count(shard.in_flight),
         shard.last_error or "",
     )
 

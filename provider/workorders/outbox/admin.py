@@ -1,4 +1,4 @@
-"""What people see of the outbox, and what they decide."""
+"""What operators see of the outbox, and what they decide."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from psycopg.rows import class_row
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxDecisionError
+from workorders.outbox.store import holds as store
+from workorders.outbox.store.claims import drop_claims_of_shard
 
 _QUERIES = load_queries("workorders.outbox", "sql/admin.sql")
-_RELAY = load_queries("workorders.outbox.store", "sql/relay.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class TopicStatus:
 
     topic: str
     waiting: int
-    #: Since the oldest one that waits or is held was enqueued; None when there is none.
+    #: Age of the oldest message that waits or is held; None if there is none.
     oldest_seconds: float | None
     held: int
     sent: int
@@ -41,7 +42,7 @@ class Hold:
     tries: int
     since: datetime
     next_try_at: datetime | None
-    #: How many messages have stepped aside; those of a topic wait where they are.
+    #: Messages that were moved to the hold; those of a held topic wait where they are.
     messages: int
 
 
@@ -53,48 +54,48 @@ class ShardStatus:
     epoch: int
     owner: str | None
     leased_until: datetime | None
-    run_out: bool | None
+    is_expired: bool | None
     last_batch: int
-    marked_batch: int
-    #: Messages of a batch that was claimed and not deleted yet.
-    under_way: int
-    #: With which the last work on it ended; None when it works.
+    checkpoint_batch: int
+    #: Messages of batches that were claimed and not deleted yet.
+    in_flight: int
+    #: With which the last relay of the shard ended; None if the shard works.
     last_error: str | None
 
 
 def topics(connection: Connection) -> Sequence[TopicStatus]:
-    """Return the counters of every topic that has ever had a message. Reads every row that waits."""
+    """Return the counters of every topic that has ever had a message. Reads every waiting row."""
     with connection.cursor(row_factory=class_row(TopicStatus)) as cursor:
         return cursor.execute(_QUERIES["topics"]).fetchall()
 
 
 def holds(connection: Connection) -> Sequence[Hold]:
-    """Return what is held."""
+    """Return the holds."""
     with connection.cursor(row_factory=class_row(Hold)) as cursor:
         return cursor.execute(_QUERIES["holds"]).fetchall()
 
 
 def shards(connection: Connection) -> Sequence[ShardStatus]:
-    """Return the shards."""
+    """Return the shards in use."""
     with connection.cursor(row_factory=class_row(ShardStatus)) as cursor:
         return cursor.execute(_QUERIES["shards"]).fetchall()
 
 
 def release_hold(connection: Connection, hold: int) -> int:
-    """Let what is held be sent again, in its place in the order, and return how many messages come back.
+    """End a hold; return how many of its messages go back to their place in the order.
 
     Raises:
         OutboxDecisionError: there is no such hold.
     """
     with connection.transaction():
         _lock_hold(connection, hold)
-        messages = connection.execute(_RELAY["rows_come_back"], {"hold": hold}).rowcount
-        connection.execute(_RELAY["end_hold"], {"hold": hold})
+        messages = store.return_messages(connection, hold)
+        store.end(connection, hold)
     return messages
 
 
 def purge_hold(connection: Connection, hold: int) -> int:
-    """Delete the messages of a hold unsent, for good, and return how many they were.
+    """Delete the messages of a hold unsent, permanently, and return how many they were.
 
     Raises:
         OutboxDecisionError: there is no such hold, or it holds a topic, whose messages wait where they are.
@@ -102,18 +103,18 @@ def purge_hold(connection: Connection, hold: int) -> int:
     with connection.transaction():
         if _lock_hold(connection, hold) == "topic":
             raise OutboxDecisionError(
-                f"Hold {hold} is of a whole topic, whose messages wait among the others; nothing was deleted; release "
-                f"it, or delete them from workorders.outbox_messages yourself."
+                f"Hold {hold} is of a topic, whose messages wait among the others. Nothing was deleted. Release the "
+                f"hold, or delete the messages from workorders.outbox_messages yourself."
             )
         messages = connection.execute(_QUERIES["delete_held"], {"hold": hold}).rowcount
-        connection.execute(_RELAY["end_hold"], {"hold": hold})
+        store.end(connection, hold)
     return messages
 
 
 def release_shard(connection: Connection, shard: int, *, sent: bool) -> int:
-    """Decide what became of a shard's open batch where Kafka's markers cannot tell, and return its messages' number.
+    """Decide whether a shard's open batch was sent, if its checkpoint cannot tell; return the number of its messages.
 
-    The next relay then takes the marker that it finds for the truth.
+    The next relay then accepts the checkpoint that it finds.
 
     Args:
         connection: to the database.
@@ -123,47 +124,47 @@ def release_shard(connection: Connection, shard: int, *, sent: bool) -> int:
     Raises:
         OutboxDecisionError: a relay is at work on the shard.
     """
-    place = {"shard": shard}
+    arguments = {"shard": shard}
     with connection.transaction():
-        if connection.execute(_QUERIES["lock_free_shard"], place).fetchone() is None:
+        if connection.execute(_QUERIES["lock_free_shard"], arguments).fetchone() is None:
             raise OutboxDecisionError(
-                f"A relay is at work on shard {shard} of the outbox, or there is no such shard; nothing was changed."
+                f"Shard {shard} of the outbox has a relay at work, or does not exist. Nothing was changed. Pause the "
+                f"relay's Dag, wait until its task has ended, and run this again."
             )
-        row = connection.execute(_QUERIES["count_claimed"], place).fetchone()
+        row = connection.execute(_QUERIES["count_claimed"], arguments).fetchone()
         if sent:
-            connection.execute(_QUERIES["delete_claimed"], place)
-        connection.execute(_RELAY["drop_claims"], place)
-        connection.execute(_QUERIES["believe_kafka"], place)
+            connection.execute(_QUERIES["delete_claimed"], arguments)
+        drop_claims_of_shard(connection, shard)
+        connection.execute(_QUERIES["accept_any_checkpoint"], arguments)
     return int(row[0]) if row else 0
 
 
 def reset_identity(connection: Connection) -> Sequence[int]:
-    """Let the next relay record another identity: cluster, topic of markers, transactional ids, number of shards.
+    """Let the next relay record another cluster, checkpoint topic, transactional-id prefix and number of shards.
 
-    No relay that divided the keys as before can claim anything from here on, and what has no claim is never committed
-    to Kafka. So no message is lost, sent twice, or overtaken.
+    From here on, no relay that started before can claim a batch, and Kafka commits no batch without a claim. So no
+    message is lost, sent twice, or overtaken.
 
     Returns:
-        The shards that were released and had no relay since. While there are such, the number of shards and the
-        transactional ids stay as they are: the next relay has to fence the old producers by them.
+        The shards that were released and have had no relay since. If there are any, the number of shards and the prefix
+        stay as they are, because the next relay fences the old producers by them.
 
     Raises:
-        OutboxDecisionError: a relay is at work, or has left a batch; nothing was changed.
+        OutboxDecisionError: a relay is at work, or left an open batch; nothing was changed.
     """
     with connection.transaction():
         leased = [row[0] for row in connection.execute(_QUERIES["lock_shards"]).fetchall() if row[1]]
         if leased:
             raise OutboxDecisionError(
-                f"A relay is at work on {_shards(leased)} of the outbox; nothing was changed. Pause all Dags of the "
-                f"relay, wait until their tasks have ended, and run this again."
+                f"A relay is at work on {_shards(leased)} of the outbox. The identity was not reset. Pause all Dags of "
+                f"the relay, wait until their tasks have ended, and run this again."
             )
-        left = [row[0] for row in connection.execute(_QUERIES["shards_with_claims"]).fetchall()]
-        if left:
+        open_ = [row[0] for row in connection.execute(_QUERIES["shards_with_claims"]).fetchall()]
+        if open_:
             raise OutboxDecisionError(
-                f"A relay has left a batch of {_shards(left)} of the outbox, and it is not known whether it was sent; "
-                f"nothing was changed. Let a relay run once as it was configured before, so that it settles the batch; "
-                f"or, if that cannot be, decide by `workorders outbox release --shard {left[0]}` with --sent or "
-                f"--unsent."
+                f"A relay left an open batch of {_shards(open_)} of the outbox, which may be in Kafka or not. The "
+                f"identity was not reset. Run a relay with the former configuration once, which settles the batch; or, "
+                f"if that is impossible, run `workorders outbox release --shard {open_[0]}` with --sent or --unsent."
             )
         released = [row[0] for row in connection.execute(_QUERIES["fence_all"]).fetchall() if row[1]]
         connection.execute(_QUERIES["reset_identity"], {"all": not released})
@@ -175,8 +176,8 @@ def _shards(shards: Sequence[int]) -> str:
 
 
 def _lock_hold(connection: Connection, hold: int) -> str:
-    # Whoever moves a message aside waits for this lock, and then finds the hold gone.
+    # A relay that moves a message to the hold waits for this lock, and then finds that the hold has ended.
     row = connection.execute(_QUERIES["lock_hold"], {"hold": hold}).fetchone()
     if row is None:
-        raise OutboxDecisionError(f"There is no hold {hold}; nothing was changed; see `workorders outbox status`.")
+        raise OutboxDecisionError(f"Hold {hold} does not exist. Nothing was changed. See `workorders outbox status`.")
     return str(row[0])

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection as SqlalchemyConnection
     from sqlalchemy.orm import Session
 
+    from workorders.core.postgres.connection import Connection
+    from workorders.core.worker.model import Message
+
     Caller = psycopg.Connection[Any] | SqlalchemyConnection | Session
 
 _QUERIES = load_queries("workorders.outbox", "sql/enqueue.sql")
@@ -78,6 +81,15 @@ def publish(
     return enqueue(connection, message)[0]
 
 
+def enqueue_published(connection: "Connection", messages: "Sequence[Message]") -> None:
+    """Put messages that runs have published into the outbox, in the transaction that records the success of the runs.
+
+    Raises:
+        OutboxMessageError: one of them could never be sent.
+    """
+    enqueue(connection, [_outbox_message(message) for message in messages])
+
+
 def _arguments(messages: Sequence[OutboxMessage]) -> dict[str, Sequence[Any]]:
     ids = increasing_ids()
     return {
@@ -116,3 +128,15 @@ _REFUSALS = frozenset({psycopg.errors.InvalidParameterValue.sqlstate, psycopg.er
 def _sentence(error: BaseException | None) -> str:
     diagnosis = getattr(error, "diag", None)
     return getattr(diagnosis, "message_primary", None) or str(error)
+
+
+def _outbox_message(message: "Message") -> OutboxMessage:
+    return OutboxMessage(
+        topic=message.to,
+        value=message.value,
+        key=message.key,
+        headers=message.headers,
+        partition=message.partition,
+        timestamp_ms=message.timestamp_ms,
+        event_id=None if message.event_id is None else UUID(message.event_id),
+    )

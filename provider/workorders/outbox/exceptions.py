@@ -1,4 +1,4 @@
-"""What can go wrong with the outbox on Postgres's side, by name."""
+"""Errors of the outbox."""
 
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 
@@ -8,19 +8,21 @@ class OutboxMessageError(ConfigurationError):
 
 
 class OutboxFencedError(WorkOrdersError):
-    """A newer relay has the shard; this one changed nothing and must stop."""
+    """A newer relay has the shard; this one changed nothing there and must stop."""
 
     error_code = "WO-OUTBOX-FENCED"
 
 
 class OutboxContradictionError(WorkOrdersError):
-    """Kafka's markers and the database do not fit together; nothing was sent or deleted, and a person must look."""
+    """Checkpoint and database contradict each other; nothing was sent or deleted, and an operator decides."""
 
     error_code = "WO-OUTBOX-CONTRADICTION"
 
 
 class OutboxIdentityError(ConfigurationError):
     """A relay differs from the outbox's recorded identity; nothing was sent or deleted, and an operator decides."""
+
+    error_code = "WO-OUTBOX-IDENTITY"
 
 
 class OutboxDecisionError(WorkOrdersError):

@@ -1,4 +1,4 @@
-"""One message for Kafka, as a program hands it over, and as it goes into the table."""
+"""One message for Kafka, as a program passes it, and as the table stores it."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class OutboxMessage:
     partition: int | None = None
     #: Unix time in milliseconds, more than 0; the time of sending unless given.
     timestamp_ms: int | None = None
-    #: What consumers may know the event by; made up unless given.
+    #: Identifies the event for consumers; generated unless given.
     event_id: UUID | None = None
 
 

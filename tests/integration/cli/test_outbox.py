@@ -59,9 +59,9 @@ def test_status_shows_what_waits_and_what_is_held_and_ends_with_1(
 
 def test_a_released_hold_gives_its_messages_back(outbox: Outbox, workorders: Command, name: str) -> None:
     hold_a_key(outbox, name)
-    assert "1 messages came back" in workorders("outbox", "release", "1").out
+    assert "1 of its messages wait again" in workorders("outbox", "release", "1").out
     assert outbox.waiting() == 1
-    assert "There is no hold 1" in workorders("outbox", "release", "1").err
+    assert "Hold 1 does not exist" in workorders("outbox", "release", "1").err
 
 
 def test_messages_are_deleted_unsent_only_by_a_clear_word(outbox: Outbox, workorders: Command, name: str) -> None:
@@ -90,10 +90,13 @@ def test_a_shard_that_stands_still_goes_on_by_a_decision(outbox: Outbox, workord
 
 def test_the_identity_is_reset_and_what_stays_is_said(outbox: Outbox, workorders: Command) -> None:
     outbox.ask("UPDATE workorders.outbox_identity SET shards = 2, cluster_id = 'c', transactional_id_prefix = 'p'")
-    outbox.ask("UPDATE workorders.outbox_shards SET marked_batch = -1 WHERE shard = 1")
-    assert "fenced the old producers of shard 1 since its release" in workorders("outbox", "reset-identity").out
+    outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = -1 WHERE shard = 1")
+    assert (
+        "no relay has fenced the old producer of shard 1 since its release"
+        in workorders("outbox", "reset-identity").out
+    )
     recorded = "SELECT shards, cluster_id, transactional_id_prefix FROM workorders.outbox_identity"
     assert outbox.ask(recorded) == [(2, None, "p")]
-    outbox.ask("UPDATE workorders.outbox_shards SET marked_batch = 0")
+    outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = 0")
     assert workorders("outbox", "reset-identity").code == 0
     assert outbox.ask(recorded) == [(None, None, None)]

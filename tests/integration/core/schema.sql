@@ -62,21 +62,21 @@ BEGIN
     SELECT message.place, message.topic, CASE
         WHEN message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
             THEN 'its topic is no name that Kafka takes (1 to 249 of a-z A-Z 0-9 . _ -)'
-        WHEN message.holds_markers
-            THEN 'the relay keeps its own markers in this topic; choose another one'
+        WHEN message.holds_checkpoints
+            THEN 'the relay keeps its own checkpoints in this topic; choose another one'
         WHEN message.is_unlisted
             THEN 'the outbox sends to listed topics only; list it under `topics` in its file'
         WHEN message.partition < 0 THEN 'its partition is negative'
         WHEN message.timestamp_ms <= 0 THEN 'its timestamp is 0, which Kafka''s client takes for none, or negative'
         WHEN NOT workorders.outbox_headers_are_valid(message.headers)
             THEN 'its headers are no array of pairs [name, text, null or {"base64": ...}]'
-        ELSE format('its %s bytes are more than the %s that are allowed', message.bytes, message.most)
+        ELSE format('its %s bytes are more than the %s that are allowed', message.bytes, message.max_bytes)
     END AS fault
     INTO refused
     FROM (
-        SELECT given.*, given.topic = coalesce(identity.markers_topic, 'workorders-outbox-markers') AS holds_markers,
+        SELECT given.*, given.topic = coalesce(identity.checkpoint_topic, 'workorders-outbox-checkpoints') AS holds_checkpoints,
             settings.only_listed_topics AND known.topic IS NULL AS is_unlisted,
-            coalesce(known.max_message_bytes, settings.max_message_bytes) AS most,
+            coalesce(known.max_message_bytes, settings.max_message_bytes) AS max_bytes,
             128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
                 + coalesce(octet_length(given.headers::text), 0) AS bytes
         FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms) WITH ORDINALITY
@@ -86,8 +86,8 @@ BEGIN
         LEFT JOIN workorders.outbox_topics AS known ON known.topic = given.topic
     ) AS message
     WHERE message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
-        OR message.holds_markers OR message.is_unlisted OR message.partition < 0 OR message.timestamp_ms <= 0
-        OR NOT workorders.outbox_headers_are_valid(message.headers) OR message.bytes > message.most
+        OR message.holds_checkpoints OR message.is_unlisted OR message.partition < 0 OR message.timestamp_ms <= 0
+        OR NOT workorders.outbox_headers_are_valid(message.headers) OR message.bytes > message.max_bytes
     ORDER BY message.place LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'Message % of % for topic % cannot be sent: %; nothing was enqueued.',
@@ -154,7 +154,7 @@ CREATE FUNCTION workorders.outbox_lock(hashes bytea[]) RETURNS void
 DECLARE
     key_class CONSTANT integer := 4564061;
     group_class CONSTANT integer := 4564062;
-    most_keys CONSTANT integer := 256;
+    max_keys CONSTANT integer := 256;
     held integer := coalesce(nullif(current_setting('workorders.outbox_keys', true), ''), '0')::integer;
     lock record;
 BEGIN
@@ -163,13 +163,13 @@ BEGIN
     FOR lock IN
         SELECT DISTINCT get_byte(hash, 3) & 63 AS number FROM unnest(hashes) AS hash ORDER BY 1
     LOOP
-        IF held > most_keys THEN
+        IF held > max_keys THEN
             PERFORM pg_advisory_xact_lock(group_class, lock.number);
         ELSE
             PERFORM pg_advisory_xact_lock_shared(group_class, lock.number);
         END IF;
     END LOOP;
-    IF held <= most_keys THEN
+    IF held <= max_keys THEN
         FOR lock IN
             SELECT DISTINCT (get_byte(hash, 0)::bit(8) || get_byte(hash, 1)::bit(8) || get_byte(hash, 2)::bit(8)
                 || get_byte(hash, 3)::bit(8))::bit(32)::integer AS number
@@ -424,8 +424,8 @@ CREATE TABLE workorders.outbox_identity (
     shards smallint,
     transactional_id_prefix text,
     cluster_id text,
-    markers_topic text COLLATE pg_catalog."C",
-    markers_topic_id text,
+    checkpoint_topic text COLLATE pg_catalog."C",
+    checkpoint_topic_id text,
     CONSTRAINT outbox_identity_shards_check CHECK (((shards >= 1) AND (shards <= 16))),
     CONSTRAINT outbox_identity_single_check CHECK ((id = 1))
 );
@@ -456,7 +456,7 @@ ALTER TABLE workorders.outbox_messages ALTER COLUMN id ADD GENERATED ALWAYS AS I
 );
 CREATE TABLE workorders.outbox_secrets (
     id smallint DEFAULT 1 NOT NULL,
-    marker_key bytea NOT NULL,
+    checkpoint_key bytea NOT NULL,
     CONSTRAINT outbox_secrets_single_check CHECK ((id = 1))
 );
 CREATE TABLE workorders.outbox_sent (
@@ -484,7 +484,7 @@ CREATE TABLE workorders.outbox_shards (
     owner text,
     leased_until timestamp with time zone,
     last_batch bigint DEFAULT 0 NOT NULL,
-    marked_batch bigint DEFAULT 0 NOT NULL,
+    checkpoint_batch bigint DEFAULT 0 NOT NULL,
     last_error text,
     CONSTRAINT outbox_shards_shard_check CHECK (((shard >= 0) AND (shard <= 15)))
 );

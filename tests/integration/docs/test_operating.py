@@ -25,7 +25,7 @@ from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.recovery.resolution import recorded
 from workorders.outbox import admin
-from workorders.outbox.published import enqueue_published
+from workorders.outbox.enqueue import enqueue_published
 
 pytestmark = pytest.mark.integration
 
@@ -168,7 +168,7 @@ def test_the_reader_may_look_and_change_nothing(stack: LocalStack, granted: None
         for statement in (
             b"UPDATE workorders.kafka_ledger SET next_offset = next_offset",
             b"SELECT workorders.enqueue('topic', 'k', 'v')",
-            b"SELECT marker_key FROM workorders.outbox_secrets",
+            b"SELECT checkpoint_key FROM workorders.outbox_secrets",
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 reader.execute(statement)

@@ -12,11 +12,11 @@ from workorders.core.postgres.connection import Connection, connect
 @pytest.fixture
 def writer(stack: LocalStack) -> Iterator[Callable[[], Connection]]:
     """Opens connections, each a program of its own; what they leave open is rolled back."""
-    with ExitStack() as opened:
+    with ExitStack() as open_backlog:
 
         def open_() -> Connection:
             connection = connect(stack.database_url, application_name="test writer")
-            opened.callback(connection.close)
+            open_backlog.callback(connection.close)
             return connection
 
         yield open_

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay.headers import record_headers
+from workorders.kafka.outbox_relay.producer import record_headers
 from workorders.outbox import OutboxMessage, OutboxMessageError, enqueue, publish
 
 pytestmark = pytest.mark.integration

@@ -30,7 +30,7 @@ from workorders.kafka.airflow.operators import (
     HandOverOperator,
     PlanBatchOperator,
 )
-from workorders.kafka.airflow.outbox_relay import DrainOutboxOperator
+from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.resolve import ResolveOperator
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.manual.airflow import CreateByHandOperator
@@ -55,7 +55,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "The offsets of consumer group workorders-orders were not committed",
     ),
     ResolveOperator: ({"definition": define("orders")}, "Trigger orders, a.topic: ", "Nothing was decided"),
-    DrainOutboxOperator: ({"definition": RelayDefinition(), "shard": 3}, "Outbox, shard 3: ", "nothing is lost"),
+    SendMessagesOperator: ({"definition": RelayDefinition(), "shard": 3}, "Outbox, shard 3: ", "nothing is lost"),
     ExecuteRunsOperator: (
         {"definition": WorkflowDefinition(name="admit", callable="a.module:function")},
         "Workflow admit: ",

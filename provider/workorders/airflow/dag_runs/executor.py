@@ -22,7 +22,7 @@ from workorders.core.worker.outcomes import Mask
 from workorders.core.worker.result_store import Store
 from workorders.core.worker.summary import Tally
 from workorders.core.workflows import Workflow
-from workorders.outbox.published import enqueue_published
+from workorders.outbox.enqueue import enqueue_published
 
 LOOK_SECONDS: Final = 2.0
 """Time between two looks at the DAG runs."""

@@ -8,7 +8,7 @@ from workorders.airflow.operators.base import GroupOperator
 from workorders.core.worker.secret_masking import Mask, secrets_in, secrets_of
 from workorders.core.worker.worker import Group, Surroundings
 from workorders.core.workflows import Workflow
-from workorders.outbox.published import enqueue_published
+from workorders.outbox.enqueue import enqueue_published
 
 
 class ExecuteRunsOperator(GroupOperator):

@@ -1,4 +1,4 @@
-"""The DAGs that relay the outbox, one a shard: a sensor waits in the triggerer, a task drains the shard."""
+"""The Dags that relay the outbox, one per shard: a sensor waits in the triggerer, and a task sends."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 DAG_ID = "outbox_relay"
-"""Of the first shard, which is there in every division; the others' numbers follow it."""
+"""Of the first shard, which always exists; the ids of the others end with their number."""
 
-_UNSENT = "What was not sent waits in its table, and nothing is lost."
+_UNSENT = "Messages that were not sent wait in their table; nothing is lost."
 _POLL_SECONDS = 0.5
 _IDLE_AFTER = timedelta(hours=1)
 _AFTER_REFUSAL = timedelta(seconds=1)
 
 
 class HeldMessagesError(WorkOrdersError):
-    """Something was refused and is held; all that could be sent was sent."""
+    """A message or topic was refused and is held; all others were sent."""
 
     error_code = "WO-OUTBOX-HELD"
 
 
 class RelayRetries(EndlessRetries):
-    """Goes on at once after a refusal: what was refused is held, and all others are not to wait for it."""
+    """Continues at once after a refusal, so that other messages do not wait for those that are held."""
 
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: "Context | None" = None
     ) -> RetryDecision:
         """Return the wait after this failure."""
         if isinstance(exception, HeldMessagesError):
-            return RetryDecision.retry(delay=_AFTER_REFUSAL, reason="what was refused is held; all others go on")
+            return RetryDecision.retry(delay=_AFTER_REFUSAL, reason="what was refused is held; all others continue")
         return super().evaluate(exception, try_number, max_tries, context)
 
 
@@ -61,28 +61,28 @@ def outbox_dags(file: Path) -> dict[str, DAG]:
 
 
 def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
-    """Return the DAG of a shard. Pausing it stops the sending; messages then wait in their table.
+    """Return the Dag of a shard. While it is paused, messages wait in their table.
 
-    Each shard has one of its own, for the next run of a DAG begins when all tasks of the last one have ended: a shard
-    that is busy, or stands still, would keep the others from starting.
+    Each shard has its own, because a Dag's next run starts when all tasks of the last one have ended: a shard that is
+    busy or stalled would delay the others.
     """
     with always_running(
         f"{DAG_ID}_{shard}" if shard else DAG_ID,
-        description=f"Carries messages from the outbox in Postgres to Kafka: shard {shard} of {definition.shards}",
+        description=f"Sends messages from the outbox in Postgres to Kafka: shard {shard} of {definition.shards}",
         tags=["outbox", "workorders"],
         doc_md=_DOC,
-        # A part of the keys must not stop because there are more shards than before.
+        # Otherwise a part of the keys would stop when shards are added.
         is_paused_upon_creation=False if shard else None,
     ) as dag:
-        wait = WaitForOutboxSensor(task_id="wait_for_messages", definition=definition, shard=shard, **endless_retries())
+        wait = WaitForOutboxSensor(task_id="wait_for_outbox", definition=definition, shard=shard, **endless_retries())
         retries = {**endless_retries(), "retry_policy": RelayRetries()}
-        drain = DrainOutboxOperator(task_id="drain", definition=definition, shard=shard, **retries)
-        wait >> drain
+        send = SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **retries)
+        wait >> send
     return dag
 
 
 class WaitForOutboxSensor(WaitingSensor):
-    """Waits until messages of a shard are in the outbox, or the time of something held has come.
+    """Waits until a message of a shard is in the outbox, or a hold is due.
 
     Args:
         definition: how the outbox is relayed.
@@ -111,7 +111,7 @@ class WaitForOutboxSensor(WaitingSensor):
         }
 
 
-class DrainOutboxOperator(BaseOperator):
+class SendMessagesOperator(BaseOperator):
     """Sends what waits in one shard, and keeps looking for a while after the last message.
 
     Args:
@@ -128,43 +128,43 @@ class DrainOutboxOperator(BaseOperator):
 
     @readable
     def execute(self, context: "Context") -> dict[str, int]:
-        """Drain the shard.
+        """Relay the shard.
 
         Raises:
-            HeldMessagesError: something was refused meanwhile; it is held, and all else was sent.
+            HeldMessagesError: a message or topic was refused; it is held, and all others were sent.
             TaskFailedError: Kafka or the database failed; the text says why.
         """
-        # Only a worker needs it, and the processor of DAGs need not wait for a Kafka client.
-        from workorders.kafka.outbox_relay.relay import drain  # noqa: PLC0415
+        # Only a worker needs a Kafka client; the Dag processor need not load it.
+        from workorders.kafka.outbox_relay.relay import run_relay  # noqa: PLC0415
 
         definition = self.definition
         with explained(self, context, f"Outbox, shard {self.shard}", _UNSENT):
-            drained = drain(
+            result = run_relay(
                 Connections(database_url(definition.database_connection), kafka_settings(definition.kafka_connection)),
                 definition,
                 shards=[self.shard],
-                warm_for=definition.warm_for,
-                longest=definition.longest_task,
+                idle_timeout=definition.idle_timeout,
+                max_duration=definition.max_task_duration,
             )
-        self.log.info("Shard %s: %s messages were sent.", self.shard, drained.messages)
-        if drained.failures:
+        self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)
+        if result.failures:
             raise HeldMessagesError(
-                f"Outbox, shard {self.shard}: {len(drained.failures)} refusals; {drained.messages} messages were sent, "
-                f"and what was refused is held. The last one: {drained.failures[-1]} {self._next_look(context)}"
+                f"Outbox, shard {self.shard}: {len(result.failures)} refusals; {result.messages} messages were sent, "
+                f"and what was refused is held. The last one: {result.failures[-1]} {self._next_look(context)}"
             )
-        return {"messages": drained.messages}
+        return {"messages": result.messages}
 
     def _next_look(self, context: "Context") -> str:
         if isinstance(self.retry_policy, RelayRetries):
-            return f"All others go on in {_AFTER_REFUSAL.total_seconds():.0f} s."
+            return f"All others continue in {_AFTER_REFUSAL.total_seconds():.0f} s."
         return next_try(self, context["ti"])
 
 
 _DOC = """
-Carries messages from the outbox in Postgres to their Kafka topics, in commit order a key.
+Sends messages from the outbox in Postgres to their Kafka topics, in the order of commits per key.
 
-* Every shard has a DAG of its own: `outbox_relay`, then `outbox_relay_1` and so on.
-* Pause this DAG to stop the sending of its shard. Nothing is lost: messages wait in their table.
-* A failed try of `drain` says in the last line of its log what was refused. It is held alone; all others go on.
-* `workorders outbox status` shows what waits, what is held and why; `workorders outbox release` lets it go on.
+* Each shard has its own Dag: `outbox_relay`, then `outbox_relay_1` and so on.
+* Pause this Dag to stop the sending of its shard. Nothing is lost: messages wait in their table.
+* If a try of `send_messages` fails, the last line of its log says what was refused and is held. All others continue.
+* `workorders outbox status` shows what waits, what is held and why; `workorders outbox release` ends a hold.
 """

@@ -1,4 +1,4 @@
-"""The Airflow trigger that waits until the outbox holds something, without a worker."""
+"""The Airflow trigger that waits for messages in the outbox, without a worker."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -7,18 +7,15 @@ from typing import Any
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.triggers.polling import Look, WaitingTrigger
 from workorders.airflow.triggers.shared_connection import shared_database
-from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.store.settings import BUCKETS
-
-_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
+from workorders.outbox.store.backlog import waiting_statement
 
 
 class OutboxTrigger(WaitingTrigger):
-    """Fires when messages wait for Kafka, or the time of something held has come.
+    """Fires when a message waits for Kafka, or a hold is due.
 
     Args:
         database_connection: id of the Airflow Postgres connection.
-        buckets: those of the shard that is waited for.
+        buckets: of the shard.
         poll_interval: seconds between two looks.
         idle_after: seconds after which the wait ends without messages.
     """
@@ -30,8 +27,7 @@ class OutboxTrigger(WaitingTrigger):
         self,
         *,
         database_connection: str,
-        # One that was stored by an earlier version waits for all.
-        buckets: Sequence[int] = tuple(range(BUCKETS)),
+        buckets: Sequence[int],
         poll_interval: float,
         idle_after: float,
         **_from_another_version: Any,
@@ -55,7 +51,7 @@ class OutboxTrigger(WaitingTrigger):
         database = shared_database(await async_database_url(self.database_connection))
 
         async def look() -> str | None:
-            rows = await database.fetch(_QUERIES["anything"], {"buckets": self.buckets})
+            rows = await database.fetch(*waiting_statement(self.buckets))
             return "Messages wait for Kafka." if rows and rows[0][0] else None
 
         yield look

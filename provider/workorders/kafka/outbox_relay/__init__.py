@@ -1,1 +1,1 @@
-"""Carries messages from the outbox to Kafka: one transaction of Kafka a batch, and a marker that says it is there."""
+"""Sends messages from the outbox to Kafka: each batch in one Kafka transaction, with a checkpoint that proves it."""

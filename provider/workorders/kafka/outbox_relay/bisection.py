@@ -1,51 +1,44 @@
-"""Finds the one message of a topic that Kafka refuses, by sending the topic alone in ever smaller batches."""
+"""Finds the one message of a topic that Kafka rejects, by sending the topic alone in ever smaller batches."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from workorders.kafka.outbox_relay.delivery_errors import Refusal, Suspicion
+from workorders.kafka.outbox_relay.delivery_errors import DeliveryFailures, RejectedMessage
 from workorders.outbox.store.rows import ROW_TOPIC, OutboxRow, Row
 
 
 @dataclass(slots=True)
-class Careful:
-    """Topics in which something was refused, and how many of their messages are sent at a time.
+class PoisonMessageBisector:
+    """Topics with a rejected message, and how many of their messages are sent at a time.
 
-    Kafka refuses a whole set of messages for one of them. Halved until one message is left, the batches close in on it,
-    and what stands before it is sent; then they grow again.
+    Kafka rejects a whole set of messages because of one of them. The limit is halved until that message is sent alone;
+    the messages before it are sent meanwhile. Then the limit grows again.
     """
 
-    most: int
+    max_messages: int
     limits: dict[str, int] = field(default_factory=dict)
     _turn: int = 0
 
-    def failed(self, topic: str, sent_together: int) -> bool:
-        """Note that so many messages of a topic failed together; say whether it was a single one."""
-        self.limits[topic] = max(1, sent_together // 2)
-        return sent_together == 1
-
-    def closed_in(self, suspicion: Suspicion, rows: Sequence[Row]) -> Refusal | None:
-        """Send less of the suspected topics at a time; return the message that failed alone."""
+    def narrow(self, failures: DeliveryFailures, rows: Sequence[Row]) -> RejectedMessage | None:
+        """Send less of the failed topics at a time; return the message that failed alone."""
         counts = Counter(row[ROW_TOPIC] for row in rows)
-        culprit = None
-        for topic, reason in suspicion.messages.items():
-            if self.failed(topic, counts[topic]):
+        found = None
+        for topic, reason in failures.of_messages.items():
+            self.limits[topic] = max(1, counts[topic] // 2)
+            if counts[topic] == 1:
                 row = next(row for row in rows if row[ROW_TOPIC] == topic)
-                culprit = Refusal(OutboxRow._make(row), reason)
-        return culprit
+                found = RejectedMessage(OutboxRow._make(row), reason)
+        return found
 
-    def went_well(self, topic: str) -> None:
-        """Note that the topic's last batch was sent."""
+    def succeeded(self, topic: str) -> None:
+        """Send more of a topic, whose last batch was sent."""
         self.limits[topic] *= 2
-        if self.limits[topic] >= self.most:
+        if self.limits[topic] >= self.max_messages:
             del self.limits[topic]
 
     def next_topic(self) -> str | None:
-        """Return the topic whose turn it is to be sent alone; None when all others have theirs.
-
-        Every second turn belongs to the other topics.
-        """
+        """Return the topic to send alone now; None if the other topics have their turn, which is every second one."""
         self._turn += 1
         if not self.limits or self._turn % 2:
             return None

@@ -1,8 +1,8 @@
-"""The topic of markers: the last batch of each shard that Kafka has, written in the batch's own transaction.
+"""Checkpoints: the last batch of each shard that is in Kafka, written in the batch's own transaction.
 
-Other programs may write to that topic, and may guess or copy every field of a marker. So each marker is signed with a
-key that only Postgres stores. The relay ignores records without that signature. The epoch is signed and not compared:
-signed markers of a higher epoch show that the database was restored to an earlier time.
+Other programs may write to the checkpoint topic, and may guess or copy every field of a checkpoint. So each one is
+signed with a key that only Postgres stores. The relay ignores records without that signature. The epoch is signed and
+not compared: signed checkpoints of a higher epoch show that the database was restored to an earlier time.
 """
 
 import hmac
@@ -13,34 +13,46 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
+from confluent_kafka.cimpl import NewTopic
 
+from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.broker_errors import LEADER_MOVES
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.client.range_consumer import GROUP_NEVER_JOINED
 from workorders.kafka.exceptions import KafkaUnavailableError
-from workorders.kafka.outbox_relay.checkpoint_topic import ready_topic
+from workorders.outbox.store.settings import BUCKETS
 
 log: Final = logging.getLogger(__name__)
 
 _SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.2
 _FIRST_WINDOW: Final = 200
-"""Offsets before the end that are read first: one marker takes two, with the transaction's own."""
+"""Offsets before the end that are read first. A checkpoint takes two, with the record that ends its transaction."""
+_POLICY: Final = "cleanup.policy"
+_MAX_REPLICAS: Final = 3
+_UNKNOWN: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+_FORBIDDEN: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 
 
-_PASSING: Final = LEADER_MOVES | {
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._UNKNOWN_TOPIC,
-    KafkaError._UNKNOWN_PARTITION,
-    KafkaError._TRANSPORT,
-}
+_TRANSIENT: Final = LEADER_MOVES | _UNKNOWN | {KafkaError._UNKNOWN_PARTITION, KafkaError._TRANSPORT}
+
+
+class CheckpointTopicError(ConfigurationError):
+    """Checkpoints would not last in the topic, or a shard has no partition in it; nothing was sent."""
+
+    error_code = "WO-CHECKPOINT-TOPIC"
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
-    """What stands in the topic of markers for a batch."""
+class Checkpoint:
+    """The record that says that a batch is in Kafka."""
 
     topic: str
     partition: int
@@ -48,8 +60,8 @@ class Marker:
     value: bytes
 
 
-class Markers:
-    """The markers of one outbox. Each shard has a partition of its own, lest one wait for another's transaction."""
+class Checkpoints:
+    """The checkpoints of one outbox. Each shard has its own partition, so that none waits for another's transaction."""
 
     def __init__(self, settings: Mapping[str, Any], topic: str, outbox_id: str, key: bytes) -> None:
         self._settings = dict(settings)
@@ -58,14 +70,14 @@ class Markers:
         self._signing_key = key
         self._admin = new_client(AdminClient, {"log_level": 2, **self._settings})
 
-    def marker(self, shard: int, batch: int, epoch: int) -> Marker:
-        """Return the marker of a batch."""
+    def checkpoint(self, shard: int, batch: int, epoch: int) -> Checkpoint:
+        """Return the checkpoint of a batch."""
         words = {"outbox": self._outbox_id, "shard": shard, "batch": batch, "epoch": epoch}
         signature = hmac.digest(self._signing_key, orjson.dumps(words), "sha256").hex()
-        return Marker(self._topic, shard, self._key(shard), orjson.dumps({**words, "signature": signature}))
+        return Checkpoint(self._topic, shard, self._key(shard), orjson.dumps({**words, "signature": signature}))
 
     def batch_of(self, shard: int, value: bytes | None) -> int | None:
-        """Return the number of the batch that a record marks; None unless this outbox wrote it for this shard."""
+        """Return the number of the batch in a checkpoint; None unless this outbox wrote it for this shard."""
         try:
             words = orjson.loads(value or b"")
             batch, epoch = words["batch"], words["epoch"]
@@ -73,22 +85,37 @@ class Markers:
             return None
         if not isinstance(batch, int) or not isinstance(epoch, int):
             return None
-        written = self.marker(shard, batch, epoch).value
+        written = self.checkpoint(shard, batch, epoch).value
         return batch if hmac.compare_digest(written, value or b"") else None
 
-    def ready(self) -> tuple[str, str]:
-        """Make the topic if it is not there, and return the ids of its cluster and its own.
+    def ensure_topic(self) -> tuple[str, str]:
+        """Create the topic if it does not exist, and return the ids of its cluster and its own.
 
         Raises:
-            KafkaUnavailableError: the cluster did not answer, or does not let us.
-            MarkersTopicError: markers would not last in the topic.
+            CheckpointTopicError: the topic has too few partitions, or is not compacted.
+            KafkaUnavailableError: the cluster did not answer, or refuses.
         """
-        return ready_topic(self._admin, self._topic)
+        topic = self._topic
+        try:
+            cluster = self._admin.describe_cluster(request_timeout=_SECONDS).result(_SECONDS)
+            found = self._describe_topic()
+            if found is None:
+                self._create_topic(new_topic(topic, brokers=len(cluster.nodes)))
+                found = self._wait_until_described()
+            policy = self._cleanup_policy()
+        except KafkaException as error:
+            raise KafkaUnavailableError(
+                f"The topic {topic}, in which the outbox keeps its checkpoints, could not be described or created: "
+                f"{error.args[0].str()}. Nothing was sent; create it with {BUCKETS} partitions and "
+                f"{_POLICY}=compact, or let the relay create it."
+            ) from error
+        _require_durable(topic, len(found.partitions), policy)
+        return str(cluster.cluster_id), str(found.topic_id)
 
     def last(self, shard: int) -> int | None:
-        """Return the number of the last batch of a shard that is in Kafka; None when there is none.
+        """Return the number of the last batch of a shard that is in Kafka; None if there is none.
 
-        The shard's older producers must have been fenced: nothing is open then, and this is the last word.
+        The shard's older producers must have been fenced, so that none of them can commit another batch.
 
         Raises:
             KafkaUnavailableError: the cluster did not answer in time.
@@ -98,10 +125,10 @@ class Markers:
             try:
                 return self._last(TopicPartition(self._topic, shard))
             except KafkaException as error:
-                # A topic that was just made, or whose leader moves, answers so for a moment.
-                if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                # A topic that was just created, or whose leader moves, answers so for a moment.
+                if error.args[0].code() not in _TRANSIENT or time.monotonic() > deadline:
                     raise KafkaUnavailableError(
-                        f"The markers of shard {shard} in topic {self._topic} could not be read: "
+                        f"The checkpoint of shard {shard} in topic {self._topic} could not be read: "
                         f"{error.args[0].str()}. Nothing was sent."
                     ) from error
                 time.sleep(_POLL_SECONDS)
@@ -120,7 +147,7 @@ class Markers:
         return f"{self._outbox_id}/{shard}".encode()
 
     def _ends(self, place: TopicPartition) -> tuple[int, int]:
-        """Return where the partition begins and ends, once no transaction is open in it."""
+        """Return the first and the next offset of the partition, once no transaction is open in it."""
         deadline = time.monotonic() + _SECONDS
         while True:
             low = self._offset(place, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)
@@ -129,7 +156,7 @@ class Markers:
                 return low, end
             if time.monotonic() > deadline:
                 raise KafkaUnavailableError(
-                    f"Partition {place.partition} of topic {self._topic} holds an open transaction that does not end; "
+                    f"Partition {place.partition} of topic {self._topic} has an open transaction that does not end; "
                     f"nothing was sent. Only the relays of one outbox may write to that topic."
                 )
             time.sleep(_POLL_SECONDS)
@@ -157,7 +184,7 @@ class Markers:
                 "fetch.wait.max.ms": 10,
             },
         )
-        key, found, strange = self._key(place.partition), None, 0
+        key, found, foreign = self._key(place.partition), None, 0
         deadline = time.monotonic() + _SECONDS
         try:
             consumer.assign([TopicPartition(place.topic, place.partition, start)])
@@ -167,26 +194,83 @@ class Markers:
                     continue
                 error = message.error()
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                    if strange:
-                        self._warn_of(strange, place.partition)
+                    if foreign:
+                        self._warn_of(foreign, place.partition)
                     return found
                 if error is not None:
                     raise KafkaException(error)
                 if message.key() != key:
                     continue
                 batch = self.batch_of(place.partition, message.value())
-                # The highest, for numbers grow: an older marker that somebody wrote once more is not the last one.
+                # The highest, because numbers grow: a copy of an older checkpoint must not count as the last one.
                 found = found if batch is None else max(found or 0, batch)
-                strange += batch is None
+                foreign += batch is None
         finally:
             consumer.close()
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
-    def _warn_of(self, strange: int, shard: int) -> None:
+    def _create_topic(self, topic: NewTopic) -> None:
+        try:
+            self._admin.create_topics([topic], operation_timeout=_SECONDS)[topic.topic].result(_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+
+    def _describe_topic(self) -> Any:
+        try:
+            # Not by a producer's request for the topic, which could create one with the cluster's defaults.
+            answers = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=_SECONDS)
+            return answers[self._topic].result(_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() in _UNKNOWN:
+                return None
+            raise
+
+    def _wait_until_described(self) -> Any:
+        """Describe a topic that was just created, which brokers learn one after the other."""
+        deadline = time.monotonic() + _SECONDS
+        while (found := self._describe_topic()) is None:
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            time.sleep(_POLL_SECONDS)
+        return found
+
+    def _cleanup_policy(self) -> str | None:
+        """Return how the topic is cleaned; None if we may not know."""
+        resource = ConfigResource(ResourceType.TOPIC, self._topic)
+        try:
+            configuration = self._admin.describe_configs([resource], request_timeout=_SECONDS)[resource]
+            return str(configuration.result(_SECONDS)[_POLICY].value)
+        except KafkaException as error:
+            if error.args[0].code() in _FORBIDDEN:
+                return None
+            raise
+
+    def _warn_of(self, foreign: int, shard: int) -> None:
         log.warning(
-            "Topic %s, partition %s: %s records have the key of this outbox's markers, and another program wrote them. "
+            "Topic %s, partition %s: %s records have the key of this outbox's checkpoints but not its signature. "
             "They were ignored. Let nobody but the relays write to that topic.",
             self._topic,
             shard,
-            strange,
+            foreign,
+        )
+
+
+def new_topic(topic: str, *, brokers: int) -> NewTopic:
+    """Return the topic to create: it survives the loss of a broker, whatever a cluster's defaults are."""
+    replicas = min(_MAX_REPLICAS, brokers)
+    durable = {"min.insync.replicas": "2"} if replicas == _MAX_REPLICAS else {}
+    return NewTopic(topic, BUCKETS, replication_factor=replicas, config={_POLICY: "compact", **durable})
+
+
+def _require_durable(topic: str, partitions: int, policy: str | None) -> None:
+    faults = []
+    if partitions < BUCKETS:
+        faults.append(f"has {partitions} partitions and needs {BUCKETS}, one for each possible shard")
+    if policy not in {"compact", None}:
+        faults.append(f"has {_POLICY}={policy} and needs compact: without its checkpoint, a batch can be sent twice")
+    if faults:
+        raise CheckpointTopicError(
+            f"The topic {topic}, in which the outbox keeps its checkpoints, {' and '.join(faults)}. Nothing was sent; "
+            f"alter the topic, or set another one as `checkpoint_topic`."
         )

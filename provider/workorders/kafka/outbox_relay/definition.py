@@ -1,4 +1,4 @@
-"""How the outbox is relayed, as a file says it."""
+"""The relay's file: how messages are sent from the outbox to Kafka."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,14 +16,14 @@ Seconds = Annotated[float, seconds(0)]
 
 
 class TopicDefinition(Definition):
-    """What is said of one topic."""
+    """Settings of one topic."""
 
     compact: bool = False
-    """Send only the last message a key of those that are sent together."""
+    """Whether only the last message per key of each batch is sent."""
     on_refused: Literal["hold", "set-aside"] = "hold"
-    """What a message does that Kafka refuses for good: it holds its key, or it is set aside alone."""
+    """What happens to a message that Kafka rejects for good: its key is held, or it is set aside alone."""
     max_message_bytes: Bytes | None = None
-    """Largest message, key and headers included; the outbox's own limit unless given."""
+    """Maximum size of a message with key and headers; by default the limit of the whole outbox."""
 
 
 class RelayDefinition(Definition):
@@ -34,31 +34,36 @@ class RelayDefinition(Definition):
     database_connection: ConnectionId = "workorders_db"
     """Airflow connection of the Postgres database that holds the outbox."""
     shards: Whole = Field(default=1, ge=1, le=BUCKETS)
-    """Into how many parts the keys are divided; so many tasks can send at once."""
+    """Number of parts into which keys are divided, each with a Dag of its own."""
     transactional_id_prefix: IdPrefix = "workorders-outbox"
-    """Beginning of the transactional ids; the outbox's own id and the shard follow."""
-    markers_topic: TopicName = "workorders-outbox-markers"
-    """Compacted topic that says which batches are in Kafka; made at the first start if it may be."""
+    """Prefix of the transactional ids; the outbox's id and the shard follow."""
+    checkpoint_topic: TopicName = "workorders-outbox-checkpoints"
+    """Compacted topic that records which batches are in Kafka; the relay creates it if it does not exist."""
     batch_messages: Whole = Field(default=20_000, ge=1, le=100_000)
-    """Most messages of a batch."""
+    """Maximum number of messages in a batch."""
     batch_bytes: Bytes = 16 * MIB
-    """Most bytes of a batch, but for a single message that is larger."""
+    """Maximum bytes of a batch; a larger message is sent alone."""
     compression: Literal["none", "lz4", "zstd", "snappy", "gzip"] = "lz4"
-    """How batches are compressed."""
+    """Compression of batches."""
     max_message_bytes: Bytes = 1_000_000
-    """Largest message, key and headers included; the topics must take it."""
+    """Maximum size of a message with key and headers; the topics must accept it."""
     event_id_header: str | None = None
-    """Name of a header that carries the event's id; none is added unless given."""
-    warm_for: Seconds = 30.0
-    """How long a relay that finds nothing keeps looking before its task ends and the sensor waits instead."""
-    longest_task: Seconds = 3600.0
-    """After so long a relay ends even if there is more; the next run goes on."""
+    """Name of a header with the event's id; by default there is none."""
+    idle_timeout: Seconds = 30.0
+    """How long the task keeps looking after the last message, before it ends and the sensor waits instead."""
+    max_task_duration: Seconds = 3600.0
+    """After this time the task ends even if more messages wait; the next Dag run continues."""
     retention: Seconds = 0.0
-    """How long sent messages are kept in the table outbox_sent; 0 keeps none."""
+    """How long sent messages are kept in the table `outbox_sent`; 0 keeps none."""
     topics: dict[TopicName, TopicDefinition] = Field(default_factory=dict)
-    """What is said of single topics; the others need not be named."""
+    """Settings of single topics by name; other topics need none."""
     only_listed_topics: bool = False
-    """Whether the topics under `topics` are the only ones that messages may be sent to."""
+    """Whether messages may be sent only to the topics under `topics`."""
+
+    @property
+    def compacted_topics(self) -> frozenset[str]:
+        """The topics of which only the last message per key is sent."""
+        return frozenset(name for name, topic in self.topics.items() if topic.compact)
 
     @property
     def keeps_sent(self) -> bool:
@@ -67,10 +72,10 @@ class RelayDefinition(Definition):
 
 
 def load_relay(path: Path) -> RelayDefinition:
-    """Read the relay's file; without one, everything has its default.
+    """Read the relay's file; without a file, everything has its default.
 
     Raises:
-        ConfigurationError: the file is no YAML mapping, or a field is wrong.
+        ConfigurationError: the file is not a YAML mapping, or a field is wrong.
     """
     if not path.exists():
         return RelayDefinition()

@@ -1,4 +1,4 @@
-"""Tells apart what fails when a message is sent: the message, its topic, or Kafka on the whole."""
+"""Classifies delivery errors: of the message, of its topic, or of the cluster."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -35,7 +35,7 @@ _OF_TOPIC: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RejectedMessage:
     """One message that Kafka never takes; nothing of its batch is visible."""
 
     row: OutboxRow
@@ -43,25 +43,25 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Suspicion:
-    """Topics of which some message failed; nothing of the batch is visible."""
+class DeliveryFailures:
+    """Topics with messages that were not delivered, each with the reason; nothing of the batch is visible."""
 
-    #: A message of these was refused, and it is not known which one.
-    messages: dict[str, str] = field(default_factory=dict)
-    #: These take nothing now.
-    topics: dict[str, str] = field(default_factory=dict)
+    #: A message of these topics was rejected; which one is unknown.
+    of_messages: dict[str, str] = field(default_factory=dict)
+    #: These topics take no message now.
+    of_topics: dict[str, str] = field(default_factory=dict)
 
 
-def is_of_message(error: KafkaError) -> bool:
-    """Say whether the message itself is refused for good."""
+def is_message_error(error: KafkaError) -> bool:
+    """Return whether the message itself is rejected for good."""
     return error.code() in _OF_MESSAGE
 
 
-def is_of_topic(error: KafkaError) -> bool:
-    """Say whether its topic takes nothing now."""
+def is_topic_error(error: KafkaError) -> bool:
+    """Return whether its topic takes no message now."""
     return error.code() in _OF_TOPIC
 
 
-def is_late(error: KafkaError) -> bool:
-    """Say whether nobody took the message in time: its topic has no leader or too few replicas, or Kafka is away."""
+def is_delivery_timeout(error: KafkaError) -> bool:
+    """Return whether no broker took the message in time: its topic lacks a leader or replicas, or Kafka is down."""
     return error.code() == KafkaError._MSG_TIMED_OUT

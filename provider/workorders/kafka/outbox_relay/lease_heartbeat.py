@@ -1,4 +1,4 @@
-"""Keeps leases while Kafka takes its time, from a thread and a connection of its own."""
+"""Renews leases while Kafka takes its time, in a thread and with a connection of its own."""
 
 import logging
 import threading
@@ -17,10 +17,10 @@ from workorders.outbox.store.leases import LEASE_SECONDS, Lease
 log: Final = logging.getLogger(__name__)
 
 
-class Heartbeat:
+class LeaseHeartbeat:
     """Renews leases from entering the context until leaving it.
 
-    A renewal that fails stops nothing by itself: with a lost lease the next write finds the higher epoch.
+    A failed renewal stops nothing by itself: if the lease was lost, the next write finds the higher epoch.
     """
 
     def __init__(self, database_url: str, *, every: float = LEASE_SECONDS / 3) -> None:
@@ -55,7 +55,7 @@ class Heartbeat:
         held = list(self._leases.values())
         if not held:
             return
-        # With the relay's limits: a process that is stopped between renewing and committing holds its shard's row.
+        # With the relay's timeouts: a process that is paused between renewal and commit has its shard's row locked.
         with connect(self._url, application_name="workorders outbox heartbeat", session=leases.SESSION) as connection:
             for lease in held:
                 try:

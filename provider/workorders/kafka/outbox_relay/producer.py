@@ -1,5 +1,6 @@
-"""Sends batches to Kafka, each in a transaction with its marker."""
+"""Sends batches to Kafka, each in a transaction with its checkpoint."""
 
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -8,38 +9,46 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
-from workorders.kafka.outbox_relay.checkpoints import Marker
+from workorders.kafka.outbox_relay.checkpoints import Checkpoint
 from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.delivery_errors import Refusal, Suspicion, is_late, is_of_message, is_of_topic
-from workorders.kafka.outbox_relay.headers import record_headers
-from workorders.outbox.store.rows import ROW_TOPIC, OutboxRow, Row
+from workorders.kafka.outbox_relay.delivery_errors import (
+    DeliveryFailures,
+    RejectedMessage,
+    is_delivery_timeout,
+    is_message_error,
+    is_topic_error,
+)
+from workorders.outbox.store.rows import ROW_TOPIC, OutboxRow, Row, header_text
 
 SECONDS: Final = 60.0
 """Limit of a transaction, and of every wait for Kafka."""
 _MESSAGE_SHARE: Final = 0.75
-"""Of that time, after which a message is given up: before its transaction, so that it is known which topic it was."""
+"""Share of that time after which a message times out: before its transaction, so that its topic is known."""
 
-_HASTE_SECONDS: Final = 1.0
-_ROOM_SECONDS: Final = 0.1
+_FLUSH_SECONDS: Final = 1.0
+_QUEUE_FULL_SECONDS: Final = 0.1
 _OVERHEAD_BYTES: Final = 4096
 _ANY_PARTITION: Final = -1
 _NOW: Final = 0
-_LATE: Final = (
+_TIMED_OUT: Final = (
     "it did not take them in time, while others were taken; look at the leaders and replicas of its partitions"
 )
 
 
-class SenderLostError(KafkaUnavailableError):
-    """It is not known what became of the batch: the producer must be replaced and the marker read."""
+RecordHeader = tuple[str, bytes | str | None]
 
-    def __init__(self, sentence: str, suspicion: Suspicion | None = None) -> None:
+
+class ProducerFencedOrLostError(KafkaUnavailableError):
+    """The batch may be in Kafka or not: the producer must be replaced and the checkpoint read."""
+
+    def __init__(self, sentence: str, failures: DeliveryFailures | None = None) -> None:
         super().__init__(sentence)
-        #: What was refused before the producer was lost, for a refusal may be what it stumbled over.
-        self.suspicion = suspicion
+        #: What was rejected before the producer was lost, because a rejection may have caused that.
+        self.failures = failures
 
 
-class Sender:
-    """One producer, good until the first error that leaves something unknown."""
+class TransactionalProducer:
+    """One producer, usable until the first error after which a batch may be in Kafka or not."""
 
     def __init__(self, definition: RelayDefinition, settings: Mapping[str, Any], transactional_id: str) -> None:
         """Start the producer and fence every older one of the same transactional id.
@@ -49,10 +58,10 @@ class Sender:
             KafkaUnavailableError: the cluster did not answer in time.
         """
         self._definition = definition
-        self._failures: dict[str, KafkaError] = {}
-        #: What was sent last, and the topic of its marker.
+        self._errors: dict[str, KafkaError] = {}
+        #: What was sent last, and the topic of its checkpoint.
         self._rows: Sequence[Row] = ()
-        self._marker_topic: str | None = None
+        self._checkpoint_topic: str | None = None
         self._producer = new_client(
             Producer,
             {
@@ -60,81 +69,80 @@ class Sender:
                 **settings,
                 "enable.idempotence": True,
                 "acks": "all",
-                # Java's default for messages with a key, so that consumers find a key where all others put it.
+                # Java's default for messages with a key, so that every client puts a key into the same partition.
                 "partitioner": "murmur2_random",
                 "compression.type": definition.compression,
-                # The end of a batch sends at once whatever lingers; until then, large requests cost the broker less.
+                # The end of a batch sends at once what lingers; until then, large requests cost the broker less.
                 "linger.ms": 100,
                 "batch.num.messages": 10_000,
-                "message.max.bytes": self._largest_message(),
+                "message.max.bytes": self._max_message_bytes(),
                 "queue.buffering.max.messages": 1_000_000,
                 "queue.buffering.max.kbytes": 1_048_576,
                 "message.timeout.ms": int(_MESSAGE_SHARE * SECONDS * 1000),
-                # What was delivered need not be said one by one: a commit, or an empty queue, says it for all.
+                # Deliveries need not be reported one by one: a commit covers all of them.
                 "delivery.report.only.error": True,
-                "on_delivery": self._note_failure,
+                "on_delivery": self._record_error,
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": int(SECONDS * 1000),
             },
         )
         try:
-            # A client begins with a broker that it drops as soon as it knows the cluster, and every other time the
-            # question for the coordinator goes with it; it would ask again after half a second. To ask for a single
-            # topic does not help each time.
+            # A client drops its first broker once it knows the cluster. Half of the time, that loses its request for
+            # the coordinator, repeated after half a second. Requesting a single topic does not always help.
             self._producer.list_topics(timeout=SECONDS)
             self._producer.init_transactions(SECONDS)
         except KafkaException as error:
             raise _lost(f"its producer {transactional_id} could not start", error.args[0]) from error
 
-    def _largest_message(self) -> int:
-        limits = [given.max_message_bytes or 0 for given in self._definition.topics.values()]
+    def _max_message_bytes(self) -> int:
+        limits = [topic.max_message_bytes or 0 for topic in self._definition.topics.values()]
         return max([self._definition.max_message_bytes, *limits]) + _OVERHEAD_BYTES
 
-    def fill(self, rows: Sequence[Row]) -> Refusal | None:
-        """Begin to send rows, in a transaction that is open until `commit`; return what was refused at once.
+    def produce(self, rows: Sequence[Row]) -> RejectedMessage | None:
+        """Begin to send rows, in a transaction that stays open until `commit`; return what was rejected at once.
 
-        After a refusal the transaction is over, and nothing of it is visible to readers of committed messages.
+        After a rejection the transaction is aborted, and nothing of it is visible to readers of committed messages.
 
         Raises:
-            SenderLostError: this sender is of no more use.
+            ProducerFencedOrLostError: this producer must be replaced.
         """
-        self._failures.clear()
-        self._rows, self._marker_topic = rows, None
+        self._errors.clear()
+        self._rows, self._checkpoint_topic = rows, None
         with self._losing("a batch was not sent to its end"):
             self._producer.begin_transaction()
-            refused = self._produce(rows)
-            if refused is not None:
+            rejected = self._produce(rows)
+            if rejected is not None:
                 self._producer.abort_transaction(SECONDS)
-            return refused
+            return rejected
 
-    def hasten(self) -> None:
-        """Do what a commit begins with: do not wait for more messages that could go along, and let the cluster answer.
+    def flush(self) -> None:
+        """Do what a commit begins with: wait for no more messages that could share a request, and let brokers answer.
 
-        Whether all of it was delivered is found out by `commit`.
+        `commit` finds out whether all messages were delivered.
         """
         with self._losing("a batch was not sent to its end"):
-            self._producer.flush(_HASTE_SECONDS)
+            self._producer.flush(_FLUSH_SECONDS)
 
-    def commit(self, marker: Marker) -> Suspicion | None:
-        """End what `fill` began, with the marker in the same transaction; return what was refused, if anything was.
+    def commit(self, checkpoint: Checkpoint) -> DeliveryFailures | None:
+        """Commit what `produce` began, with the checkpoint in the same transaction; return what was rejected, if any.
 
-        After a refusal nothing of the batch is visible to readers of committed messages.
+        After a rejection nothing of the batch is visible to readers of committed messages.
 
         Raises:
-            SenderLostError: it is not known what became of the batch; this sender is of no more use.
+            ProducerFencedOrLostError: the batch may be in Kafka or not; this producer must be replaced.
         """
         with self._losing("a batch was not sent to its end"):
-            self._marker_topic = marker.topic
-            self._mark(marker)
+            self._checkpoint_topic = checkpoint.topic
+            self._produce_checkpoint(checkpoint)
             return self._commit()
 
-    def abandon(self) -> None:
-        """Take back what `fill` began.
+    def abort(self) -> None:
+        """Abort what `produce` began.
 
         Raises:
-            SenderLostError: this sender is of no more use; the cluster itself ends the transaction.
+            ProducerFencedOrLostError: this producer must be replaced; the cluster itself ends the transaction.
         """
-        with self._losing("a batch could not be taken back"):
+        with self._losing("a batch could not be aborted"):
             self._producer.abort_transaction(SECONDS)
 
     @contextmanager
@@ -142,9 +150,9 @@ class Sender:
         try:
             yield
         except KafkaException as error:
-            raise _lost(what, error.args[0], self._suspicion()) from error
+            raise _lost(what, error.args[0], self._failures()) from error
 
-    def _produce(self, rows: Iterable[Row]) -> Refusal | None:
+    def _produce(self, rows: Iterable[Row]) -> RejectedMessage | None:
         produce, header = self._producer.produce, self._definition.event_id_header
         for row in rows:
             _, topic, key, value, headers, partition, timestamp_ms, event_id, _ = row
@@ -163,65 +171,78 @@ class Sender:
                         )
                     break
                 except BufferError:
-                    # librdkafka's queue is full. What is in it is answered or given up in time, so there will be room.
-                    self._producer.poll(_ROOM_SECONDS)
+                    # librdkafka's queue is full. Its messages are delivered or time out, so there will be room.
+                    self._producer.poll(_QUEUE_FULL_SECONDS)
                 except ValueError as error:
-                    return Refusal(OutboxRow._make(row), f"its headers cannot be read: {error}")
+                    return RejectedMessage(OutboxRow._make(row), f"its headers cannot be read: {error}")
                 except KafkaException as error:
-                    if not is_of_message(error.args[0]):
+                    if not is_message_error(error.args[0]):
                         raise
-                    return Refusal(OutboxRow._make(row), error.args[0].str())
+                    return RejectedMessage(OutboxRow._make(row), error.args[0].str())
         return None
 
-    def _mark(self, marker: Marker) -> None:
+    def _produce_checkpoint(self, checkpoint: Checkpoint) -> None:
         while True:
             try:
-                self._producer.produce(marker.topic, marker.value, marker.key, marker.partition)
+                self._producer.produce(checkpoint.topic, checkpoint.value, checkpoint.key, checkpoint.partition)
             except BufferError:
-                self._producer.poll(_ROOM_SECONDS)
+                self._producer.poll(_QUEUE_FULL_SECONDS)
             else:
                 return
 
-    def _commit(self) -> Suspicion | None:
+    def _commit(self) -> DeliveryFailures | None:
         try:
             self._producer.commit_transaction(SECONDS)
         except KafkaException as error:
-            # Only what failed before the commit was asked for is certainly not there.
-            suspicion = self._suspicion()
-            if not error.args[0].txn_requires_abort() or suspicion is None:
+            # Only what failed before the commit was requested is certainly not in Kafka.
+            failures = self._failures()
+            if not error.args[0].txn_requires_abort() or failures is None:
                 raise
             self._producer.abort_transaction(SECONDS)
-            return suspicion
+            return failures
         return None
 
-    def _suspicion(self) -> Suspicion | None:
-        found = Suspicion()
-        for topic, error in self._failures.items():
-            if topic == self._marker_topic:
-                # Nobody's message is to blame, and a hold of it would end with no message of it.
+    def _failures(self) -> DeliveryFailures | None:
+        found = DeliveryFailures()
+        for topic, error in self._errors.items():
+            if topic == self._checkpoint_topic:
+                # No message caused it, and a hold of this topic would never end.
                 continue
-            if is_of_message(error):
-                found.messages[topic] = error.str()
-            elif is_of_topic(error):
-                found.topics[topic] = error.str()
-            elif is_late(error) and self._is_other_taken():
-                found.topics[topic] = _LATE
-        return found if found.messages or found.topics else None
+            if is_message_error(error):
+                found.of_messages[topic] = error.str()
+            elif is_topic_error(error):
+                found.of_topics[topic] = error.str()
+            elif is_delivery_timeout(error) and self._is_other_topic_delivered():
+                found.of_topics[topic] = _TIMED_OUT
+        return found if found.of_messages or found.of_topics else None
 
-    def _is_other_taken(self) -> bool:
-        """Say whether the cluster took what else was sent: then it is not away."""
-        asked = {row[ROW_TOPIC] for row in self._rows} | ({self._marker_topic} if self._marker_topic else set())
-        return not asked <= set(self._failures)
+    def _is_other_topic_delivered(self) -> bool:
+        """Return whether the cluster took the messages of any other topic, so that it is not down."""
+        sent = {row[ROW_TOPIC] for row in self._rows} | ({self._checkpoint_topic} if self._checkpoint_topic else set())
+        return not sent <= set(self._errors)
 
-    def _note_failure(self, error: KafkaError | None, message: Message) -> None:
+    def _record_error(self, error: KafkaError | None, message: Message) -> None:
         if error is None or error.code() in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
             return
-        self._failures.setdefault(str(message.topic()), error)
+        self._errors.setdefault(str(message.topic()), error)
 
 
-def _lost(what: str, error: KafkaError, suspicion: Suspicion | None = None) -> SenderLostError:
-    return SenderLostError(
-        f"The relay lost its connection to Kafka; {what}: {error.str()}. What became of it is read "
-        f"from the markers before anything is sent again.",
-        suspicion,
+def record_headers(
+    headers: Sequence[Sequence[Any]] | None, event_id_header: str | None, event_id: str | None
+) -> list[RecordHeader]:
+    """Return the headers in their order, followed by the event's id if a header is named for it."""
+    found: list[RecordHeader] = [
+        (name, b64decode(header_text(value) or "") if isinstance(value, dict) else value)
+        for name, value in headers or ()
+    ]
+    if event_id_header is not None:
+        found.append((event_id_header, event_id))
+    return found
+
+
+def _lost(what: str, error: KafkaError, failures: DeliveryFailures | None = None) -> ProducerFencedOrLostError:
+    return ProducerFencedOrLostError(
+        f"The relay lost its connection to Kafka; {what}: {error.str()}. Whether it was sent is read from the "
+        f"checkpoint before anything is sent again.",
+        failures,
     )

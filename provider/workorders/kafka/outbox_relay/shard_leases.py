@@ -1,4 +1,4 @@
-"""Which shards a relay holds: those that are free."""
+"""The shards whose leases a relay has."""
 
 import os
 import socket
@@ -10,97 +10,97 @@ import psycopg
 
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay.context import Tools
-from workorders.kafka.outbox_relay.lease_heartbeat import Heartbeat
+from workorders.kafka.outbox_relay.context import RelayContext
+from workorders.kafka.outbox_relay.lease_heartbeat import LeaseHeartbeat
 from workorders.kafka.outbox_relay.shard import ShardRelay
 from workorders.outbox.exceptions import OutboxFencedError
 from workorders.outbox.store import leases
 from workorders.outbox.store.leases import Lease
 
 
-class HeldShards:
+class ShardLeases:
     """The shards whose leases a relay has."""
 
     def __init__(
-        self, connection: Connection, heartbeat: Heartbeat, tools: Tools, shards: Sequence[int] | None
+        self, connection: Connection, heartbeat: LeaseHeartbeat, context: RelayContext, shards: Sequence[int] | None
     ) -> None:
-        self.tools = tools
         self._connection = connection
         self._heartbeat = heartbeat
-        self._shards = range(tools.definition.shards) if shards is None else shards
+        self._context = context
+        self._shards = range(context.definition.shards) if shards is None else shards
         self._owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
-        self._held: dict[int, ShardRelay] = {}
+        self._relays: dict[int, ShardRelay] = {}
 
-    def all(self) -> list[ShardRelay]:
-        """Return the relays of all that are held."""
-        return list(self._held.values())
+    def relays(self) -> list[ShardRelay]:
+        """Return the relay of each shard that is leased."""
+        return list(self._relays.values())
 
     def take(self) -> None:
         """Take the shards that are free."""
         for shard in self._shards:
-            if shard not in self._held:
-                lease = leases.take(self._connection, shard, self._owner, shards=self.tools.definition.shards)
+            if shard not in self._relays:
+                lease = leases.take(self._connection, shard, self._owner, shards=self._context.definition.shards)
                 if lease is not None:
-                    self._begin(lease)
+                    self._start(lease)
 
-    def lost(self, relay: ShardRelay) -> None:
-        """Note that a lease is ours no longer."""
+    def drop(self, relay: ShardRelay) -> None:
+        """Forget a shard whose lease was lost."""
         relay.close()
-        del self._held[relay.lease.shard]
-        self._keep()
+        del self._relays[relay.lease.shard]
+        self._renew_all()
 
-    def give_back(self) -> None:
-        """Give the leases back at the end, so that the next relay need not wait until they run out."""
+    def release_all(self) -> None:
+        """Release the leases, so that the next relay need not wait until they expire."""
         self._heartbeat.keep(())
-        for relay in self.all():
+        for relay in self.relays():
             relay.close()
-        # Where the database is away, the leases run out by themselves.
+        # If the database is down, the leases expire.
         with suppress(psycopg.Error):
             self._connection.rollback()
-            for relay in self.all():
+            for relay in self.relays():
                 leases.release(self._connection, relay.lease)
 
-    def _begin(self, lease: Lease) -> None:
-        relay = ShardRelay(self._connection, lease, self.tools)
-        self._held[lease.shard] = relay
-        self._keep()
-        with noting(self._connection, lease):
+    def _start(self, lease: Lease) -> None:
+        relay = ShardRelay(self._connection, lease, self._context)
+        self._relays[lease.shard] = relay
+        self._renew_all()
+        with recording_errors(self._connection, lease):
             relay.recover()
 
-    def _keep(self) -> None:
-        self._heartbeat.keep(relay.lease for relay in self._held.values())
+    def _renew_all(self) -> None:
+        self._heartbeat.keep(relay.lease for relay in self._relays.values())
 
 
 @contextmanager
-def noting(connection: Connection, lease: Lease) -> Iterator[None]:
-    """Write the error with which the work on a shard ends where people see it, and raise it."""
+def recording_errors(connection: Connection, lease: Lease) -> Iterator[None]:
+    """Record the error with which the work on a shard ends where people see it, and raise it."""
     try:
         yield
     except OutboxFencedError:
-        # The shard is somebody else's, and so is what is to be said of it.
+        # Another relay reports on the shard now.
         raise
     except Exception as error:
-        # Where the database is away, the task's log has to do.
+        # If the database is down, only the task's log has the error.
         with suppress(psycopg.Error):
             connection.rollback()
-            leases.note_error(connection, lease, one_line(error))
+            leases.record_error(connection, lease, one_line(error))
         raise
 
 
 @contextmanager
-def held_shards(
-    connection: Connection, heartbeat: Heartbeat, tools: Tools, shards: Sequence[int] | None
-) -> Iterator[HeldShards]:
-    """Hold no shard yet; give back all leases at the end, however that comes.
+def shard_leases(
+    connection: Connection, heartbeat: LeaseHeartbeat, context: RelayContext, shards: Sequence[int] | None
+) -> Iterator[ShardLeases]:
+    """Start with no lease, and release all leases at the end, however that comes.
 
     Args:
         connection: the relay's.
-        heartbeat: what keeps the leases.
-        tools: what the shards share.
-        shards: hold no others; every one that is free unless given.
+        heartbeat: renews the leases.
+        context: what the shards share.
+        shards: take no others; every one that is free unless given.
     """
-    held = HeldShards(connection, heartbeat, tools, shards)
+    held = ShardLeases(connection, heartbeat, context, shards)
     try:
         yield held
     finally:
-        held.give_back()
+        held.release_all()

@@ -1,6 +1,6 @@
 """Which topics can be written to.
 
-The cluster is asked before anything is sent: a producer's own question may make a topic.
+The cluster is asked before anything is sent, because a producer's own request may create a topic.
 """
 
 import time
@@ -10,67 +10,67 @@ from operator import itemgetter
 from typing import Final
 
 from workorders.kafka.client.admin import Cluster, run
-from workorders.kafka.outbox_relay.delivery_errors import Refusal
+from workorders.kafka.outbox_relay.delivery_errors import RejectedMessage
 from workorders.outbox.store.rows import ROW_PARTITION, ROW_TOPIC, OutboxRow, Row
 
-_KNOWN_SECONDS: Final = 60.0
+_CACHE_SECONDS: Final = 60.0
 _TOPIC: Final = itemgetter(ROW_TOPIC)
 _PARTITION: Final = itemgetter(ROW_PARTITION)
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedTopics:
-    """The topics to which the relay sends nothing, whatever the cluster says.
+class ForbiddenTopics:
+    """The topics to which the relay sends nothing, even if the cluster would take it.
 
-    `enqueue_many` refuses them as well. What waited before it did comes here, and so does what waits for a topic that
-    a new definition refuses.
+    `enqueue_many` refuses them as well. What was enqueued before it did arrives here, and so does what waits for a
+    topic that a new definition forbids.
     """
 
-    #: Where the markers lie: what is sent there could stop a shard.
-    markers_topic: str
-    #: The only ones that are sent to; None for all.
+    #: A message in it could stop a shard.
+    checkpoint_topic: str
+    #: The only topics that are allowed; None allows all.
     listed: Collection[str] | None
 
     def among(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return which of the topics are refused, each with the reason."""
+        """Return which of the topics are forbidden, each with the reason."""
         reasons = {}
         for topic in topics:
-            if topic == self.markers_topic:
-                reasons[topic] = "the relay keeps its own markers in it"
+            if topic == self.checkpoint_topic:
+                reasons[topic] = "the relay keeps its own checkpoints in it"
             elif self.listed is not None and topic not in self.listed:
                 reasons[topic] = "the outbox's file allows listed topics only, and does not list it"
         return reasons
 
 
-class KnownTopics:
-    """The topics that can be written to and their numbers of partitions, remembered for a minute."""
+class TopicMetadataCache:
+    """The topics that can be written to and their numbers of partitions, cached for a minute."""
 
-    def __init__(self, cluster: Cluster, refused: RefusedTopics) -> None:
+    def __init__(self, cluster: Cluster, forbidden: ForbiddenTopics) -> None:
         self._cluster = cluster
-        self._refused = refused
+        self._forbidden = forbidden
         self._partitions: dict[str, int] = {}
-        self._until = 0.0
+        self._expires_at = 0.0
 
-    def faults(self, topics: Sequence[str]) -> dict[str, str]:
+    def unwritable(self, topics: Sequence[str]) -> dict[str, str]:
         """Return which of the topics cannot be written to, each with the reason.
 
         Raises:
             KafkaUnavailableError: the cluster did not answer in time.
         """
-        if time.monotonic() > self._until:
+        if time.monotonic() > self._expires_at:
             self._partitions.clear()
-            self._until = time.monotonic() + _KNOWN_SECONDS
-        refused = self._refused.among(topics)
-        unknown = [topic for topic in topics if topic not in self._partitions and topic not in refused]
+            self._expires_at = time.monotonic() + _CACHE_SECONDS
+        forbidden = self._forbidden.among(topics)
+        unknown = [topic for topic in topics if topic not in self._partitions and topic not in forbidden]
         found = run(self._cluster.writable(unknown)) if unknown else {}
         self._partitions |= {topic: answer for topic, answer in found.items() if isinstance(answer, int)}
-        return refused | {topic: answer for topic, answer in found.items() if isinstance(answer, str)}
+        return forbidden | {topic: answer for topic, answer in found.items() if isinstance(answer, str)}
 
-    def forget(self) -> None:
-        """Ask anew before the next batch: topics or rights may have changed."""
-        self._until = 0.0
+    def clear(self) -> None:
+        """Ask the cluster again before the next batch, because topics or rights may have changed."""
+        self._expires_at = 0.0
 
-    def refusal(self, rows: Sequence[Row]) -> Refusal | None:
+    def invalid_partition(self, rows: Sequence[Row]) -> RejectedMessage | None:
         """Return the first message for a partition that its topic does not have."""
         if set(map(_PARTITION, rows)) <= {None}:
             return None
@@ -78,10 +78,10 @@ class KnownTopics:
             partition, topic = row[ROW_PARTITION], row[ROW_TOPIC]
             if partition is not None and partition >= self._partitions[topic]:
                 reason = f"topic {topic} has {self._partitions[topic]} partitions and no number {partition}"
-                return Refusal(OutboxRow._make(row), reason)
+                return RejectedMessage(OutboxRow._make(row), reason)
         return None
 
 
-def sending_topics(rows: Sequence[Row]) -> list[str]:
+def topics_of(rows: Sequence[Row]) -> list[str]:
     """Return the topics of rows."""
     return sorted(set(map(_TOPIC, rows)))

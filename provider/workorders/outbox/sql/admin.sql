@@ -23,9 +23,9 @@ GROUP BY hold.id ORDER BY hold.id
 
 -- name: shards
 SELECT shard.shard, shard.epoch, shard.owner, shard.leased_until,
-    shard.leased_until < clock_timestamp() AS run_out, shard.last_batch, shard.marked_batch,
+    shard.leased_until < clock_timestamp() AS is_expired, shard.last_batch, shard.checkpoint_batch,
     (SELECT coalesce(sum(cardinality(ids)), 0)::bigint FROM workorders.outbox_claims AS claim
-     WHERE claim.shard = shard.shard) AS under_way,
+     WHERE claim.shard = shard.shard) AS in_flight,
     shard.last_error
 FROM workorders.outbox_shards AS shard CROSS JOIN workorders.outbox_identity AS identity
 WHERE shard.shard < coalesce(identity.shards, 1)
@@ -41,9 +41,9 @@ DELETE FROM workorders.outbox_held WHERE hold_id = %(hold)s
 SELECT shard FROM workorders.outbox_shards
 WHERE shard = %(shard)s AND (owner IS NULL OR leased_until < clock_timestamp()) FOR UPDATE
 
--- name: believe_kafka
+-- name: accept_any_checkpoint
 UPDATE workorders.outbox_shards
-SET marked_batch = -1, epoch = epoch + 1, owner = NULL, leased_until = NULL, last_error = NULL
+SET checkpoint_batch = -1, epoch = epoch + 1, owner = NULL, leased_until = NULL, last_error = NULL
 WHERE shard = %(shard)s
 
 -- name: delete_claimed
@@ -55,7 +55,7 @@ WHERE claim.shard = %(shard)s AND message.topic = claim.topic AND message.bucket
 SELECT coalesce(sum(cardinality(ids)), 0)::bigint FROM workorders.outbox_claims WHERE shard = %(shard)s
 
 -- name: lock_shards
--- Waits for claims and leases that are just being made, and lets none be made until the caller's transaction ends.
+-- Waits for claims and leases that are just being taken, and blocks others until the caller's transaction ends.
 SELECT shard, owner IS NOT NULL AND leased_until >= clock_timestamp() FROM workorders.outbox_shards
 ORDER BY shard FOR UPDATE
 
@@ -64,10 +64,10 @@ SELECT DISTINCT shard FROM workorders.outbox_claims ORDER BY shard
 
 -- name: fence_all
 UPDATE workorders.outbox_shards SET epoch = epoch + 1, owner = NULL, leased_until = NULL, last_error = NULL
-RETURNING shard, marked_batch = -1
+RETURNING shard, checkpoint_batch = -1
 
 -- name: reset_identity
 UPDATE workorders.outbox_identity
-SET cluster_id = NULL, markers_topic = NULL, markers_topic_id = NULL,
+SET cluster_id = NULL, checkpoint_topic = NULL, checkpoint_topic_id = NULL,
     shards = CASE WHEN NOT %(all)s THEN shards END,
     transactional_id_prefix = CASE WHEN NOT %(all)s THEN transactional_id_prefix END

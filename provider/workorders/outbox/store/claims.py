@@ -1,193 +1,143 @@
-"""Batches of a shard: claimed under a number before anything is sent, deleted once it is known that they were sent."""
+"""Batches of a shard: claimed under a number before anything is sent, deleted once they are known to be in Kafka."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import Any, Final
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.store.leases import LEASE_SECONDS, Lease, fenced, hold_shard
-from workorders.outbox.store.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, Part, Reading, Row, as_reading
+from workorders.outbox.store import holds
+from workorders.outbox.store.backlog import BatchRequest, read_rows
+from workorders.outbox.store.leases import LEASE_SECONDS, Lease, fenced, require_lease
+from workorders.outbox.store.rows import FetchedRows, group_by_bucket
 
-_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
-_ORDER: Final = itemgetter(ROW_TOPIC, ROW_BUCKET, ROW_ID)
+_QUERIES = load_queries("workorders.outbox.store", "sql/claims.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ClaimedBatch:
     """Rows that are sent together."""
 
     number: int
-    rows: Sequence[Row]
-    parts: Sequence[Part]
-
-
-@dataclass(frozen=True, slots=True)
-class OpenClaim:
-    """A batch of which it is not known here whether it was sent."""
-
-    number: int
-    messages: int
+    content: FetchedRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class CompletedBatch:
     """A batch that is known to be in Kafka."""
 
-    #: 0 where a hold ends of which nothing was left to send.
+    #: 0 if a hold ends of which no message is left.
     number: int
-    #: How many rows of a topic were left out because a later one of their key went along.
+    #: How many rows per topic were left out because the batch has a later one of their key.
     compacted: Mapping[str, int] = field(default_factory=dict)
-    #: A hold that ends with it, for what was held has been sent.
+    #: A hold that ends with it, because its messages were sent.
     ended_hold: int | None = None
+    #: Whether its rows are kept in the log of sent messages.
+    keep: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What the next batch may hold."""
+def complete(connection: Connection, lease: Lease, completed: CompletedBatch) -> None:
+    """Delete a batch that is in Kafka.
 
-    messages: int
-    bytes: int
-    #: This topic alone, held or not.
-    only: str | None = None
-    #: No message of these.
-    without: Sequence[str] = ()
-    #: The oldest message of this held key alone.
-    hold: int | None = None
-    #: Whether the events' ids are needed, which take their time to read.
-    event_ids: bool = False
-
-    def arguments(self, buckets: Sequence[int]) -> dict[str, Any]:
-        """Return what the queries are asked with."""
-        return {
-            "buckets": list(buckets),
-            "messages": self.messages,
-            "bytes": self.bytes,
-            "only": self.only,
-            "without": list(self.without),
-            "event_ids": self.event_ids,
-        }
-
-
-def is_anything_waiting(connection: Connection, buckets: Sequence[int]) -> bool:
-    """Say whether there is something to send, or to try again. Writes nothing, so that looking often costs little."""
+    Raises:
+        OutboxFencedError: another relay has the lease; nothing was changed.
+    """
     with connection.transaction():
-        row = connection.execute(_QUERIES["anything"], {"buckets": list(buckets)}).fetchone()
-    return bool(row and row[0])
+        _next_batch_number(connection, lease, completed)
 
 
-def advance(
-    connection: Connection, lease: Lease, *, sent: Sent | None, wanted: Wanted | None, keep_sent: bool
-) -> Batch | None:
-    """Delete a batch that was sent and claim the next one, in one transaction.
-
-    Args:
-        connection: the relay's.
-        lease: of the shard.
-        sent: the batch to delete, if there is one.
-        wanted: what the next one may hold; None claims nothing.
-        keep_sent: whether what is deleted is kept for a time.
+def complete_and_claim(
+    connection: Connection, lease: Lease, completed: CompletedBatch | None, request: BatchRequest
+) -> ClaimedBatch | None:
+    """Delete the batch before, if there is one, then read and claim the next one, in one transaction.
 
     Returns:
-        The batch; None when nothing waits that is wanted.
+        The batch; None if no message fits the request.
 
     Raises:
-        OutboxFencedError: the lease is somebody else's by now; nothing was changed.
+        OutboxFencedError: another relay has the lease; nothing was changed.
     """
     with connection.transaction():
-        number = _begin(connection, lease, sent, keep_sent=keep_sent)
-        if wanted is None:
-            return None
-        reading = _read_for_claim(connection, lease, wanted)
-        _write_claim(connection, lease, number, reading)
-    return Batch(number, reading.rows, reading.parts) if reading.rows else None
+        number = _next_batch_number(connection, lease, completed)
+        content = _read(connection, lease, request)
+        _write_claim(connection, lease, number, content)
+    return ClaimedBatch(number, content) if content.rows else None
 
 
-def claim(connection: Connection, lease: Lease, *, sent: Sent | None, reading: Reading, keep_sent: bool) -> Batch:
-    """Delete a batch that was sent and claim what was read ahead while it was under way, in one transaction.
+def complete_and_claim_prefetched(
+    connection: Connection, lease: Lease, completed: CompletedBatch | None, content: FetchedRows
+) -> ClaimedBatch:
+    """Delete the batch before, if there is one, and claim rows that were read ahead of it, in one transaction.
 
     Raises:
-        OutboxFencedError: the lease is somebody else's by now; nothing was changed.
+        OutboxFencedError: another relay has the lease; nothing was changed.
     """
     with connection.transaction():
-        number = _begin(connection, lease, sent, keep_sent=keep_sent)
-        _write_claim(connection, lease, number, reading)
-    return Batch(number, reading.rows, reading.parts)
+        number = _next_batch_number(connection, lease, completed)
+        _write_claim(connection, lease, number, content)
+    return ClaimedBatch(number, content)
 
 
 def drop_claims(connection: Connection, lease: Lease) -> None:
-    """Give the open batches of a shard back: they are known not to be in Kafka, or may be sent again.
+    """Give the open batches of a shard back, which are known not to be in Kafka.
 
-    A message of a held key, which was being tried again, steps aside once more.
+    A message of a held key, which was being retried, returns to its hold.
 
     Raises:
-        OutboxFencedError: the lease is somebody else's by now; nothing was changed.
+        OutboxFencedError: another relay has the lease; nothing was changed.
     """
     with connection.transaction():
-        hold_shard(connection, lease)
-        connection.execute(_QUERIES["drop_claims"], {"shard": lease.shard})
+        require_lease(connection, lease)
+        drop_claims_of_shard(connection, lease.shard)
 
 
-def _begin(connection: Connection, lease: Lease, sent: Sent | None, *, keep_sent: bool) -> int:
-    """Take the next number, and with it the right to write; delete what was sent."""
+def drop_claims_of_shard(connection: Connection, shard: int) -> None:
+    """Give the open batches of a shard back; the caller has its lease, or has locked it while nobody has."""
+    connection.execute(_QUERIES["drop_claims"], {"shard": shard})
+
+
+def _next_batch_number(connection: Connection, lease: Lease, completed: CompletedBatch | None) -> int:
+    """Take the next number, and with it the right to write; delete the batch before."""
     row = connection.execute(
-        _QUERIES["take_number"],
+        _QUERIES["next_batch_number"],
         {
             "shard": lease.shard,
             "epoch": lease.epoch,
             "seconds": LEASE_SECONDS,
-            "sent_batch": (sent.number or None) if sent else None,
+            "completed": (completed.number or None) if completed else None,
         },
     ).fetchone()
     if row is None:
         raise fenced(lease)
-    if sent is not None:
-        _finish(connection, lease, sent, keep_sent=keep_sent)
+    if completed is not None:
+        _delete(connection, lease, completed)
     return int(row[0])
 
 
-def _finish(connection: Connection, lease: Lease, sent: Sent, *, keep_sent: bool) -> None:
-    arguments = {"shard": lease.shard, "batch": sent.number}
-    if keep_sent:
+def _delete(connection: Connection, lease: Lease, completed: CompletedBatch) -> None:
+    arguments = {"shard": lease.shard, "batch": completed.number}
+    if completed.keep:
         connection.execute(_QUERIES["keep_sent"], arguments)
-    connection.execute(_QUERIES["finish"], arguments)
-    for topic, compacted in sent.compacted.items():
+    connection.execute(_QUERIES["delete_sent"], arguments)
+    for topic, compacted in completed.compacted.items():
         connection.execute(_QUERIES["count_compacted"], {"topic": topic, "shard": lease.shard, "compacted": compacted})
-    if sent.ended_hold is not None:
-        _end_hold(connection, sent.ended_hold, any_sent=bool(sent.number))
+    if completed.ended_hold is not None:
+        holds.end_after_retry(connection, completed.ended_hold, was_sent=bool(completed.number))
 
 
-def _end_hold(connection: Connection, hold: int, *, any_sent: bool) -> None:
-    found = connection.execute(_QUERIES["lock_hold"], {"hold": hold}).fetchone()
-    if found is None:
-        return
-    connection.execute(_QUERIES["rows_come_back"], {"hold": hold})
-    connection.execute(_QUERIES["end_hold"], {"hold": hold})
-    kind, topic = found
-    if kind == "key" and any_sent:
-        # A topic that takes the message of a key is none to be held.
-        connection.execute(_QUERIES["end_hold_of_topic"], {"topic": topic})
+def _read(connection: Connection, lease: Lease, request: BatchRequest) -> FetchedRows:
+    if request.hold_id is not None:
+        return group_by_bucket(holds.take_oldest(connection, request.hold_id))
+    holds.divert(connection, lease.buckets, max_messages=request.max_messages)
+    return read_rows(connection, lease.buckets, request)
 
 
-def _read_for_claim(connection: Connection, lease: Lease, wanted: Wanted) -> Reading:
-    if wanted.hold is not None:
-        with connection.cursor(binary=True) as cursor:
-            cursor.execute(_QUERIES["claim_head_of_held"], {"hold": wanted.hold})
-            return as_reading(cursor.fetchall())
-    connection.execute(_QUERIES["divert"], {"buckets": lease.buckets, "messages": wanted.messages})
-    # Rows as plain tuples, and in binary, for there are many.
-    with connection.cursor(binary=True) as cursor:
-        rows = cursor.execute(_QUERIES["read"], wanted.arguments(lease.buckets)).fetchall()
-    # They come as Postgres finds them: with very many held keys it may join these in another order. It would have to
-    # write large rows to its disk to sort them.
-    return as_reading(sorted(rows, key=_ORDER))
-
-
-def _write_claim(connection: Connection, lease: Lease, number: int, reading: Reading) -> None:
-    place = {"shard": lease.shard, "batch": number}
+def _write_claim(connection: Connection, lease: Lease, number: int, content: FetchedRows) -> None:
+    batch = {"shard": lease.shard, "batch": number}
     with connection.cursor() as cursor:
         cursor.executemany(
             _QUERIES["write_claim"],
-            [{**place, "topic": part.topic, "bucket": part.bucket, "ids": f"{{{part.ids}}}"} for part in reading.parts],
+            [
+                {**batch, "topic": part.topic, "bucket": part.bucket, "ids": f"{{{part.ids}}}"}
+                for part in content.slices
+            ],
         )

@@ -1,67 +1,92 @@
-"""What cannot be sent now, held alone: a topic, a key, or a message that was set aside. Never deleted unsent."""
+"""What cannot be sent now is held alone: a topic, a key, or a single message. It is never deleted unsent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from psycopg.rows import class_row
+from typing import Any
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.store.leases import Lease, hold_shard
-from workorders.outbox.store.rows import OutboxRow
+from workorders.outbox.store.leases import Lease, require_lease
+from workorders.outbox.store.rows import OutboxRow, Row
 
-_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
-
-
-@dataclass(frozen=True, slots=True)
-class DueHold:
-    """A hold whose time for another try has come."""
-
-    id: int
-    kind: str
-    topic: str
-    tries: int
-
-
-def due(connection: Connection, buckets: Sequence[int]) -> list[DueHold]:
-    """Return the holds whose time has come, those waiting longest first."""
-    with connection.transaction(), connection.cursor(row_factory=class_row(DueHold)) as cursor:
-        return cursor.execute(_QUERIES["due_holds"], {"buckets": list(buckets)}).fetchall()
+_QUERIES = load_queries("workorders.outbox.store", "sql/holds.sql")
 
 
 def hold_topic(connection: Connection, lease: Lease, topic: str, reason: str) -> None:
-    """Give the open batch back and hold a topic for a minute, longer with every failure.
+    """Hold a topic for a minute, longer with every failure; none of its messages may be claimed.
 
     Raises:
-        OutboxFencedError: the lease is somebody else's by now; nothing was changed.
+        OutboxFencedError: another relay has the lease; nothing was changed.
     """
     with connection.transaction():
-        hold_shard(connection, lease)
-        connection.execute(_QUERIES["drop_claims"], {"shard": lease.shard})
+        require_lease(connection, lease)
         connection.execute(_QUERIES["hold_topic"], {"topic": topic, "reason": reason})
-        connection.execute(_QUERIES["count_failed"], {"topic": topic, "shard": lease.shard, "failed": 1})
+        _count_failure(connection, lease, topic)
 
 
-def hold_row(connection: Connection, lease: Lease, row: OutboxRow, reason: str, *, whole_key: bool) -> None:
-    """Give the open batch back and put one message aside, with its key held or alone.
+def hold_message(connection: Connection, lease: Lease, row: OutboxRow, reason: str, *, with_key: bool) -> None:
+    """Hold one message, which may not be claimed.
 
     Args:
         connection: the relay's.
         lease: of the message's shard.
         row: the message.
         reason: for people.
-        whole_key: whether later messages of the key wait behind it.
+        with_key: whether later messages of its key wait for it; a message without a key is held alone.
 
     Raises:
-        OutboxFencedError: the lease is somebody else's by now; nothing was changed.
+        OutboxFencedError: another relay has the lease; nothing was changed.
     """
-    place = {"topic": row.topic, "buckets": lease.buckets, "id": row.id}
+    message = {"topic": row.topic, "buckets": lease.buckets, "id": row.id}
     with connection.transaction():
-        hold_shard(connection, lease)
-        connection.execute(_QUERIES["drop_claims"], {"shard": lease.shard})
-        connection.execute(_QUERIES["row_comes_back"], place)
-        kind = "hold_key" if whole_key and row.key is not None else "hold_message"
-        hold = connection.execute(_QUERIES[kind], {**place, "reason": reason}).fetchone()
+        require_lease(connection, lease)
+        connection.execute(_QUERIES["return_message"], message)
+        query = "hold_key" if with_key and row.key is not None else "hold_message"
+        hold = connection.execute(_QUERIES[query], {**message, "reason": reason}).fetchone()
         if hold is not None:
-            connection.execute(_QUERIES["step_aside"], {**place, "hold": hold[0]})
-        connection.execute(_QUERIES["count_failed"], {"topic": row.topic, "shard": lease.shard, "failed": 1})
+            connection.execute(_QUERIES["move_to_hold"], {**message, "hold": hold[0]})
+        _count_failure(connection, lease, row.topic)
+
+
+def divert(connection: Connection, buckets: Sequence[int], *, max_messages: int) -> None:
+    """Move rows of held keys out of the way of a batch, in the caller's transaction."""
+    connection.execute(_QUERIES["divert"], {"buckets": list(buckets), "messages": max_messages})
+
+
+def take_oldest(connection: Connection, hold_id: int) -> list[Row]:
+    """Move the oldest message of a hold back for a retry, in the caller's transaction, and return its row."""
+    with connection.cursor(binary=True) as cursor:
+        rows: list[Any] = cursor.execute(_QUERIES["take_oldest"], {"hold": hold_id}).fetchall()
+        return rows
+
+
+def end_after_retry(connection: Connection, hold_id: int, *, was_sent: bool) -> None:
+    """End a hold whose retry succeeded, in the caller's transaction; a no-op if an operator has ended it.
+
+    Args:
+        connection: the relay's.
+        hold_id: of the hold.
+        was_sent: whether a message of it was sent; False if none was left.
+    """
+    found = connection.execute(_QUERIES["lock_hold"], {"hold": hold_id}).fetchone()
+    if found is None:
+        return
+    return_messages(connection, hold_id)
+    end(connection, hold_id)
+    kind, topic = found
+    if kind == "key" and was_sent:
+        # A topic that takes the message of a key must not be held.
+        connection.execute(_QUERIES["end_hold_of_topic"], {"topic": topic})
+
+
+def return_messages(connection: Connection, hold_id: int) -> int:
+    """Move the messages of a hold back to their place in the order, and return how many they are."""
+    return connection.execute(_QUERIES["return_messages"], {"hold": hold_id}).rowcount
+
+
+def end(connection: Connection, hold_id: int) -> None:
+    """Delete a hold, which contains no message any more."""
+    connection.execute(_QUERIES["end_hold"], {"hold": hold_id})
+
+
+def _count_failure(connection: Connection, lease: Lease, topic: str) -> None:
+    connection.execute(_QUERIES["count_failure"], {"topic": topic, "shard": lease.shard})

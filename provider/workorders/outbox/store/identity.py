@@ -1,8 +1,7 @@
-"""What makes the batches of an outbox its own: recorded by the first relay, and the same for every one after it.
+"""The identity of an outbox: the first relay records it, and every later relay must have the same.
 
-A relay that divided the keys otherwise could overtake another one. Fence and marker are worth nothing under another
-transactional id, in another topic, or on another cluster. So a relay that differs from what is recorded sends nothing,
-until an operator lets the next one record something else.
+A relay with another number of shards could overtake the others. Fencing and checkpoints do not work across
+transactional ids, topics, or clusters. So a relay with another identity sends nothing until an operator has reset it.
 """
 
 from dataclasses import asdict, dataclass, fields
@@ -12,60 +11,61 @@ from psycopg.rows import class_row
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxIdentityError
-from workorders.outbox.store.leases import Lease, hold_shard
+from workorders.outbox.store.leases import Lease, require_lease
 
-_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/identity.sql")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What is the same for all relays of an outbox."""
+    """What all relays of an outbox have in common."""
 
     shards: int
     transactional_id_prefix: str
     cluster_id: str
-    markers_topic: str
-    #: A topic that was deleted and created again has another one.
-    markers_topic_id: str
+    checkpoint_topic: str
+    #: A topic that was deleted and re-created has another one.
+    checkpoint_topic_id: str
 
 
 def outbox_id(connection: Connection) -> str:
-    """Return the id by which markers and transactional ids name this outbox."""
+    """Return the id of this outbox in checkpoints and transactional ids."""
     with connection.transaction():
         return str(connection.execute(_QUERIES["outbox_id"]).fetchall()[0][0])
 
 
-def marker_key(connection: Connection) -> bytes:
-    """Return the key by which this outbox knows its own markers."""
+def checkpoint_key(connection: Connection) -> bytes:
+    """Return the key that signs the checkpoints of this outbox."""
     with connection.transaction():
-        return bytes(connection.execute(_QUERIES["marker_key"]).fetchall()[0][0])
+        return bytes(connection.execute(_QUERIES["checkpoint_key"]).fetchall()[0][0])
 
 
 def require_same_identity(connection: Connection, lease: Lease, identity: Identity) -> None:
-    """Record the identity of the first relay; require it of every later one.
+    """Record the identity if none is recorded; otherwise require the recorded one.
 
-    While there is a lease of any shard, nobody resets the identity. From here on nobody can enqueue a message for the
-    topic of markers.
+    An operator cannot reset the identity while any shard is leased. From here on, no message can be enqueued for the
+    checkpoint topic.
 
     Raises:
-        OutboxFencedError: the lease is somebody else's by now; nothing was changed.
+        OutboxFencedError: another relay has the lease; nothing was changed.
         OutboxIdentityError: another identity is recorded; nothing was changed.
     """
     with connection.transaction(), connection.cursor(row_factory=class_row(Identity)) as cursor:
-        hold_shard(connection, lease)
+        require_lease(connection, lease)
         cursor.execute(_QUERIES["record_identity"], asdict(identity))
         (recorded,) = cursor.execute(_QUERIES["identity"]).fetchall()
         if recorded != identity:
-            raise OutboxIdentityError(_sentence(recorded, identity))
+            raise OutboxIdentityError(_mismatch(recorded, identity))
 
 
-def _sentence(recorded: Identity, found: Identity) -> str:
+def _mismatch(recorded: Identity, found: Identity) -> str:
     differences = [
-        f"{field.name} is {getattr(found, field.name)} and was {getattr(recorded, field.name)}"
+        f"{field.name} is {getattr(found, field.name)} (recorded: {getattr(recorded, field.name)})"
         for field in fields(Identity)
         if getattr(found, field.name) != getattr(recorded, field.name)
     ]
     return (
-        f"The outbox stands still: {', '.join(differences)}. Nothing was sent or deleted. Change it back; or, if the "
-        f"change is meant, pause all Dags of the relay, run `workorders outbox reset-identity`, and unpause them."
+        f"This relay differs from the outbox's recorded identity: {', '.join(differences)}. Nothing was sent or "
+        f"deleted. Change it back; or, to keep the change, pause all Dags of the relay, run `workorders outbox "
+        f"reset-identity`, and unpause them."
     )

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 Row = tuple[int, str, bytes | None, bytes | None, list[list[Any]] | None, int | None, int | None, str | None, int]
-"""An `OutboxRow` as it comes from the database: the relay's innermost loops spare themselves half of reading it so."""
+"""An `OutboxRow` as a plain tuple, which takes the relay's innermost loops half the time to read."""
 ROW_ID: Final = 0
 ROW_TOPIC: Final = 1
 ROW_KEY: Final = 2
@@ -32,64 +32,64 @@ class OutboxRow(NamedTuple):
     headers: list[list[Any]] | None
     partition: int | None
     timestamp_ms: int | None
-    #: None unless it was asked for.
+    #: None unless it was requested.
     event_id: str | None
     bucket: int
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The rows of a batch that stand in one bucket of a topic."""
+class BucketSlice:
+    """The rows of a batch that are in one bucket of a topic."""
 
     topic: str
     bucket: int
-    #: With commas between them: thousands of numbers are rendered faster so than one by one.
+    #: Joined by commas, because thousands of numbers are rendered faster as one text.
     ids: str
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Rows that were read, oldest first within a bucket; nothing is said of who sends them."""
+class FetchedRows:
+    """Rows that were read, oldest first within a bucket."""
 
     rows: Sequence[Row]
-    parts: Sequence[Part]
+    slices: Sequence[BucketSlice]
 
 
-def as_reading(rows: Sequence[Row]) -> Reading:
-    """Return rows with the parts into which they fall; those of a bucket follow one another."""
-    parts, start = [], 0
+def group_by_bucket(rows: Sequence[Row]) -> FetchedRows:
+    """Return rows with their slices; the rows of a bucket must follow one another."""
+    slices, start = [], 0
     while start < len(rows):
-        topic, bucket = place = place_of(rows[start])
-        # Looking for the last one of the bucket takes a few steps, where comparing all of them takes thousands.
-        end = bisect_left(rows, True, start, key=lambda row: place_of(row) != place)
-        parts.append(Part(topic, bucket, ",".join(map(str, ids_of(rows[start:end])))))
+        topic, bucket = first = topic_and_bucket(rows[start])
+        # Bisecting for the last row of the bucket takes a few steps; comparing every row takes thousands.
+        end = bisect_left(rows, True, start, key=lambda row: topic_and_bucket(row) != first)
+        slices.append(BucketSlice(topic, bucket, ",".join(map(str, row_ids(rows[start:end])))))
         start = end
-    return Reading(rows, parts)
+    return FetchedRows(rows, slices)
 
 
-def bytes_of(rows: Sequence[Row]) -> int:
-    """Return how many bytes the keys, values and headers of rows have."""
+def total_bytes(rows: Sequence[Row]) -> int:
+    """Return the bytes of the keys, values and headers of rows."""
     size = sum(sum(map(len, filter(None, map(column, rows)))) for column in (_KEY, _VALUE))
     return size + sum(map(_header_bytes, filter(None, map(_HEADERS, rows))))
 
 
-def text_of(value: Any) -> str | None:
-    """Return the text of a header's value: its own, or the base64 of bytes, which stands under a name of its own.
+def header_text(value: Any) -> str | None:
+    """Return the text of a header's value: the value itself, or the base64 of bytes.
 
-    Whoever wrote the header may have put more beside it, or a number in its place: PostgreSQL takes both.
+    PostgreSQL also accepts further fields next to `base64`, or a number as its value.
     """
     return str(value["base64"]) if isinstance(value, dict) else value
 
 
-def ids_of(rows: Sequence[Row]) -> list[int | None]:
-    """Return the ids of rows; None where one was left out."""
+def row_ids(rows: Sequence[Row]) -> list[int | None]:
+    """Return the ids of rows; None where it was left out."""
     return list(map(_ID, rows))
 
 
-def place_of(row: Row) -> tuple[str, int]:
+def topic_and_bucket(row: Row) -> tuple[str, int]:
     """Return topic and bucket of a row."""
     return row[ROW_TOPIC], row[ROW_BUCKET]
 
 
 def _header_bytes(headers: Sequence[Sequence[Any]]) -> int:
-    return sum(len(name) + len(text_of(value) or "") for name, value in headers)
+    return sum(len(name) + len(header_text(value) or "") for name, value in headers)

@@ -1,4 +1,4 @@
-"""What was sent and is kept for a time."""
+"""The log of sent messages, which are kept for a time."""
 
 import time
 from typing import Final
@@ -6,25 +6,25 @@ from typing import Final
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/sent_log.sql")
 
-_ROWS_AT_ONCE: Final = 5_000
+_CHUNK_ROWS: Final = 5_000
 
 
-def forget(connection: Connection, *, older_than: float, within: float) -> bool:
-    """Delete what was sent so many seconds ago, a piece at a time and oldest first; say whether all of it is gone.
+def prune_sent_log(connection: Connection, *, older_than: float, max_seconds: float) -> bool:
+    """Delete expired messages, oldest first and in chunks; return whether none is left.
 
     Args:
         connection: the relay's.
         older_than: seconds for which sent messages are kept.
-        within: seconds after which no further piece is begun.
+        max_seconds: time after which no further chunk is started.
     """
-    deadline = time.monotonic() + within
+    deadline = time.monotonic() + max_seconds
     while True:
         with connection.transaction():
-            arguments = {"seconds": older_than, "most": _ROWS_AT_ONCE}
-            deleted = connection.execute(_QUERIES["forget_sent"], arguments).rowcount
-        if deleted < _ROWS_AT_ONCE:
+            arguments = {"seconds": older_than, "limit": _CHUNK_ROWS}
+            deleted = connection.execute(_QUERIES["prune_sent_log"], arguments).rowcount
+        if deleted < _CHUNK_ROWS:
             return True
         if time.monotonic() > deadline:
             return False

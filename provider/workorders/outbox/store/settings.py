@@ -1,4 +1,4 @@
-"""What a relay's file says of messages and topics, for whoever enqueues; and how the keys are divided."""
+"""The part of a relay's file that `enqueue` obeys, and how keys are divided among shards."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,14 +6,14 @@ from typing import Final
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.outbox.store", "sql/relay.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/settings.sql")
 
 BUCKETS: Final = 16
-"""Into so many buckets the keys are divided, for good; shards are made of whole buckets."""
+"""Number of buckets among which keys are divided. It never changes; shards consist of whole buckets."""
 
 
 def buckets_of(shard: int, shards: int) -> list[int]:
-    """Return the buckets of a shard among so many."""
+    """Return the buckets of one of so many shards."""
     return list(range(shard, BUCKETS, shards))
 
 
@@ -24,13 +24,13 @@ def save(
     topics: Mapping[str, int | None],
     only_listed_topics: bool = False,
 ) -> None:
-    """Write down what a definition says of messages and topics; writes nothing that is there already.
+    """Store limits and topics; writes nothing that is stored already.
 
     Args:
         connection: the relay's.
-        max_message_bytes: largest message.
-        topics: those that are listed, with the largest message of each where it has a limit of its own.
-        only_listed_topics: whether messages may be sent to no others.
+        max_message_bytes: maximum size of a message.
+        topics: the listed topics, each with its own maximum size or None.
+        only_listed_topics: whether messages may be sent to listed topics only.
     """
     connection.execute(
         _QUERIES["save_settings"],
@@ -38,4 +38,4 @@ def save(
     )
     for topic, limit in topics.items():
         connection.execute(_QUERIES["save_topic"], {"topic": topic, "max_message_bytes": limit})
-    connection.execute(_QUERIES["forget_topics"], {"topics": list(topics)})
+    connection.execute(_QUERIES["delete_unlisted_topics"], {"topics": list(topics)})

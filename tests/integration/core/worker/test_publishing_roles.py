@@ -11,7 +11,7 @@ from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
 from support.executing import Executing
 from workorders.core.postgres.connection import SCHEMA, connect
-from workorders.outbox.published import enqueue_published
+from workorders.outbox.enqueue import enqueue_published
 
 pytestmark = pytest.mark.integration
 

@@ -15,7 +15,7 @@ from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import endless_retries
 from workorders.airflow.task_errors import TaskFailedError
-from workorders.kafka.airflow.outbox_relay import DrainOutboxOperator, HeldMessagesError, RelayRetries
+from workorders.kafka.airflow.outbox_relay import HeldMessagesError, RelayRetries, SendMessagesOperator
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.outbox import OutboxMessage
 from workorders.outbox.store.settings import buckets_of
@@ -35,10 +35,10 @@ def outbox(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Outbox:
     return made
 
 
-def drain(outbox: Outbox, shard: int = 0, **changes: Any) -> DrainOutboxOperator:
-    definition = outbox.definition.model_copy(update={"warm_for": 0.0, **changes})
+def send(outbox: Outbox, shard: int = 0, **changes: Any) -> SendMessagesOperator:
+    definition = outbox.definition.model_copy(update={"idle_timeout": 0.0, **changes})
     retries = {**endless_retries(), "retry_policy": RelayRetries()}
-    return DrainOutboxOperator(task_id="drain", definition=definition, shard=shard, **retries)
+    return SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **retries)
 
 
 def wait(idle_after: float, shard: int = 0, shards: int = 1) -> TriggerEvent:
@@ -60,7 +60,7 @@ def test_the_sensor_ends_when_something_waits_and_the_task_sends_it(outbox: Outb
     assert isinstance(wait(0.2), TaskSkippedEvent)
     outbox.write(OutboxMessage(topic=name, key="k", value="1"))
     assert isinstance(wait(30), TaskSuccessEvent)
-    assert drain(outbox).execute(CONTEXT) == {"messages": 1}
+    assert send(outbox).execute(CONTEXT) == {"messages": 1}
     assert outbox.values(name) == [b"1"]
     assert isinstance(wait(0.2), TaskSkippedEvent)
 
@@ -70,15 +70,15 @@ def test_a_refusal_fails_the_task_after_all_else_was_sent(outbox: Outbox, topics
     missing = f"{name}-missing"
     outbox.write(*(OutboxMessage(topic=topic, key="k", value="1") for topic in (missing, name)))
     with pytest.raises(HeldMessagesError) as raised:
-        drain(outbox).execute(CONTEXT)
+        send(outbox).execute(CONTEXT)
     sentence = str(raised.value)
     assert sentence.startswith("Outbox, shard 0: 1 refusals; 1 messages were sent, and what was refused is held.")
     assert f"Topic {missing} takes no messages: the cluster has no such topic" in sentence
-    assert sentence.endswith(" All others go on in 1 s. [WO-OUTBOX-HELD]")
+    assert sentence.endswith(" All others continue in 1 s. [WO-OUTBOX-HELD]")
     assert outbox.values(name) == [b"1"]
     # Held, it wakes nobody until its time has come.
     assert isinstance(wait(0.2), TaskSkippedEvent)
-    assert drain(outbox).execute(CONTEXT) == {"messages": 0}
+    assert send(outbox).execute(CONTEXT) == {"messages": 0}
 
 
 def test_a_shard_that_is_busy_or_stands_still_keeps_no_other_from_waiting_and_sending(
@@ -89,23 +89,23 @@ def test_a_shard_that_is_busy_or_stands_still_keeps_no_other_from_waiting_and_se
     of_shard = keys_by_shard(outbox, name)
     outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="first"))
     with ThreadPoolExecutor(1) as worker:
-        busy = worker.submit(drain(outbox, 0, shards=2, warm_for=6.0).execute, CONTEXT)
+        busy = worker.submit(send(outbox, 0, shards=2, idle_timeout=6.0).execute, CONTEXT)
         eventually(lambda: outbox.values(name), seconds=30, what="The first message")
         assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
         for n in range(3):
             outbox.write(OutboxMessage(topic=name, key=of_shard[1], value=str(n)))
             assert isinstance(wait(30, 1, 2), TaskSuccessEvent)
-            assert drain(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
+            assert send(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
         assert not busy.done()
         busy.result(30)
-    outbox.ask("UPDATE workorders.outbox_shards SET marked_batch = 7000 WHERE shard = 0")
+    outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = 7000 WHERE shard = 0")
     outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="stands"))
     outbox.ask("INSERT INTO workorders.outbox_claims VALUES (0, 7001, %s, 0, now(), ARRAY[1])", name)
     assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
     outbox.write(OutboxMessage(topic=name, key=of_shard[1], value="goes on"))
-    with pytest.raises(TaskFailedError, match=r"^Outbox, shard 0: Shard 0 of the outbox stands still"):
-        drain(outbox, 0, shards=2).execute(CONTEXT)
-    assert drain(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
+    with pytest.raises(TaskFailedError, match=r"^Outbox, shard 0: Shard 0 of the outbox is stalled"):
+        send(outbox, 0, shards=2).execute(CONTEXT)
+    assert send(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
     assert b"goes on" in outbox.values(name)
     assert b"stands" not in outbox.values(name)
 

@@ -28,7 +28,7 @@ from workorders.kafka.airflow.operators import (
     HandOverOperator,
     PlanBatchOperator,
 )
-from workorders.kafka.airflow.outbox_relay import DrainOutboxOperator
+from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.resolve import ResolveOperator
 from workorders.kafka.airflow.sensors import WaitForMessagesSensor
 from workorders.kafka.airflow.triggers import NewMessagesTrigger
@@ -50,7 +50,7 @@ MADE: dict[type[BaseOperator], Make] = {
     ),
     ResolveOperator: lambda name, _: ResolveOperator(task_id="resolve", definition=define(name), **endless_retries()),
 }
-ELSEWHERE = {HandOverOperator, DrainOutboxOperator}
+ELSEWHERE = {HandOverOperator, SendMessagesOperator}
 """The first asks Airflow alone; the second has an outbox of its own, below."""
 
 
@@ -120,7 +120,7 @@ def test_the_relay_fails_with_the_whole_sentence_and_its_messages_wait(
     outbox = new_outbox(stack)
     outbox.write(OutboxMessage(topic="answers", value=b"{}"))
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", outbox.database_url)
-    task = DrainOutboxOperator(task_id="drain", definition=outbox.definition, shard=0, **endless_retries())
+    task = SendMessagesOperator(task_id="send_messages", definition=outbox.definition, shard=0, **endless_retries())
     with pytest.raises(WorkOrdersError) as raised:
         task.execute(a_try(2))
     sentence = str(raised.value)

@@ -25,7 +25,7 @@ def test_a_warm_relay_lets_the_space_of_sent_messages_be_used_again(
     topics.create(name, partitions=2)
     outbox = new_outbox(stack)
     stopped = threading.Event()
-    relay = threading.Thread(target=outbox.drain_until, args=(stopped,))
+    relay = threading.Thread(target=outbox.relay_until, args=(stopped,))
     relay.start()
     try:
         sizes = [size_after(outbox, name) for _ in range(ROUNDS)]

@@ -10,7 +10,7 @@ from local_stack.stack import LocalStack
 from support.outbox import Outbox, assert_exactly_once, new_outbox
 from support.stopped_relay import MESSAGES, assert_whole, killed, relay_that, write
 from support.topics import Topics
-from workorders.kafka.outbox_relay.checkpoint_topic import MarkersTopicError
+from workorders.kafka.outbox_relay.checkpoints import CheckpointTopicError
 from workorders.outbox import admin
 from workorders.outbox.exceptions import OutboxDecisionError, OutboxIdentityError
 from workorders.outbox.store import leases
@@ -36,9 +36,9 @@ def release(outbox: Outbox, *, sent: bool) -> int:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"shards": 2}, "shards is 2 and was 1"),
-        ({"transactional_id_prefix": "another"}, "transactional_id_prefix is another and was workorders-outbox"),
-        ({"markers_topic": "another-markers"}, "markers_topic is another-markers and was outbox_"),
+        ({"shards": 2}, r"shards is 2 \(recorded: 1\)"),
+        ({"transactional_id_prefix": "another"}, r"transactional_id_prefix is another \(recorded: workorders-outbox\)"),
+        ({"checkpoint_topic": "another-checkpoints"}, r"checkpoint_topic is another-checkpoints \(recorded: outbox_"),
     ],
 )
 def test_a_relay_that_differs_sends_nothing_until_the_identity_is_reset(
@@ -46,19 +46,19 @@ def test_a_relay_that_differs_sends_nothing_until_the_identity_is_reset(
 ) -> None:
     topics.create(name, partitions=2)
     expected = write(outbox, name)
-    outbox.drain()
+    outbox.relay()
     more = write(outbox, name, MESSAGES)
-    with pytest.raises(OutboxIdentityError, match=rf"^The outbox stands still: {says}"):
-        outbox.drain(**changes)
+    with pytest.raises(OutboxIdentityError, match=rf"^This relay differs from the outbox's recorded identity: {says}"):
+        outbox.relay(**changes)
     assert_exactly_once(outbox.values(name), expected)
     assert reset(outbox) == []
-    outbox.drain(**changes)
+    outbox.relay(**changes)
     assert_whole(outbox, name, expected + more)
     with pytest.raises(OutboxIdentityError):
-        outbox.drain()
+        outbox.relay()
 
 
-@pytest.mark.parametrize("step", ["marker read", "settled", "acknowledged", "committed"])
+@pytest.mark.parametrize("step", ["checkpoint read", "settled", "acknowledged", "committed"])
 def test_a_relay_of_before_changes_nothing_once_the_identity_is_reset(
     outbox: Outbox, topics: Topics, name: str, step: str
 ) -> None:
@@ -68,18 +68,18 @@ def test_a_relay_of_before_changes_nothing_once_the_identity_is_reset(
     with relay_that(step, "SIGSTOP", outbox) as zombie:
         outbox.leases_run_out()
         if outbox.ask("SELECT * FROM workorders.outbox_claims"):
-            with pytest.raises(OutboxDecisionError, match="has left a batch of shard 0"):
+            with pytest.raises(OutboxDecisionError, match="left an open batch of shard 0"):
                 reset(outbox)
-            outbox.drain()
+            outbox.relay()
         assert reset(outbox) == []
         changed = {"shards": 2, "transactional_id_prefix": "another"}
         expected += write(outbox, name, MESSAGES)
-        outbox.drain(**changed)
+        outbox.relay(**changed)
         assert_whole(outbox, name, expected)
         zombie.send_signal(signal.SIGCONT)
         zombie.wait(60)
     expected += write(outbox, name, 2 * MESSAGES)
-    outbox.drain(**changed)
+    outbox.relay(**changed)
     assert_whole(outbox, name, expected)
 
 
@@ -87,28 +87,28 @@ def test_the_identity_is_not_reset_while_a_relay_is_at_work(outbox: Outbox) -> N
     with outbox.connect() as connection:
         lease = leases.take(connection, 3, "a relay")
         assert lease is not None
-        with pytest.raises(OutboxDecisionError, match="at work on shard 3 of the outbox; nothing was changed"):
+        with pytest.raises(OutboxDecisionError, match=r"at work on shard 3 of the outbox\. The identity was not"):
             admin.reset_identity(connection)
         leases.renew(connection, lease)
 
 
 @pytest.mark.parametrize("step", ["first committed", "committed"])
-def test_a_topic_of_markers_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_somebody_decides(
+def test_a_topic_of_checkpoints_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_somebody_decides(
     outbox: Outbox, topics: Topics, name: str, step: str
 ) -> None:
     topics.create(name, partitions=2)
     expected = write(outbox, name)
     killed(step, outbox)
     sent = len(outbox.values(name))
-    topics.delete(outbox.definition.markers_topic)
-    with pytest.raises(OutboxIdentityError, match="markers_topic_id is "):
-        outbox.drain()
+    topics.delete(outbox.definition.checkpoint_topic)
+    with pytest.raises(OutboxIdentityError, match="checkpoint_topic_id is "):
+        outbox.relay()
     assert len(outbox.values(name)) == sent
     with pytest.raises(OutboxDecisionError, match="release --shard 0"):
         reset(outbox)
     assert release(outbox, sent=True) > 0
     assert reset(outbox) == [0]
-    outbox.drain()
+    outbox.relay()
     assert_whole(outbox, name, expected)
 
 
@@ -117,11 +117,11 @@ def test_a_batch_of_another_cluster_is_not_decided_about(outbox: Outbox, topics:
     expected = write(outbox, name)
     killed("claimed", outbox)
     outbox.ask("UPDATE workorders.outbox_identity SET cluster_id = 'another'")
-    with pytest.raises(OutboxIdentityError, match=r"cluster_id is .* and was another"):
-        outbox.drain()
+    with pytest.raises(OutboxIdentityError, match=r"cluster_id is .* \(recorded: another\)"):
+        outbox.relay()
     assert release(outbox, sent=False) > 0
     assert reset(outbox) == [0]
-    outbox.drain()
+    outbox.relay()
     assert_whole(outbox, name, expected)
 
 
@@ -137,13 +137,13 @@ def test_the_old_producer_of_a_released_shard_is_fenced_before_shards_and_transa
         assert reset(outbox) == [0]
         for changed in ({"shards": 2}, {"transactional_id_prefix": "another"}):
             with pytest.raises(OutboxIdentityError):
-                outbox.drain(**changed)
-        outbox.drain()
+                outbox.relay(**changed)
+        outbox.relay()
         zombie.send_signal(signal.SIGCONT)
         zombie.wait(60)
     assert reset(outbox) == []
     expected += write(outbox, name, MESSAGES)
-    outbox.drain(shards=2, transactional_id_prefix="another")
+    outbox.relay(shards=2, transactional_id_prefix="another")
     assert_whole(outbox, name, expected)
 
 
@@ -154,12 +154,12 @@ def test_the_old_producer_of_a_released_shard_is_fenced_before_shards_and_transa
         (16, "compact,delete", "has cleanup.policy=compact,delete and needs compact: "),
     ],
 )
-def test_a_topic_of_markers_in_which_they_would_not_last_is_refused(
+def test_a_topic_of_checkpoints_in_which_they_would_not_last_is_refused(
     outbox: Outbox, topics: Topics, partitions: int, policy: str, says: str
 ) -> None:
-    topic = topics.create(outbox.definition.markers_topic, partitions, config={"cleanup.policy": policy})
+    topic = topics.create(outbox.definition.checkpoint_topic, partitions, config={"cleanup.policy": policy})
     write(outbox, "orders")
-    with pytest.raises(MarkersTopicError, match=f"^The topic {topic}, .* {re.escape(says)}"):
-        outbox.drain()
+    with pytest.raises(CheckpointTopicError, match=f"^The topic {topic}, .* {re.escape(says)}"):
+        outbox.relay()
     assert outbox.waiting() == MESSAGES
     assert outbox.ask("SELECT * FROM workorders.outbox_holds") == []

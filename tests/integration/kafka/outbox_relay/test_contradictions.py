@@ -36,9 +36,9 @@ def contradicted(outbox: Outbox, topics: Topics, name: str) -> list[bytes]:
     with relay_that("acknowledged", "SIGKILL", outbox) as process:
         process.wait(30)
     outbox.leases_run_out()
-    outbox.ask("UPDATE workorders.outbox_shards SET marked_batch = 0 WHERE shard = 0")
+    outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = 0 WHERE shard = 0")
     with pytest.raises(OutboxContradictionError, match="release --shard 0"):
-        outbox.drain()
+        outbox.relay()
     return expected
 
 
@@ -53,23 +53,23 @@ def test_status_shows_a_contradiction_until_somebody_has_decided(
     code, error = error_of(workorders)
     assert code == 1
     assert error is not None
-    assert "Shard 0 of the outbox stands still" in error
-    assert "stands still" in workorders("outbox", "status").out
+    assert "Shard 0 of the outbox is stalled" in error
+    assert "is stalled" in workorders("outbox", "status").out
     with pytest.raises(OutboxContradictionError):
-        outbox.drain()
+        outbox.relay()
     assert error_of(workorders) == (1, error)
     assert workorders("outbox", "release", "--shard", "0", "--unsent").code == 0
     assert error_of(workorders) == (0, None)
 
 
-def test_a_batch_released_as_unsent_is_sent_and_the_marker_in_kafka_is_the_one_to_go_on_from(
+def test_a_batch_released_as_unsent_is_sent_and_the_checkpoint_in_kafka_is_the_one_to_go_on_from(
     outbox: Outbox, workorders: Command, contradicted: list[bytes], name: str
 ) -> None:
     before = len(outbox.values(name))
     assert 0 < before < len(contradicted)
     released = workorders("outbox", "release", "--shard", "0", "--unsent").out
     assert "messages of its open batch are sent by the next relay" in released
-    outbox.drain()
+    outbox.relay()
     assert_whole_again(outbox, name, contradicted)
 
 
@@ -85,26 +85,26 @@ def test_a_batch_released_as_sent_is_deleted_and_all_behind_it_is_sent(
     lost = {row[0] for row in claimed}
     assert lost
     assert "were deleted as sent" in workorders("outbox", "release", "--shard", "0", "--sent").out
-    outbox.drain()
+    outbox.relay()
     assert_whole_again(outbox, name, [value for value in contradicted if value not in lost])
 
 
 def test_a_database_that_was_restored_goes_on_with_numbers_behind_those_in_kafka(
     outbox: Outbox, workorders: Command, topics: Topics, name: str
 ) -> None:
-    """A number that comes twice would let a marker of the past speak for a batch of the present."""
+    """A number that comes twice would let a checkpoint of the past speak for a batch of the present."""
     topics.create(name)
     write(outbox, name)
-    outbox.drain()
-    ((reached,),) = outbox.ask("SELECT marked_batch FROM workorders.outbox_shards WHERE shard = 0")
-    outbox.ask("UPDATE workorders.outbox_shards SET last_batch = 0, marked_batch = 0 WHERE shard = 0")
+    outbox.relay()
+    ((reached,),) = outbox.ask("SELECT checkpoint_batch FROM workorders.outbox_shards WHERE shard = 0")
+    outbox.ask("UPDATE workorders.outbox_shards SET last_batch = 0, checkpoint_batch = 0 WHERE shard = 0")
     outbox.write(OutboxMessage(topic=name, key="k", value="after"))
     with pytest.raises(OutboxContradictionError):
-        outbox.drain()
+        outbox.relay()
     assert workorders("outbox", "release", "--shard", "0", "--unsent").code == 0
-    outbox.drain()
+    outbox.relay()
     assert outbox.values(name)[-1] == b"after"
-    ((marked,),) = outbox.ask("SELECT marked_batch FROM workorders.outbox_shards WHERE shard = 0")
+    ((marked,),) = outbox.ask("SELECT checkpoint_batch FROM workorders.outbox_shards WHERE shard = 0")
     assert marked > reached
 
 
@@ -112,22 +112,22 @@ def assert_whole_again(outbox: Outbox, name: str, expected: list[bytes]) -> None
     """All are there once, and relays know again where they stand."""
     found = [value or b"" for value in outbox.values(name)]
     assert sorted(found) == sorted(expected)
-    ((marked, error),) = outbox.ask("SELECT marked_batch, last_error FROM workorders.outbox_shards WHERE shard = 0")
+    ((marked, error),) = outbox.ask("SELECT checkpoint_batch, last_error FROM workorders.outbox_shards WHERE shard = 0")
     assert marked > 0
     assert error is None
     outbox.write(OutboxMessage(topic=name, key="more", value="more"))
-    outbox.drain()
+    outbox.relay()
     assert outbox.values(name)[len(found) :] == [b"more"]
 
 
 def test_an_error_stands_at_its_shard_until_the_shard_works(
     outbox: Outbox, workorders: Command, topics: Topics, name: str
 ) -> None:
-    with pytest.raises(KafkaUnavailableError, match="could not be looked up or made"):
-        outbox.drain(markers_topic="no.topic.of.that.name." * 12)
+    with pytest.raises(KafkaUnavailableError, match="could not be described or created"):
+        outbox.relay(checkpoint_topic="no.topic.of.that.name." * 12)
     code, error = error_of(workorders)
     assert code == 1
     assert error is not None
-    assert "in which the outbox notes its batches" in error
-    outbox.drain()
+    assert "in which the outbox keeps its checkpoints" in error
+    outbox.relay()
     assert error_of(workorders) == (0, None)

@@ -13,7 +13,7 @@ from support.outbox import Outbox, new_outbox
 from support.relay_process import STEPS
 from support.stopped_relay import MESSAGES, assert_whole, killed, relay_that, write
 from support.topics import Topics
-from workorders.kafka.outbox_relay.producer import Sender
+from workorders.kafka.outbox_relay.producer import TransactionalProducer
 
 pytestmark = pytest.mark.integration
 
@@ -31,12 +31,12 @@ def test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice(
     expected = write(outbox, name)
     killed(step, outbox)
     expected += write(outbox, name, MESSAGES)
-    outbox.drain()
+    outbox.relay()
     assert_whole(outbox, name, expected)
 
 
 @pytest.mark.parametrize("first", ["acknowledged", "committed"])
-@pytest.mark.parametrize("second", ["fenced", "marker read", "settled"])
+@pytest.mark.parametrize("second", ["fenced", "checkpoint read", "settled"])
 def test_a_relay_killed_while_it_settles_what_another_left_loses_and_repeats_nothing(
     outbox: Outbox, topics: Topics, name: str, first: str, second: str
 ) -> None:
@@ -46,12 +46,12 @@ def test_a_relay_killed_while_it_settles_what_another_left_loses_and_repeats_not
     assert outbox.ask("SELECT count(DISTINCT batch) FROM workorders.outbox_claims") == [(1,)]
     killed(second, outbox)
     expected += write(outbox, name, MESSAGES)
-    outbox.drain()
+    outbox.relay()
     assert_whole(outbox, name, expected)
 
 
 @pytest.mark.parametrize(
-    "step", ["fenced", "marker read", "read ahead", "filled", "claiming", "claimed", "acknowledged", "committed"]
+    "step", ["fenced", "checkpoint read", "read ahead", "filled", "claiming", "claimed", "acknowledged", "committed"]
 )
 def test_a_zombie_changes_nothing_on_either_side(outbox: Outbox, topics: Topics, name: str, step: str) -> None:
     """A relay that was stopped goes on after another one has taken its shard and has sent everything.
@@ -63,12 +63,12 @@ def test_a_zombie_changes_nothing_on_either_side(outbox: Outbox, topics: Topics,
     with relay_that(step, "SIGSTOP", outbox) as zombie:
         outbox.leases_run_out()
         expected += write(outbox, name, MESSAGES)
-        outbox.drain()
+        outbox.relay()
         assert_whole(outbox, name, expected)
         expected += write(outbox, name, 2 * MESSAGES)
         zombie.send_signal(signal.SIGCONT)
         zombie.wait(60)
-    outbox.drain()
+    outbox.relay()
     assert_whole(outbox, name, expected)
 
 
@@ -85,13 +85,13 @@ def test_a_relay_that_stands_still_until_kafka_ends_its_transaction_loses_and_re
         if successor:
             outbox.leases_run_out()
             expected += write(outbox, name, MESSAGES)
-            outbox.drain()
+            outbox.relay()
             assert_whole(outbox, name, expected)
         zombie.send_signal(signal.SIGCONT)
         zombie.wait(60)
     outbox.leases_run_out()
     expected += write(outbox, name, 2 * MESSAGES)
-    outbox.drain()
+    outbox.relay()
     assert_whole(outbox, name, expected)
 
 
@@ -102,16 +102,16 @@ def test_no_transaction_is_open_in_postgres_while_kafka_is_waited_for(
     topics.create(name)
     expected = write(outbox, name)
     waits, answered = threading.Event(), threading.Event()
-    commit = Sender.commit
+    commit = TransactionalProducer.commit
 
-    def slow_commit(sender: Sender, marker: Any) -> Any:
+    def slow_commit(sender: TransactionalProducer, checkpoint: Any) -> Any:
         waits.set()
         answered.wait(120)
-        return commit(sender, marker)
+        return commit(sender, checkpoint)
 
-    monkeypatch.setattr(Sender, "commit", slow_commit)
+    monkeypatch.setattr(TransactionalProducer, "commit", slow_commit)
     with ThreadPoolExecutor(1) as relay:
-        draining = relay.submit(outbox.drain)
+        draining = relay.submit(outbox.relay)
         try:
             assert waits.wait(30)
             # What is read ahead is read in a moment, and waits without a transaction.

@@ -53,7 +53,7 @@ def test_a_missing_topic_waits_alone_and_is_sent_once_it_is_there(outbox: Outbox
     topics.create(name)
     missing = f"{name}-later"
     outbox.write(*(OutboxMessage(topic=topic, key="k", value=str(n)) for n in range(5) for topic in (missing, name)))
-    drained = outbox.drain()
+    drained = outbox.relay()
     assert outbox.values(name) == [b"0", b"1", b"2", b"3", b"4"]
     assert [sentence.split(":")[0] for sentence in drained.failures] == [f"Topic {missing} takes no messages"]
     (hold,) = holds(outbox)
@@ -64,16 +64,16 @@ def test_a_missing_topic_waits_alone_and_is_sent_once_it_is_there(outbox: Outbox
         "the cluster has no such topic",
     )
     assert not topics.exists(missing)
-    assert outbox.drain().failures == []
+    assert outbox.relay().failures == []
     its_time_comes(outbox)
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     (hold,) = holds(outbox)
     assert hold.tries == 2
     minutes = outbox.ask("SELECT extract(epoch FROM next_try_at - now()) / 60 FROM workorders.outbox_holds")[0][0]
     assert 1.5 < minutes <= 2
     topics.create(missing)
     its_time_comes(outbox)
-    assert outbox.drain().failures == []
+    assert outbox.relay().failures == []
     assert outbox.values(missing) == [b"0", b"1", b"2", b"3", b"4"]
     assert holds(outbox) == []
 
@@ -87,7 +87,7 @@ def test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_
     messages = [OutboxMessage(topic=name, key=f"k{n % 10}", value=b"%d" % n) for n in range(200)]
     messages[105] = OutboxMessage(topic=name, key="k5", value=poison)
     outbox.write(*messages, *(OutboxMessage(topic=other, key="k", value=b"%d" % n) for n in range(200)))
-    drained = outbox.drain()
+    drained = outbox.relay()
     assert len(drained.failures) == 1
     found = outbox.values(name)
     assert len(found) == len(set(found))
@@ -97,12 +97,12 @@ def test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_
     assert (hold.kind, hold.key) == ("key", b"k5")
     # Later ones of the key step aside, and so do new ones.
     outbox.write(OutboxMessage(topic=name, key="k5", value=b"new"), OutboxMessage(topic=name, key="k6", value=b"free"))
-    outbox.drain()
+    outbox.relay()
     assert b"free" in outbox.values(name)
     assert b"new" not in outbox.values(name)
     outbox.ask("DELETE FROM workorders.outbox_held WHERE value = %s", poison)
     release(outbox)
-    outbox.drain()
+    outbox.relay()
     mine = [value for value in outbox.values(name) if value == b"new" or (value or b"").endswith(b"5")]
     assert mine == [*(b"%d" % n for n in range(5, 200, 10) if n != 105), b"new"]
     assert outbox.waiting() == 0
@@ -115,7 +115,7 @@ def test_what_was_read_ahead_of_a_key_is_not_sent_once_one_of_its_messages_is_re
     messages = [OutboxMessage(topic=name, key=b"k%d" % (n % 3), value=b"%d" % n) for n in range(600)]
     messages[300] = OutboxMessage(topic=name, key="k0", value="no such partition", partition=7)
     outbox.write(*messages)
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     found = [int(value or b"") for value in outbox.values(name)]
     assert sorted(n for n in found if n % 3) == [n for n in range(600) if n % 3]
     # Those of its own batch wait with it.
@@ -133,14 +133,14 @@ def test_a_held_key_tries_its_oldest_message_alone_and_then_goes_on_in_order(
         OutboxMessage(topic=name, key="k", value="2"),
         OutboxMessage(topic=name, key="other", value="3"),
     )
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     assert outbox.values(name) == [b"3"]
     its_time_comes(outbox)
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     assert holds(outbox)[0].tries == 2
     topics.grow(name, 2)
     its_time_comes(outbox)
-    assert outbox.drain().failures == []
+    assert outbox.relay().failures == []
     assert set(outbox.values(name)) == {b"1", b"2", b"3"}
     assert holds(outbox) == []
 
@@ -152,7 +152,7 @@ def test_by_policy_a_refused_message_is_set_aside_and_its_key_goes_on(
     poison = large()
     outbox.write(*(OutboxMessage(topic=name, key="k", value=value) for value in (b"1", poison, b"2")))
     aside = {name: TopicDefinition(on_refused="set-aside")}
-    assert len(outbox.drain(topics=aside).failures) == 1
+    assert len(outbox.relay(topics=aside).failures) == 1
     assert outbox.values(name) == [b"1", b"2"]
     (hold,) = holds(outbox)
     assert (hold.kind, hold.messages, hold.next_try_at) == ("message", 1, None)
@@ -164,7 +164,7 @@ def test_only_the_last_message_of_a_key_goes_where_a_topic_is_compacted_before(
 ) -> None:
     topics.create(name)
     outbox.write(*(OutboxMessage(topic=name, key=f"k{n % 3}", value=b"%d" % n) for n in range(30)))
-    outbox.drain(topics={name: TopicDefinition(compact=True)})
+    outbox.relay(topics={name: TopicDefinition(compact=True)})
     assert {*outbox.values(name)} == {b"27", b"28", b"29"}
     with outbox.connect() as connection:
         (topic,) = admin.topics(connection)
@@ -182,7 +182,7 @@ def test_headers_that_nobody_can_read_hold_their_key_alone(outbox: Outbox, topic
         UPDATE workorders.outbox_messages SET headers = '[["a", {"base64": "abc"}]]' WHERE value = '2'
         """
     )
-    (failure,) = outbox.drain().failures
+    (failure,) = outbox.relay().failures
     assert "was refused: its headers cannot be read" in failure
     found = set(outbox.values(name))
     assert found >= {b"1", b"3", b"5"}
@@ -190,7 +190,7 @@ def test_headers_that_nobody_can_read_hold_their_key_alone(outbox: Outbox, topic
     (hold,) = holds(outbox)
     # Those of its own batch wait with it.
     assert (hold.kind, hold.key, hold.messages) == ("key", b"k0", 3)
-    assert outbox.drain().failures == []
+    assert outbox.relay().failures == []
 
 
 def test_by_policy_a_message_whose_headers_nobody_can_read_is_set_aside(
@@ -203,7 +203,7 @@ def test_by_policy_a_message_whose_headers_nobody_can_read_is_set_aside(
         UPDATE workorders.outbox_messages SET headers = '[["a", {"base64": "abcde"}]]' WHERE value = '1'
         """
     )
-    assert len(outbox.drain(topics={name: TopicDefinition(on_refused="set-aside")}).failures) == 1
+    assert len(outbox.relay(topics={name: TopicDefinition(on_refused="set-aside")}).failures) == 1
     assert outbox.values(name) == [b"0", b"2"]
     (hold,) = holds(outbox)
     assert (hold.kind, hold.messages) == ("message", 1)
@@ -215,7 +215,7 @@ def test_after_a_refusal_a_drain_looks_on_for_others_as_long_as_without(
     topics.create(name)
     ended = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        draining = pool.submit(outbox.drain_until, ended)
+        draining = pool.submit(outbox.relay_until, ended)
         try:
             for n in range(3):
                 outbox.write(OutboxMessage(topic=name, key=f"bad {n}", value="no such partition", partition=7))
@@ -240,9 +240,9 @@ def test_a_refusal_is_seen_in_time_however_much_there_is_to_send(
     outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics.create(name)
-    monkeypatch.setattr(relay, "_SHOWN_AFTER_SECONDS", 0.5)
+    monkeypatch.setattr(relay, "_MAX_SECONDS_AFTER_FAILURE", 0.5)
     outbox.write(OutboxMessage(topic=name, key="bad", value="no such partition", partition=7))
-    assert len(outbox.drain_until(threading.Event()).failures) == 1
+    assert len(outbox.relay_until(threading.Event()).failures) == 1
 
 
 def test_shards_that_meet_the_same_failure_hold_the_topic_longer_once(
@@ -268,17 +268,17 @@ def test_a_hold_that_ends_while_rows_step_aside_ends_no_drain(
 ) -> None:
     topics.create(name)
     outbox.write(OutboxMessage(topic=name, key="k", value=b"1", partition=1))
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     (hold,) = holds(outbox)
     topics.grow(name, 2)
     outbox.write(OutboxMessage(topic=name, key="k", value=b"2", partition=1))
     with ThreadPoolExecutor(1) as pool, outbox.connect() as connection:
         with connection.transaction():
             ending(connection, hold.id)
-            draining = pool.submit(outbox.drain)
+            draining = pool.submit(outbox.relay)
             eventually(lambda: waits_for_a_lock(outbox), seconds=30, what="The relay waiting for the decision")
         assert draining.result(60).failures == []
-    outbox.drain()
+    outbox.relay()
     assert outbox.values(name) == ([b"1", b"2"] if ending is admin.release_hold else [b"2"])
     assert holds(outbox) == []
     assert outbox.waiting() == 0

@@ -7,7 +7,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay.lease_heartbeat import Heartbeat
+from workorders.kafka.outbox_relay.lease_heartbeat import LeaseHeartbeat
 from workorders.outbox.store import leases
 from workorders.outbox.store.leases import Lease
 
@@ -35,7 +35,7 @@ def test_a_relay_that_stops_amid_a_renewal_holds_its_shard_no_longer(
         lease = leases.take(connection, 0, "a test")
     assert lease is not None
     monkeypatch.setattr(leases, "renew", stopped)
-    with Heartbeat(outbox.database_url, every=0.05) as heartbeat:
+    with LeaseHeartbeat(outbox.database_url, every=0.05) as heartbeat:
         heartbeat.keep([lease])
         try:
             assert renewed.wait(30)

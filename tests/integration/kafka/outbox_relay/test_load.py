@@ -40,7 +40,7 @@ def test_two_relays_that_take_shards_from_each_other(outbox: Outbox, load: Load)
         for _ in range(8):
             load.until_written(60)
             outbox.leases_run_out()
-    outbox.drain()
+    outbox.relay()
     load.assert_right()
 
 
@@ -52,7 +52,7 @@ def test_the_number_of_shards_changes_while_writers_go_on(outbox: Outbox, load: 
             eventually(partial(is_reset, outbox), seconds=60, what="The end of the relays")
             load.unpause_relays(shards=shards)
         load.until_written(150)
-    outbox.drain()
+    outbox.relay()
     load.assert_right()
 
 
@@ -65,7 +65,7 @@ def test_the_broker_dies_and_comes_back(stack: LocalStack, outbox: Outbox, load:
         finally:
             stack.kafka.start()
         load.until_written(150)
-    outbox.drain()
+    outbox.relay()
     load.assert_right()
 
 
@@ -76,5 +76,5 @@ def test_postgres_dies_and_comes_back(stack: LocalStack, outbox: Outbox, load: L
         stack.postgres.start()
         load.until_written(150)
     outbox.leases_run_out()
-    outbox.drain()
+    outbox.relay()
     load.assert_right()

@@ -61,7 +61,7 @@ def test_the_network_between_relay_and_broker_is_cut(site: Site, outbox: Outbox,
     with load.running(relays=2):
         go_wrong(site.kafka, load, outbox)
     outbox.leases_run_out()
-    outbox.drain()
+    outbox.relay()
     load.assert_right()
 
 
@@ -69,5 +69,5 @@ def test_the_network_between_relay_and_postgres_is_cut(site: Site, outbox: Outbo
     with load.running(relays=2):
         go_wrong(site.postgres, load, outbox)
     outbox.leases_run_out()
-    outbox.drain()
+    outbox.relay()
     load.assert_right()

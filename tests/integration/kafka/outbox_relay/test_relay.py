@@ -12,10 +12,10 @@ from support.consumed import consumed
 from support.outbox import Outbox, assert_exactly_once, new_outbox
 from support.topics import Topics
 from workorders.kafka.outbox_relay import producer
-from workorders.kafka.outbox_relay.prefetch import Ahead
-from workorders.kafka.outbox_relay.producer import Sender
+from workorders.kafka.outbox_relay.prefetch import Prefetcher
+from workorders.kafka.outbox_relay.producer import TransactionalProducer
 from workorders.outbox import OutboxMessage, enqueue
-from workorders.outbox.store.rows import bytes_of
+from workorders.outbox.store.rows import total_bytes
 
 pytestmark = pytest.mark.integration
 
@@ -33,7 +33,7 @@ def test_a_message_arrives_as_it_was_written(outbox: Outbox, topics: Topics, nam
         OutboxMessage(topic=name, value={"n": 1}, partition=2),
         OutboxMessage(topic=name, key="", value=""),
     )
-    assert outbox.drain().messages == 4
+    assert outbox.relay().messages == 4
     found = {message.value(): message for message in consumed(outbox.kafka, name)}
     assert set(found) == {b"\0\xff", None, b'{"n":1}', b""}
     assert found[b"\0\xff"].key() == b"k\0"
@@ -43,14 +43,14 @@ def test_a_message_arrives_as_it_was_written(outbox: Outbox, topics: Topics, nam
     assert found[b'{"n":1}'].key() is None
     assert found[b""].key() == b""
     assert outbox.waiting() == 0
-    assert outbox.drain().messages == 0
+    assert outbox.relay().messages == 0
 
 
 def test_a_backlog_of_many_batches_keeps_the_order_of_its_keys(outbox: Outbox, topics: Topics, name: str) -> None:
     topics.create(name, partitions=3)
     expected = [b"%d-%d" % (n % 50, n) for n in range(20_000)]
     outbox.write(*(OutboxMessage(topic=name, key=value.split(b"-")[0], value=value) for value in expected))
-    assert outbox.drain(batch_messages=3000).messages == 20_000
+    assert outbox.relay(batch_messages=3000).messages == 20_000
     found = [value for value in outbox.values(name) if value]
     assert_exactly_once(found, expected)
     for key in range(50):
@@ -64,7 +64,7 @@ def test_what_was_rolled_back_is_never_sent(outbox: Outbox, topics: Topics, name
         enqueue(connection, OutboxMessage(topic=name, value="aborted"))
         connection.rollback()
         enqueue(connection, OutboxMessage(topic=name, value="committed"))
-    outbox.drain()
+    outbox.relay()
     assert outbox.values(name) == [b"committed"]
 
 
@@ -73,9 +73,9 @@ def test_a_lower_id_that_commits_later_is_sent_later(outbox: Outbox, topics: Top
     with outbox.connect() as slow:
         enqueue(slow, OutboxMessage(topic=name, key="slow", value="slow"))
         outbox.write(OutboxMessage(topic=name, key="fast", value="fast"))
-        outbox.drain()
+        outbox.relay()
         assert outbox.values(name) == [b"fast"]
-    outbox.drain()
+    outbox.relay()
     assert outbox.values(name) == [b"fast", b"slow"]
 
 
@@ -85,7 +85,7 @@ def test_a_lower_id_that_commits_while_batches_are_read_ahead_keeps_its_place(
     topics.create(name)
     expected = [b"%d" % n for n in range(3000)]
     mates = keys_in_the_bucket_of(outbox, name, "slow")
-    offer = vars(Ahead)["_offer"]
+    offer = vars(Prefetcher)["_publish"]
     with outbox.connect() as slow:
         enqueue(slow, OutboxMessage(topic=name, key="slow", value="slow"))
         outbox.write(*(OutboxMessage(topic=name, key=mates[n % 7], value=value) for n, value in enumerate(expected)))
@@ -96,8 +96,8 @@ def test_a_lower_id_that_commits_while_batches_are_read_ahead_keeps_its_place(
                 outbox.write(OutboxMessage(topic=name, key="slow", value="later"))
             return offer(*arguments)
 
-        monkeypatch.setattr(Ahead, "_offer", offered)
-        assert outbox.drain(batch_messages=500).messages == 3002
+        monkeypatch.setattr(Prefetcher, "_publish", offered)
+        assert outbox.relay(batch_messages=500).messages == 3002
     found = outbox.values(name)
     assert_exactly_once(found, [*expected, b"slow", b"later"])
     assert found.index(b"slow") < found.index(b"later")
@@ -125,14 +125,14 @@ def test_messages_of_all_sizes_are_sent_in_order_and_in_batches_of_few_bytes(
     expected = [b"%d-%d-" % (n % 5, n) + b"x" * chance.choice([1, 50, 900, 20_000, 90_000]) for n in range(600)]
     outbox.write(*(OutboxMessage(topic=name, key=value[:1], value=value) for value in expected))
     sizes: list[int] = []
-    fill = Sender.fill
+    produce = TransactionalProducer.produce
 
-    def noted_fill(sender: Sender, rows: Any) -> Any:
-        sizes.append(bytes_of(rows))
-        return fill(sender, rows)
+    def noted_produce(sender: TransactionalProducer, rows: Any) -> Any:
+        sizes.append(total_bytes(rows))
+        return produce(sender, rows)
 
-    monkeypatch.setattr(Sender, "fill", noted_fill)
-    assert outbox.drain(batch_bytes=200_000, batch_messages=300).messages == 600
+    monkeypatch.setattr(TransactionalProducer, "produce", noted_produce)
+    assert outbox.relay(batch_bytes=200_000, batch_messages=300).messages == 600
     found = [value or b"" for value in outbox.values(name)]
     assert_exactly_once(found, expected)
     for key in range(5):
@@ -148,7 +148,7 @@ def test_messages_carry_their_event_id_where_a_header_is_named_for_it(
     topics.create(name)
     with outbox.connect() as connection:
         ids = enqueue(connection, [OutboxMessage(topic=name, key="k", value=str(n)) for n in range(3)])
-    assert outbox.drain(event_id_header="event-id").messages == 3
+    assert outbox.relay(event_id_header="event-id").messages == 3
     found = consumed(outbox.kafka, name)
     assert [message.value() for message in found] == [b"0", b"1", b"2"]
     assert [message.headers() for message in found] == [[("event-id", str(event_id).encode())] for event_id in ids]
@@ -163,7 +163,7 @@ def test_a_producers_full_queue_makes_it_wait_and_nothing_else(
     monkeypatch.setattr(producer, "Producer", lambda config: Producer({**config, **small}))
     expected = [b"%d" % n for n in range(100)]
     outbox.write(*(OutboxMessage(topic=name, key="k", value=value) for value in expected))
-    drained = outbox.drain()
+    drained = outbox.relay()
     assert (drained.messages, drained.failures) == (100, [])
     assert outbox.values(name) == expected
 
@@ -175,12 +175,12 @@ def test_headers_count_among_the_bytes_of_a_batch(
     header = ("h", "x" * 10_000)
     outbox.write(*(OutboxMessage(topic=name, key="k", value=b"%d" % n, headers=[header]) for n in range(100)))
     counts: list[int] = []
-    fill = Sender.fill
+    produce = TransactionalProducer.produce
 
-    def noted_fill(sender: Sender, rows: Any) -> Any:
+    def noted_produce(sender: TransactionalProducer, rows: Any) -> Any:
         counts.append(len(rows))
-        return fill(sender, rows)
+        return produce(sender, rows)
 
-    monkeypatch.setattr(Sender, "fill", noted_fill)
-    assert outbox.drain(batch_bytes=50_000).messages == 100
+    monkeypatch.setattr(TransactionalProducer, "produce", noted_produce)
+    assert outbox.relay(batch_bytes=50_000).messages == 100
     assert max(counts) <= 5

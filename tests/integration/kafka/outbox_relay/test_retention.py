@@ -33,10 +33,10 @@ def test_sent_messages_are_kept_whole_and_are_sent_no_more(outbox: Outbox, topic
         OutboxMessage(topic=name, value=None),
     )
     written = outbox.ask(f"SELECT {columns} FROM workorders.outbox_messages ORDER BY id")
-    assert outbox.drain().messages == 2
+    assert outbox.relay().messages == 2
     assert kept(outbox, columns) == written
     assert outbox.ask("SELECT bool_and(now() - sent_at < interval '1 hour') FROM workorders.outbox_sent") == [(True,)]
-    assert outbox.drain().messages == 0
+    assert outbox.relay().messages == 0
     with outbox.connect() as connection:
         (topic,) = admin.topics(connection)
     assert (topic.sent, topic.waiting) == (2, 0)
@@ -51,7 +51,7 @@ def test_a_relay_killed_at_a_step_keeps_each_sent_message_once(
     with relay_that(step, "SIGKILL", outbox) as process:
         process.wait(30)
     outbox.leases_run_out()
-    outbox.drain()
+    outbox.relay()
     assert_whole(outbox, name, expected)
     assert Counter(value for (value,) in kept(outbox)) == Counter(expected)
 
@@ -59,14 +59,14 @@ def test_a_relay_killed_at_a_step_keeps_each_sent_message_once(
 def test_what_is_older_than_asked_for_is_deleted_and_nothing_else(outbox: Outbox, topics: Topics, name: str) -> None:
     topics.create(name)
     outbox.write(*(OutboxMessage(topic=name, key="k", value=value) for value in (b"older", b"younger")))
-    outbox.drain()
+    outbox.relay()
     outbox.ask(
         """
         UPDATE workorders.outbox_sent
         SET sent_at = now() - CASE value WHEN 'older' THEN interval '61 minutes' ELSE interval '59 minutes' END
         """
     )
-    outbox.drain()
+    outbox.relay()
     assert kept(outbox) == [(b"younger",)]
 
 
@@ -75,10 +75,10 @@ def test_a_retention_of_none_keeps_nothing_more_and_lets_what_was_kept_go(
 ) -> None:
     topics.create(name)
     outbox.write(OutboxMessage(topic=name, key="k", value="kept"))
-    outbox.drain()
+    outbox.relay()
     assert kept(outbox) == [(b"kept",)]
     outbox.write(OutboxMessage(topic=name, key="k", value="not kept"))
-    outbox.drain(retention=0)
+    outbox.relay(retention=0)
     assert kept(outbox) == []
 
 
@@ -87,6 +87,6 @@ def test_what_was_left_out_for_a_later_message_of_its_key_is_kept_too(
 ) -> None:
     topics.create(name)
     outbox.write(*(OutboxMessage(topic=name, key="k", value=value) for value in (b"1", b"2")))
-    outbox.drain(topics={name: TopicDefinition(compact=True)})
+    outbox.relay(topics={name: TopicDefinition(compact=True)})
     assert outbox.values(name) == [b"2"]
     assert kept(outbox) == [(b"1",), (b"2",)]

@@ -12,7 +12,7 @@ from support.outbox import Outbox, new_outbox
 from support.relay_process import RETRY_STEPS
 from support.stopped_relay import relay_that
 from support.topics import Topics
-from workorders.kafka.outbox_relay.producer import Sender
+from workorders.kafka.outbox_relay.producer import TransactionalProducer
 from workorders.outbox import OutboxMessage, admin
 
 pytestmark = pytest.mark.integration
@@ -35,9 +35,9 @@ def hold_a_key(outbox: Outbox, topics: Topics, topic: str) -> None:
     """Let a key be held, with two messages that stepped aside and one behind them that did not, and come due."""
     topics.create(topic)
     outbox.write(*(message(topic, value) for value in IN_ORDER[:2]))
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     outbox.write(message(topic, IN_ORDER[2]))
-    assert outbox.drain().failures == []
+    assert outbox.relay().failures == []
     outbox.write(message(topic, IN_ORDER[3]))
     topics.grow(topic, PARTITION + 1)
     its_time_comes(outbox)
@@ -66,7 +66,7 @@ def test_a_relay_killed_while_a_held_key_is_tried_again_keeps_its_order(
     with relay_that(step, "SIGKILL", outbox) as process:
         assert process.wait(30) == -signal.SIGKILL
     outbox.leases_run_out()
-    assert outbox.drain().failures == []
+    assert outbox.relay().failures == []
     assert_sent_in_order(outbox, name)
 
 
@@ -77,20 +77,20 @@ def test_a_zombie_that_was_trying_a_held_key_again_changes_nothing(
     hold_a_key(outbox, topics, name)
     with relay_that(step, "SIGSTOP", outbox) as zombie:
         outbox.leases_run_out()
-        assert outbox.drain().failures == []
+        assert outbox.relay().failures == []
         assert_sent_in_order(outbox, name)
         zombie.send_signal(signal.SIGCONT)
         zombie.wait(60)
     assert_sent_in_order(outbox, name)
 
 
-@pytest.mark.parametrize("step", ["fill", "hasten", "commit"])
+@pytest.mark.parametrize("step", ["produce", "hasten", "commit"])
 def test_a_producer_lost_while_a_held_key_is_tried_again_keeps_its_order(
     outbox: Outbox, topics: Topics, name: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another producer of the shard's id fences it, as a relay does that wakes up late."""
     hold_a_key(outbox, topics, name)
-    original = getattr(Sender, step)
+    original = getattr(TransactionalProducer, step)
     tries: list[str] = []
 
     def lost_at_first(*arguments: Any) -> Any:
@@ -99,8 +99,8 @@ def test_a_producer_lost_while_a_held_key_is_tried_again_keeps_its_order(
             fence(outbox)
         return original(*arguments)
 
-    monkeypatch.setattr(Sender, step, lost_at_first)
-    assert outbox.drain().failures == []
+    monkeypatch.setattr(TransactionalProducer, step, lost_at_first)
+    assert outbox.relay().failures == []
     assert len(tries) > 1
     assert_sent_in_order(outbox, name)
 
@@ -122,7 +122,7 @@ def test_an_operator_who_gives_an_open_try_back_keeps_the_order_of_the_key(
     outbox.leases_run_out()
     with outbox.connect() as connection:
         assert admin.release_shard(connection, 0, sent=False) == 1
-    assert outbox.drain().failures == []
+    assert outbox.relay().failures == []
     assert_sent_in_order(outbox, name)
 
 
@@ -134,10 +134,10 @@ def test_a_message_that_is_refused_again_holds_its_key_longer_and_stays_its_olde
     poison = b"x" * 10_000
     outbox.write(*(OutboxMessage(topic=name, key="k", value=value) for value in (poison, b"1")))
     uncompressed = {"compression": "none"}
-    assert len(outbox.drain(**uncompressed).failures) == 1
-    commit = vars(Sender)["_commit"]
+    assert len(outbox.relay(**uncompressed).failures) == 1
+    commit = vars(TransactionalProducer)["_commit"]
 
-    def lost(sender: Sender) -> Any:
+    def lost(sender: TransactionalProducer) -> Any:
         sender._producer.flush(30)
         fence(outbox)
         return commit(sender)
@@ -145,8 +145,8 @@ def test_a_message_that_is_refused_again_holds_its_key_longer_and_stays_its_olde
     for tries, change in ((2, None), (3, lost)):
         its_time_comes(outbox)
         if change is not None:
-            monkeypatch.setattr(Sender, "_commit", change)
-        assert len(outbox.drain(**uncompressed).failures) == 1
+            monkeypatch.setattr(TransactionalProducer, "_commit", change)
+        assert len(outbox.relay(**uncompressed).failures) == 1
         with outbox.connect() as connection:
             (hold,) = admin.holds(connection)
         assert (hold.tries, hold.messages) == (tries, 2)
@@ -156,17 +156,17 @@ def test_a_message_that_is_refused_again_holds_its_key_longer_and_stays_its_olde
 def test_a_held_key_waits_while_its_topic_is_held(outbox: Outbox, topics: Topics, name: str) -> None:
     hold_a_key(outbox, topics, name)
     topics.delete(name)
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     with outbox.connect() as connection:
         assert [(hold.kind, hold.tries) for hold in admin.holds(connection)] == [("key", 1), ("topic", 1)]
-    assert outbox.drain().failures == []
+    assert outbox.relay().failures == []
     its_time_comes(outbox)
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     with outbox.connect() as connection:
         assert [(hold.kind, hold.tries) for hold in admin.holds(connection)] == [("key", 1), ("topic", 2)]
     topics.create(name, PARTITION + 1)
     its_time_comes(outbox)
-    assert outbox.drain().failures == []
+    assert outbox.relay().failures == []
     assert_sent_in_order(outbox, name)
 
 
@@ -175,13 +175,13 @@ def test_a_topic_of_which_every_message_is_of_a_held_key_is_tried_again_too(
 ) -> None:
     topics.create(name)
     outbox.write(message(name, IN_ORDER[0]))
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     topics.delete(name)
     its_time_comes(outbox)
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     assert outbox.waiting() == 0
     topics.create(name, PARTITION + 1)
     its_time_comes(outbox)
-    assert outbox.drain().failures == []
+    assert outbox.relay().failures == []
     assert values(outbox, name) == IN_ORDER[:1]
     assert outbox.ask("SELECT * FROM workorders.outbox_holds") == []

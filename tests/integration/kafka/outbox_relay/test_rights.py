@@ -27,7 +27,7 @@ from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.client.range_consumer import GROUP_NEVER_JOINED
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.outbox_relay import producer as sender
-from workorders.kafka.outbox_relay.producer import Sender
+from workorders.kafka.outbox_relay.producer import TransactionalProducer
 from workorders.outbox import OutboxMessage, admin
 
 pytestmark = pytest.mark.integration
@@ -80,9 +80,9 @@ def rights(stack: LocalStack, outbox: Outbox) -> Iterator[Rights]:
     definition = outbox.definition
     outbox_id = outbox.ask("SELECT outbox_id::text FROM workorders.outbox_identity")[0][0]
     transactional_id = f"{definition.transactional_id_prefix}-{outbox_id}-0"
-    given.give(ResourceType.TOPIC, definition.markers_topic, AclOperation.CREATE)
-    given.give(ResourceType.TOPIC, definition.markers_topic, AclOperation.READ, AclOperation.WRITE)
-    given.give(ResourceType.TOPIC, definition.markers_topic, AclOperation.DESCRIBE_CONFIGS)
+    given.give(ResourceType.TOPIC, definition.checkpoint_topic, AclOperation.CREATE)
+    given.give(ResourceType.TOPIC, definition.checkpoint_topic, AclOperation.READ, AclOperation.WRITE)
+    given.give(ResourceType.TOPIC, definition.checkpoint_topic, AclOperation.DESCRIBE_CONFIGS)
     given.give(ResourceType.TRANSACTIONAL_ID, transactional_id, AclOperation.WRITE)
     given.give(ResourceType.GROUP, GROUP_NEVER_JOINED, AclOperation.DESCRIBE)
     yield given
@@ -113,7 +113,7 @@ def test_topics_without_the_rights_are_held_alone_and_the_rights_that_are_listed
     rights.give(ResourceType.TOPIC, allowed, AclOperation.WRITE)
     rights.give(ResourceType.TOPIC, described, AclOperation.DESCRIBE)
     write(outbox, allowed, described, hidden)
-    assert len(outbox.drain().failures) == 2
+    assert len(outbox.relay().failures) == 2
     assert held(outbox) == {
         described: "we may not write to it",
         hidden: "the cluster has no such topic, or we may not describe it",
@@ -131,10 +131,10 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
     kept, lost = (topics.create(f"{name}-{what}") for what in ("kept", "lost"))
     for topic in (kept, lost):
         rights.give(ResourceType.TOPIC, topic, AclOperation.WRITE, AclOperation.DESCRIBE)
-    limited, fill = Cluster(client_settings(outbox.kafka)), Sender.fill
+    limited, produce = Cluster(client_settings(outbox.kafka)), TransactionalProducer.produce
     began: list[int] = []
 
-    def robbed_fill(producer: Sender, rows: Any) -> Any:
+    def robbed_produce(producer: TransactionalProducer, rows: Any) -> Any:
         if not began:
             rights.take(ResourceType.TOPIC, lost, AclOperation.WRITE)
             # The broker hears of it a moment later.
@@ -142,11 +142,11 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
                 lambda: run(limited.writable([lost])) == {lost: "we may not write to it"}, seconds=30, what="The loss"
             )
         began.append(len(rows))
-        return fill(producer, rows)
+        return produce(producer, rows)
 
-    monkeypatch.setattr(Sender, "fill", robbed_fill)
+    monkeypatch.setattr(TransactionalProducer, "produce", robbed_produce)
     write(outbox, kept, lost)
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     assert list(held(outbox)) == [lost]
     assert values(topics, kept) == FIVE
     assert outbox.ask("SELECT DISTINCT topic FROM workorders.outbox_messages") == [(lost,)]
@@ -169,7 +169,7 @@ def test_a_topic_without_a_leader_is_held_alone(
     outbox = new_outbox(stack, batch_messages=64)
     topics.create(name)
     write(outbox, name, without_leader)
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     assert {topic: reason.split(",")[0] for topic, reason in held(outbox).items()} == {
         without_leader: "it did not take them in time"
     }
@@ -177,7 +177,7 @@ def test_a_topic_without_a_leader_is_held_alone(
     # Tried again alone it is held again, and a new message of another topic goes on.
     outbox.ask("UPDATE workorders.outbox_holds SET next_try_at = now()")
     outbox.write(OutboxMessage(topic=name, key="k", value="5"))
-    assert len(outbox.drain().failures) == 1
+    assert len(outbox.relay().failures) == 1
     assert outbox.ask("SELECT tries FROM workorders.outbox_holds") == [(2,)]
     assert b"5" in outbox.values(name)
 
@@ -204,5 +204,5 @@ def test_a_role_with_the_listed_rights_can_enqueue_and_relay(stack: LocalStack, 
         OutboxMessage(topic=name, key="p", value="y", partition=7),
         OutboxMessage(topic=name, value="z", partition=8),
     )
-    assert len(outbox.drain(retention=60.0).failures) == 3
+    assert len(outbox.relay(retention=60.0).failures) == 3
     assert outbox.values(name) == FIVE

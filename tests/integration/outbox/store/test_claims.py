@@ -7,13 +7,14 @@ from support.outbox import Outbox, new_outbox
 from workorders.outbox import OutboxMessage
 from workorders.outbox.exceptions import OutboxContradictionError, OutboxFencedError
 from workorders.outbox.store import leases
-from workorders.outbox.store.claims import Wanted, advance
+from workorders.outbox.store.backlog import BatchRequest
+from workorders.outbox.store.claims import complete_and_claim
 from workorders.outbox.store.recovery import settle_claims
 from workorders.outbox.store.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, OutboxRow
 
 pytestmark = pytest.mark.integration
 
-WANTED = Wanted(messages=100, bytes=1_000_000)
+REQUEST = BatchRequest(max_messages=100, max_bytes=1_000_000)
 
 
 @pytest.fixture
@@ -27,9 +28,9 @@ def test_a_topic_with_a_backlog_leaves_room_for_the_others(outbox: Outbox) -> No
     with outbox.connect() as connection:
         lease = leases.take(connection, 0, "test")
         assert lease is not None
-        batch = advance(connection, lease, sent=None, wanted=WANTED, keep_sent=False)
+        batch = complete_and_claim(connection, lease, None, REQUEST)
         assert batch is not None
-        rows = [OutboxRow._make(row) for row in batch.rows]
+        rows = [OutboxRow._make(row) for row in batch.content.rows]
         assert [row.value for row in rows if row.topic == "few"] == [b"0", b"1", b"2"]
         assert 40 <= sum(row.topic == "many" for row in rows) <= 100
 
@@ -40,10 +41,10 @@ def test_a_batch_has_no_more_bytes_than_asked_for_but_one_message_in_any_case(ou
         lease = leases.take(connection, 0, "test")
         assert lease is not None
         for most, expected in ((5000, 5), (10, 1)):
-            wanted = Wanted(messages=100, bytes=most)
-            batch = advance(connection, lease, sent=None, wanted=wanted, keep_sent=False)
+            wanted = BatchRequest(max_messages=100, max_bytes=most)
+            batch = complete_and_claim(connection, lease, None, wanted)
             assert batch is not None
-            assert len(batch.rows) == expected
+            assert len(batch.content.rows) == expected
 
 
 def test_the_rows_of_a_bucket_come_oldest_first_in_whatever_order_postgres_joins_the_held_keys(outbox: Outbox) -> None:
@@ -53,9 +54,9 @@ def test_the_rows_of_a_bucket_come_oldest_first_in_whatever_order_postgres_joins
         connection.execute("SET enable_hashjoin = off; SET enable_nestloop = off")
         lease = leases.take(connection, 0, "test")
         assert lease is not None
-        batch = advance(connection, lease, sent=None, wanted=WANTED, keep_sent=False)
+        batch = complete_and_claim(connection, lease, None, REQUEST)
         assert batch is not None
-        places = [(row[ROW_TOPIC], row[ROW_BUCKET], row[ROW_ID]) for row in batch.rows]
+        places = [(row[ROW_TOPIC], row[ROW_BUCKET], row[ROW_ID]) for row in batch.content.rows]
         assert len(places) > 50
         assert places == sorted(places)
 
@@ -71,7 +72,7 @@ def test_a_shard_has_one_owner_until_its_lease_runs_out_and_then_the_old_one_cha
         assert second is not None
         assert second.epoch > first.epoch
         with pytest.raises(OutboxFencedError):
-            advance(connection, first, sent=None, wanted=WANTED, keep_sent=False)
+            complete_and_claim(connection, first, None, REQUEST)
         with pytest.raises(OutboxFencedError):
             leases.renew(connection, first)
         leases.release(connection, first)
@@ -79,13 +80,13 @@ def test_a_shard_has_one_owner_until_its_lease_runs_out_and_then_the_old_one_cha
         leases.renew(connection, second)
 
 
-def test_a_marker_that_does_not_fit_stops_the_shard_and_changes_nothing(outbox: Outbox) -> None:
-    """The database was restored to a time before the batch was claimed, or the topic of markers was lost."""
+def test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing(outbox: Outbox) -> None:
+    """The database was restored to a time before the batch was claimed, or the checkpoint topic was lost."""
     outbox.write(OutboxMessage(topic="t", key="k", value="1"))
     with outbox.connect() as connection:
         lease = leases.take(connection, 0, "test")
         assert lease is not None
-        batch = advance(connection, lease, sent=None, wanted=WANTED, keep_sent=False)
+        batch = complete_and_claim(connection, lease, None, REQUEST)
         assert batch is not None
         with pytest.raises(OutboxContradictionError, match="release --shard 0"):
             settle_claims(connection, lease, batch.number + 5, keep_sent=False)

@@ -31,12 +31,12 @@ def test_each_shard_waits_and_is_drained_without_end_in_a_dag_of_its_own(tmp_pat
     for shard, dag in enumerate(dags.values()):
         assert dag.max_active_runs == 1
         assert {task_id: task.downstream_task_ids for task_id, task in dag.task_dict.items()} == {
-            "wait_for_messages": {"drain"},
-            "drain": set(),
+            "wait_for_outbox": {"send_messages"},
+            "send_messages": set(),
         }
-        drain: Any = dag.task_dict["drain"]
-        assert (drain.shard, drain.retries, type(drain.retry_policy)) == (shard, ENDLESS_RETRIES, RelayRetries)
-        wait: Any = dag.task_dict["wait_for_messages"]
+        send: Any = dag.task_dict["send_messages"]
+        assert (send.shard, send.retries, type(send.retry_policy)) == (shard, ENDLESS_RETRIES, RelayRetries)
+        wait: Any = dag.task_dict["wait_for_outbox"]
         waited += wait.start_trigger_args.trigger_kwargs["buckets"]
     assert sorted(waited) == list(range(BUCKETS))
 
@@ -53,7 +53,7 @@ def test_a_relay_without_a_file_has_every_default(tmp_path: Path) -> None:
 
 def test_the_relay_survives_its_serialization_and_its_sensor_starts_in_the_triggerer(tmp_path: Path) -> None:
     again = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(relay(tmp_path)))))
-    sensor: Any = again.task_dict["wait_for_messages"]
+    sensor: Any = again.task_dict["wait_for_outbox"]
     assert sensor.start_from_trigger is True
     arguments = BaseSerialization.deserialize(sensor.start_trigger_args.trigger_kwargs)
     assert OutboxTrigger(**arguments).serialize()[1] == arguments

@@ -16,9 +16,9 @@ from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.client.open import open_cluster
 from workorders.kafka.exceptions import ClientSettingsError
-from workorders.kafka.outbox_relay.checkpoints import Markers
+from workorders.kafka.outbox_relay.checkpoints import Checkpoints
 from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.producer import Sender
+from workorders.kafka.outbox_relay.producer import TransactionalProducer
 from workorders.kafka.partitions import OffsetRange, Partition
 
 PARTITION = Partition("orders", 0, "id")
@@ -27,8 +27,8 @@ STARTS: dict[str, Start] = {
     "admin": Cluster,
     "group": lambda given: run(group_offsets.group_offsets(given, "group", [PARTITION], timeout_seconds=1)),
     "range": lambda given: next(range_consumer.read_range(given, OffsetRange(PARTITION, 0, 9), 0)),
-    "markers": lambda given: Markers(given, "markers", "outbox", b"key"),
-    "producer": lambda given: Sender(RelayDefinition(), given, "id"),
+    "checkpoints": lambda given: Checkpoints(given, "checkpoints", "outbox", b"key"),
+    "producer": lambda given: TransactionalProducer(RelayDefinition(), given, "id"),
     "command line": lambda given: open_cluster("kafka_default", lambda _: given),
 }
 

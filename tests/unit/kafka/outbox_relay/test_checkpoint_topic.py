@@ -1,8 +1,8 @@
-"""The topic of markers as the relay makes it."""
+"""The checkpoint topic as the relay makes it."""
 
 import pytest
 
-from workorders.kafka.outbox_relay.checkpoint_topic import new_topic
+from workorders.kafka.outbox_relay.checkpoints import new_topic
 
 
 @pytest.mark.parametrize(
@@ -15,5 +15,5 @@ from workorders.kafka.outbox_relay.checkpoint_topic import new_topic
     ],
 )
 def test_it_is_copied_to_other_brokers_where_there_are_such(brokers: int, copies: int, config: dict[str, str]) -> None:
-    topic = new_topic("markers", brokers=brokers)
+    topic = new_topic("checkpoints", brokers=brokers)
     assert (topic.num_partitions, topic.replication_factor, topic.config) == (16, copies, config)

@@ -3,32 +3,32 @@ from typing import Any
 import orjson
 import pytest
 
-from workorders.kafka.outbox_relay.checkpoints import Markers
+from workorders.kafka.outbox_relay.checkpoints import Checkpoints
 
 OUTBOX = "0f3b1c0e-7f4e-4c51-9a1c-2d6a1a3a0001"
 
 
-def markers(outbox_id: str = OUTBOX, key: bytes = b"secret") -> Markers:
-    return Markers({"bootstrap.servers": "127.0.0.1:1"}, "markers", outbox_id, key)
+def checkpoints(outbox_id: str = OUTBOX, key: bytes = b"secret") -> Checkpoints:
+    return Checkpoints({"bootstrap.servers": "127.0.0.1:1"}, "checkpoints", outbox_id, key)
 
 
-def test_a_marker_says_which_batch_it_is_of() -> None:
-    assert markers().batch_of(3, markers().marker(3, batch=17, epoch=4).value) == 17
+def test_a_checkpoint_says_which_batch_it_is_of() -> None:
+    assert checkpoints().batch_of(3, checkpoints().checkpoint(3, batch=17, epoch=4).value) == 17
 
 
 @pytest.mark.parametrize(
     "change", [{"batch": 18}, {"epoch": 5}, {"shard": 2}, {"outbox": "another"}, {"signature": "00"}, {"more": 1}]
 )
-def test_a_marker_of_which_a_word_was_changed_is_none(change: dict[str, Any]) -> None:
-    words = orjson.loads(markers().marker(3, batch=17, epoch=4).value)
-    assert markers().batch_of(3, orjson.dumps({**words, **change})) is None
+def test_a_checkpoint_of_which_a_word_was_changed_is_none(change: dict[str, Any]) -> None:
+    words = orjson.loads(checkpoints().checkpoint(3, batch=17, epoch=4).value)
+    assert checkpoints().batch_of(3, orjson.dumps({**words, **change})) is None
 
 
-def test_a_marker_of_another_shard_outbox_or_key_is_none() -> None:
-    value = markers().marker(3, batch=17, epoch=4).value
-    assert markers().batch_of(2, value) is None
-    assert markers(outbox_id="another").batch_of(3, value) is None
-    assert markers(key=b"other").batch_of(3, value) is None
+def test_a_checkpoint_of_another_shard_outbox_or_key_is_none() -> None:
+    value = checkpoints().checkpoint(3, batch=17, epoch=4).value
+    assert checkpoints().batch_of(2, value) is None
+    assert checkpoints(outbox_id="another").batch_of(3, value) is None
+    assert checkpoints(key=b"other").batch_of(3, value) is None
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,5 @@ def test_a_marker_of_another_shard_outbox_or_key_is_none() -> None:
         *(b'{"batch":1e400,"epoch":1}', b'{"batch":99999999999999999999,"epoch":1}', b"[" * 5000),
     ],
 )
-def test_what_is_no_marker_is_none(value: bytes | None) -> None:
-    assert markers().batch_of(0, value) is None
+def test_what_is_no_checkpoint_is_none(value: bytes | None) -> None:
+    assert checkpoints().batch_of(0, value) is None

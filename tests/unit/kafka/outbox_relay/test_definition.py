@@ -24,8 +24,8 @@ def test_without_a_file_or_with_nothing_in_it_everything_has_its_default(tmp_pat
         ("shards: [", "outbox.yaml: this is not YAML: "),
         ("shard: 2", "outbox.yaml: shard: there is no such field; did you mean shards?"),
         (
-            "markers_topic: Orders/a",
-            "outbox.yaml: markers_topic: expected a topic's name (1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'), "
+            "checkpoint_topic: Orders/a",
+            "outbox.yaml: checkpoint_topic: expected a topic's name (1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'), "
             "got 'Orders/a'.",
         ),
         (
@@ -44,10 +44,10 @@ def test_a_mistake_is_refused_with_its_field(tmp_path: Path, text: str, refused:
 
 
 def test_the_names_of_kafka_may_have_capitals_and_dots(tmp_path: Path) -> None:
-    given = "markers_topic: Orders.Markers\ntransactional_id_prefix: Shop.A\ntopics: {Orders.A: {}}\n"
+    given = "checkpoint_topic: Orders.Checkpoints\ntransactional_id_prefix: Shop.A\ntopics: {Orders.A: {}}\n"
     relay = load_relay(file(tmp_path, given))
-    assert (relay.markers_topic, relay.transactional_id_prefix, *relay.topics) == (
-        "Orders.Markers",
+    assert (relay.checkpoint_topic, relay.transactional_id_prefix, *relay.topics) == (
+        "Orders.Checkpoints",
         "Shop.A",
         "Orders.A",
     )

@@ -17,8 +17,8 @@ CREATE TABLE workorders.outbox_identity (
     transactional_id_prefix text,
     cluster_id text,
     -- No message may be sent to it.
-    markers_topic text COLLATE "C",
-    markers_topic_id text,
+    checkpoint_topic text COLLATE "C",
+    checkpoint_topic_id text,
     CONSTRAINT outbox_identity_single_check CHECK (id = 1),
     CONSTRAINT outbox_identity_shards_check CHECK (shards BETWEEN 1 AND 16)
 );
@@ -27,10 +27,10 @@ INSERT INTO workorders.outbox_identity DEFAULT VALUES;
 -- One row, inserted below. Apart from the settings, so that those who read the settings need no right to the key.
 CREATE TABLE workorders.outbox_secrets (
     id smallint PRIMARY KEY DEFAULT 1,
-    marker_key bytea NOT NULL,
+    checkpoint_key bytea NOT NULL,
     CONSTRAINT outbox_secrets_single_check CHECK (id = 1)
 );
-INSERT INTO workorders.outbox_secrets (marker_key)
+INSERT INTO workorders.outbox_secrets (checkpoint_key)
 VALUES (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
 
 CREATE TABLE workorders.outbox_topics (
@@ -125,8 +125,8 @@ CREATE TABLE workorders.outbox_shards (
     owner text,
     leased_until timestamptz,
     last_batch bigint NOT NULL DEFAULT 0,
-    -- The last batch whose marker is known to be in Kafka. With -1 the next relay accepts the marker that it finds.
-    marked_batch bigint NOT NULL DEFAULT 0,
+    -- The last batch whose checkpoint is known to be in Kafka. With -1 the next relay accepts any checkpoint.
+    checkpoint_batch bigint NOT NULL DEFAULT 0,
     last_error text,
     CONSTRAINT outbox_shards_shard_check CHECK (shard BETWEEN 0 AND 15)
 );
@@ -190,7 +190,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     key_class CONSTANT integer := 4564061;
     group_class CONSTANT integer := 4564062;
-    most_keys CONSTANT integer := 256;
+    max_keys CONSTANT integer := 256;
     held integer := coalesce(nullif(current_setting('workorders.outbox_keys', true), ''), '0')::integer;
     lock record;
 BEGIN
@@ -199,13 +199,13 @@ BEGIN
     FOR lock IN
         SELECT DISTINCT get_byte(hash, 3) & 63 AS number FROM unnest(hashes) AS hash ORDER BY 1
     LOOP
-        IF held > most_keys THEN
+        IF held > max_keys THEN
             PERFORM pg_advisory_xact_lock(group_class, lock.number);
         ELSE
             PERFORM pg_advisory_xact_lock_shared(group_class, lock.number);
         END IF;
     END LOOP;
-    IF held <= most_keys THEN
+    IF held <= max_keys THEN
         FOR lock IN
             SELECT DISTINCT (get_byte(hash, 0)::bit(8) || get_byte(hash, 1)::bit(8) || get_byte(hash, 2)::bit(8)
                 || get_byte(hash, 3)::bit(8))::bit(32)::integer AS number
@@ -238,21 +238,21 @@ BEGIN
     SELECT message.place, message.topic, CASE
         WHEN message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
             THEN 'its topic is no name that Kafka takes (1 to 249 of a-z A-Z 0-9 . _ -)'
-        WHEN message.holds_markers
-            THEN 'the relay keeps its own markers in this topic; choose another one'
+        WHEN message.holds_checkpoints
+            THEN 'the relay keeps its own checkpoints in this topic; choose another one'
         WHEN message.is_unlisted
             THEN 'the outbox sends to listed topics only; list it under `topics` in its file'
         WHEN message.partition < 0 THEN 'its partition is negative'
         WHEN message.timestamp_ms <= 0 THEN 'its timestamp is 0, which Kafka''s client takes for none, or negative'
         WHEN NOT workorders.outbox_headers_are_valid(message.headers)
             THEN 'its headers are no array of pairs [name, text, null or {"base64": ...}]'
-        ELSE format('its %s bytes are more than the %s that are allowed', message.bytes, message.most)
+        ELSE format('its %s bytes are more than the %s that are allowed', message.bytes, message.max_bytes)
     END AS fault
     INTO refused
     FROM (
-        SELECT given.*, given.topic = coalesce(identity.markers_topic, 'workorders-outbox-markers') AS holds_markers,
+        SELECT given.*, given.topic = coalesce(identity.checkpoint_topic, 'workorders-outbox-checkpoints') AS holds_checkpoints,
             settings.only_listed_topics AND known.topic IS NULL AS is_unlisted,
-            coalesce(known.max_message_bytes, settings.max_message_bytes) AS most,
+            coalesce(known.max_message_bytes, settings.max_message_bytes) AS max_bytes,
             128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
                 + coalesce(octet_length(given.headers::text), 0) AS bytes
         FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms) WITH ORDINALITY
@@ -262,8 +262,8 @@ BEGIN
         LEFT JOIN workorders.outbox_topics AS known ON known.topic = given.topic
     ) AS message
     WHERE message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
-        OR message.holds_markers OR message.is_unlisted OR message.partition < 0 OR message.timestamp_ms <= 0
-        OR NOT workorders.outbox_headers_are_valid(message.headers) OR message.bytes > message.most
+        OR message.holds_checkpoints OR message.is_unlisted OR message.partition < 0 OR message.timestamp_ms <= 0
+        OR NOT workorders.outbox_headers_are_valid(message.headers) OR message.bytes > message.max_bytes
     ORDER BY message.place LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'Message % of % for topic % cannot be sent: %; nothing was enqueued.',

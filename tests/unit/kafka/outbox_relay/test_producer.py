@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from workorders.kafka.outbox_relay.headers import record_headers
-from workorders.outbox.store.rows import OutboxRow, bytes_of
+from workorders.kafka.outbox_relay.producer import record_headers
+from workorders.outbox.store.rows import OutboxRow, total_bytes
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from workorders.outbox.store.rows import OutboxRow, bytes_of
 def test_a_header_is_sent_and_counted_whatever_stands_beside_its_value(value: Any, sent: Any, size: int) -> None:
     assert record_headers([["name", value]], None, None) == [("name", sent)]
     row = OutboxRow(1, "topic", None, None, [["name", value]], None, None, None, 0)
-    assert bytes_of([row]) == len("name") + size
+    assert total_bytes([row]) == len("name") + size

@@ -1,0 +1,62 @@
+-- name: next_batch_number
+-- The gate of every write for a shard: with another epoch, nothing is changed.
+UPDATE workorders.outbox_shards
+SET last_batch = last_batch + 1, checkpoint_batch = coalesce(%(completed)s::bigint, checkpoint_batch),
+    leased_until = clock_timestamp() + make_interval(secs => %(seconds)s),
+    -- A batch in Kafka shows that the shard works.
+    last_error = CASE WHEN %(completed)s::bigint IS NULL THEN last_error END
+WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
+RETURNING last_batch
+
+-- name: write_claim
+INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, ids)
+VALUES (%(shard)s, %(batch)s, %(topic)s, %(bucket)s, %(ids)s::text::bigint[])
+
+-- name: keep_sent
+INSERT INTO workorders.outbox_sent
+    (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+SELECT id, enqueued_at, event_id, timestamp_ms, partition, message.bucket, message.topic, key, value, headers
+FROM workorders.outbox_claims AS claim JOIN workorders.outbox_messages AS message
+    ON message.topic = claim.topic AND message.bucket = claim.bucket AND message.id = ANY (claim.ids)
+WHERE claim.shard = %(shard)s AND claim.batch = %(batch)s
+
+-- name: delete_sent
+WITH claim AS (
+    DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s AND batch = %(batch)s RETURNING topic, bucket, ids
+), deleted AS (
+    DELETE FROM workorders.outbox_messages AS message USING claim
+    WHERE message.topic = claim.topic AND message.bucket = claim.bucket AND message.id = ANY (claim.ids)
+)
+INSERT INTO workorders.outbox_counters AS counter (topic, shard, sent, last_sent_at)
+SELECT topic, %(shard)s, sum(cardinality(ids)), now() FROM claim GROUP BY topic
+ON CONFLICT (topic, shard) DO UPDATE SET sent = counter.sent + excluded.sent, last_sent_at = excluded.last_sent_at
+
+-- name: count_compacted
+UPDATE workorders.outbox_counters
+SET sent = sent - %(compacted)s, compacted = compacted + %(compacted)s
+WHERE topic = %(topic)s AND shard = %(shard)s
+
+-- name: drop_claims
+-- A row of a held key was being retried. It returns to its hold, so that no later row of its key overtakes it.
+WITH dropped AS (
+    DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s RETURNING topic, bucket, ids
+), found AS (
+    SELECT hold.id AS hold_id, message.topic, message.bucket, message.id
+    FROM dropped CROSS JOIN LATERAL unnest(dropped.ids) AS claimed (id)
+    JOIN workorders.outbox_messages AS message
+        ON message.topic = dropped.topic AND message.bucket = dropped.bucket AND message.id = claimed.id
+    JOIN workorders.outbox_holds AS hold
+        ON hold.topic = message.topic AND hold.bucket = message.bucket AND hold.key = message.key AND hold.kind = 'key'
+    WHERE EXISTS (
+        SELECT FROM workorders.outbox_holds AS held
+        WHERE held.kind = 'key' AND held.topic = dropped.topic AND held.bucket = dropped.bucket
+    )
+    FOR KEY SHARE OF hold
+), moved AS (
+    DELETE FROM workorders.outbox_messages AS message USING found
+    WHERE message.topic = found.topic AND message.bucket = found.bucket AND message.id = found.id
+    RETURNING found.hold_id, message.*
+)
+INSERT INTO workorders.outbox_held
+    (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+SELECT hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM moved

@@ -7,6 +7,7 @@ to read a range that holds a message which Spark's source cannot turn into a row
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from operator import methodcaller
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -37,6 +38,16 @@ def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: in
         KafkaException: Kafka refused, for example since the offset is no longer there.
     """
     partition = range_.partition
+    consumer = assigned_consumer(settings, TopicPartition(partition.topic, partition.partition, from_offset))
+    try:
+        while (message := _next(consumer, range_)) is not None:
+            yield _record(message)
+    finally:
+        consumer.close()
+
+
+def assigned_consumer(settings: Mapping[str, Any], position: TopicPartition) -> Consumer:
+    """Return a consumer of committed messages from a position on, which joins no group and reports the end."""
     consumer = new_client(
         Consumer,
         {
@@ -46,18 +57,14 @@ def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: in
             "enable.partition.eof": "true",
             "isolation.level": "read_committed",
             "auto.offset.reset": "error",
-            # At the end of a quiet partition the broker would hold the answer back for half a second.
+            # At the end of a quiet partition the broker would delay the answer by half a second.
             "fetch.wait.max.ms": "10",
-            # What is fetched ahead of us; a single larger message comes through all the same.
+            # What is fetched ahead of us; a single larger message is still delivered.
             "queued.max.messages.kbytes": "16384",
         },
     )
-    try:
-        consumer.assign([TopicPartition(partition.topic, partition.partition, from_offset)])
-        while (message := _next(consumer, range_)) is not None:
-            yield _record(message)
-    finally:
-        consumer.close()
+    consumer.assign([position])
+    return consumer
 
 
 def _next(consumer: Consumer, range_: OffsetRange) -> Message | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
@@ -25,7 +25,7 @@ from confluent_kafka.cimpl import NewTopic
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.broker_errors import LEADER_MOVES
 from workorders.kafka.client.new_client import new_client
-from workorders.kafka.client.range_consumer import GROUP_NEVER_JOINED
+from workorders.kafka.client.range_consumer import assigned_consumer
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.outbox.store.settings import BUCKETS
 
@@ -171,23 +171,12 @@ class Checkpoints:
     def _last_between(self, place: TopicPartition, start: int, end: int) -> int | None:
         if start >= end:
             return None
-        consumer = new_client(
-            Consumer,
-            {
-                "log_level": 2,
-                **self._settings,
-                "group.id": GROUP_NEVER_JOINED,
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-                "enable.partition.eof": True,
-                "fetch.wait.max.ms": 10,
-            },
+        consumer = assigned_consumer(
+            {"log_level": 2, **self._settings}, TopicPartition(place.topic, place.partition, start)
         )
         key, found, foreign = self._key(place.partition), None, 0
         deadline = time.monotonic() + _SECONDS
         try:
-            consumer.assign([TopicPartition(place.topic, place.partition, start)])
             while time.monotonic() < deadline:
                 message = consumer.poll(_POLL_SECONDS)
                 if message is None:

@@ -27,7 +27,7 @@ class Webhooks:
         self.urls = dict(urls)
         self.secrets = {"shop": Secret("ada", SECRET)}
         self._now = 0.0
-        self.creator = Creator(self.urls.__getitem__, idle=2)
+        self.creator = Creator(self.urls.__getitem__)
         app = make_app(Hooks(folder, self.clock), self.creator, self.secrets.__getitem__, self.clock)
         self.client = TestClient(app, raise_server_exceptions=False)
 

@@ -22,11 +22,10 @@ def application() -> "FastAPI":
     from workorders.webhook.app import make_app  # noqa: PLC0415
     from workorders.webhook.creating import Creator  # noqa: PLC0415
     from workorders.webhook.hooks import Hooks  # noqa: PLC0415
-    from workorders.webhook.threads import THREADS  # noqa: PLC0415
 
     clock: Callable[[], float] = time.monotonic
     folder: Path | None = stated_trigger_folder()
-    return make_app(Hooks(folder, clock), Creator(database_url, idle=THREADS), _secret, clock)
+    return make_app(Hooks(folder, clock), Creator(database_url), _secret, clock)
 
 
 def make_dags(definition: WebhookTriggerDefinition) -> list[DAG]:

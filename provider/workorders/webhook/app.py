@@ -15,10 +15,9 @@ from workorders.core.history.outcomes import WorkOrderOutcome
 from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import Callers, signature_fault, site
 from workorders.webhook.creating import Creator
-from workorders.webhook.exceptions import RefusedError
 from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.receiving import Arriving, too_large
-from workorders.webhook.refusals import RefusalLog, printable
+from workorders.webhook.refusals import RefusalLog, RefusedError, printable
 from workorders.webhook.requests import Received
 from workorders.webhook.secrets import Secrets
 from workorders.webhook.threads import Threads

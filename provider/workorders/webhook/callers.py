@@ -1,5 +1,6 @@
 """Who calls: checked by the headers before a body is read, or by the body; and how often a caller may be wrong."""
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -9,8 +10,7 @@ from typing import Final
 
 from workorders.webhook.authentication import PUBLIC, ApiKey, Basic, Hmac, Secret
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.exceptions import RefusedError, TryAgainError
-from workorders.webhook.rate import Bucket
+from workorders.webhook.refusals import RefusedError, TryAgainError
 from workorders.webhook.requests import Received
 from workorders.webhook.secrets import Secrets
 
@@ -22,6 +22,35 @@ TRUST_SECONDS: Final = 600.0
 a stranger among them must not lock the others out."""
 _MAX_PEERS: Final = 4096
 _IPV6_SITE_BITS: Final = 64
+
+
+class Bucket:
+    """Lets a number of attempts a second pass, and a burst at once.
+
+    Args:
+        per_second: how fast it fills.
+        burst: how much it holds.
+    """
+
+    def __init__(self, per_second: float, burst: int) -> None:
+        self._per_second = per_second
+        self._burst = float(burst)
+        self._held = float(burst)
+        self._at: float | None = None
+
+    def take(self, now: float) -> int:
+        """Take one attempt out; return 0, or after how many whole seconds another is free.
+
+        Args:
+            now: seconds of a clock that never goes back.
+        """
+        if self._at is not None:
+            self._held = min(self._burst, self._held + (now - self._at) * self._per_second)
+        self._at = now
+        if self._held >= 1:
+            self._held -= 1
+            return 0
+        return max(1, math.ceil((1 - self._held) / self._per_second))
 
 
 @dataclass(slots=True)

@@ -1,7 +1,6 @@
 """What is done for a request in a thread of its own: the work order and its outcome."""
 
 import logging
-import time
 from collections.abc import Callable, Collection
 from uuid import UUID
 
@@ -12,12 +11,13 @@ from workorders.core.admission.limits import HardLimitError
 from workorders.core.creation.create_one import Single, create_one
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history.outcomes import WorkOrderOutcome, find_ended, find_outcome
-from workorders.core.postgres.connection import VALUE_ERRORS, is_outage
+from workorders.core.postgres.connection import VALUE_ERRORS, Connection, is_outage
+from workorders.core.triggers import Trigger
 from workorders.webhook.authentication import KEY_HEADER
 from workorders.webhook.database import Database
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.exceptions import RefusedError, TryAgainError
 from workorders.webhook.hooks import Hook
+from workorders.webhook.refusals import RefusedError, TryAgainError
 from workorders.webhook.requests import Received, item
 
 _LOG = logging.getLogger(__name__)
@@ -38,12 +38,10 @@ class Creator:
 
     Args:
         url_of: returns the libpq connection string of an Airflow connection.
-        idle: how many connections to a database are kept open while nobody asks.
     """
 
-    def __init__(self, url_of: Callable[[str], str], *, idle: int) -> None:
+    def __init__(self, url_of: Callable[[str], str]) -> None:
         self._url_of = url_of
-        self._idle = idle
         self._databases: dict[str, Database] = {}
 
     def create(self, hook: Hook, received: Received) -> Single:
@@ -54,17 +52,13 @@ class Creator:
             TryAgainError: the database cannot be had now.
         """
         definition = hook.definition
-        # After the caller is known: strangers must not use up what callers are allowed. A flood on this process is
-        # turned away here, without a question to the database.
-        _refuse_for(0 if hook.bucket is None else hook.bucket.take(time.monotonic()), definition)
-        wanted = item(hook.definition, received)
+        wanted = item(definition, received)
         database = self._database(hook.definition.database_connection)
         try:
             with database.connection() as connection:
                 trigger = database.trigger(connection, definition)
-                if definition.rate_limit_per_second is not None:
-                    rate, burst = definition.rate_limit_per_second, definition.rate_burst
-                    _refuse_for(rate_limit.take(connection, trigger.id, rate, burst), definition)
+                # After the caller is known: strangers must not use up what callers are allowed.
+                _require_tokens(connection, trigger, definition)
                 with connection.transaction():
                     return create_one(
                         connection,
@@ -119,7 +113,7 @@ class Creator:
             database.close()
 
     def _database(self, connection_id: str) -> Database:
-        return self._databases.setdefault(connection_id, Database(lambda: self._url(connection_id), idle=self._idle))
+        return self._databases.setdefault(connection_id, Database(lambda: self._url(connection_id)))
 
     def _url(self, connection_id: str) -> str:
         try:
@@ -131,12 +125,13 @@ class Creator:
             ) from error
 
 
-def _refuse_for(seconds: int, definition: WebhookTriggerDefinition) -> None:
+def _require_tokens(connection: Connection, trigger: Trigger, definition: WebhookTriggerDefinition) -> None:
+    rate = definition.rate_limit_per_second
+    seconds = 0 if rate is None else rate_limit.take(connection, trigger.id, rate, definition.rate_burst)
     if seconds:
         raise TryAgainError(
             "too-many-requests",
-            f"Nothing was created: more requests than {definition.rate_limit_per_second:g} a second; "
-            f"there is room again in {seconds} s.",
+            f"Nothing was created: more requests than {rate:g} a second; there is room again in {seconds} s.",
             seconds=seconds,
             status=429,
         )

@@ -9,10 +9,8 @@ from workorders.core.definitions.loading import load_trigger, yaml_files
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.exceptions import ConfigurationError
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.exceptions import RefusedError, TryAgainError
-from workorders.webhook.rate import Bucket
 from workorders.webhook.receiving import MAX_BYTES, Room
-from workorders.webhook.refusals import printable
+from workorders.webhook.refusals import RefusedError, TryAgainError, printable
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,17 +26,8 @@ class Hook:
     """A webhook that takes requests."""
 
     definition: WebhookTriggerDefinition
-    bucket: Bucket | None = field(compare=False)
-    """None without a rate limit."""
-    room: Room = field(compare=False)
+    room: Room = field(default_factory=Room, compare=False)
     """What it holds of requests."""
-
-    @classmethod
-    def of(cls, definition: WebhookTriggerDefinition, room: Room | None = None) -> "Hook":
-        """Return the hook of a definition, with a full bucket."""
-        rate = definition.rate_limit_per_second
-        bucket = None if rate is None else Bucket(rate, definition.rate_burst)
-        return cls(definition, bucket, Room() if room is None else room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +143,7 @@ class Hooks:
                     definition.name,
                 )
                 continue
-            # A bucket that is not full must not be refilled because another file has changed.
+            # Its room stays when its file changes: what arrives by the old definition still needs memory.
             known = before.get(definition.name)
-            if known is None or known.definition != definition:
-                # Its room stays: what arrives by the old definition still needs memory.
-                known = Hook.of(definition, known.room if known else None)
-            hooks[definition.path] = known
+            hooks[definition.path] = Hook(definition, known.room if known else Room())
         return hooks

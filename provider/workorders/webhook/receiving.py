@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from workorders.core.definitions.fields import MIB
-from workorders.webhook.exceptions import RefusedError, TryAgainError
+from workorders.webhook.refusals import RefusedError, TryAgainError
 
 MAX_BYTES: Final = 128 * MIB
 """Bytes of bodies that a process holds; each webhook has an equal share, and at least one largest body."""

@@ -1,13 +1,13 @@
-"""What the log says of refused requests: the first of each kind at once, and then a sum a minute."""
+"""How a webhook refuses a request, and the log of refusals: the first of each kind at once, then a sum per minute."""
 
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from workorders.webhook.exceptions import RefusedError
+from workorders.core.exceptions import WorkOrdersError
 
 _LOG = logging.getLogger(__name__)
 
@@ -16,6 +16,31 @@ MAX_KINDS: Final = 1000
 """Kinds that are told apart within a minute; the addresses of all others are summed together."""
 _MAX_CHARACTERS: Final = 200
 _MANY: Final = "other addresses"
+
+
+class RefusedError(WorkOrdersError):
+    """Nothing was created, and the caller learns why.
+
+    Args:
+        status: HTTP's code.
+        code: a short kebab-case word for programs.
+        reason: one plain sentence for people. No secret, and no data of the body.
+        headers: to answer with.
+    """
+
+    def __init__(self, status: int, code: str, reason: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.code = code
+        self.reason = reason
+        self.headers = dict(headers or {})
+
+
+class TryAgainError(RefusedError):
+    """What the caller asks for cannot be done now, and can later."""
+
+    def __init__(self, code: str, reason: str, *, seconds: int, status: int = 503) -> None:
+        super().__init__(status, code, reason, {"Retry-After": str(seconds)})
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from workorders.core.creation.json_body import is_odd, judge
 from workorders.core.items import Item
 from workorders.webhook.authentication import KEY_HEADER
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.exceptions import RefusedError
+from workorders.webhook.refusals import RefusedError
 
 
 @dataclass(frozen=True, slots=True)

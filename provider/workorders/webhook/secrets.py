@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from workorders.webhook.authentication import Secret
-from workorders.webhook.exceptions import TryAgainError
+from workorders.webhook.refusals import TryAgainError
 
 _LOG = logging.getLogger(__name__)
 

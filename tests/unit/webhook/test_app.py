@@ -32,7 +32,7 @@ class Taken(Creator):
     """Takes everything."""
 
     def __init__(self) -> None:
-        super().__init__(str, idle=1)
+        super().__init__(str)
         self.received: list[Received] = []
 
     def create(self, hook: Hook, received: Received) -> Single:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from workorders.webhook.authentication import Secret
-from workorders.webhook.callers import FAILURES_AT_ONCE, TRUST_SECONDS, Callers, site
+from workorders.webhook.callers import FAILURES_AT_ONCE, TRUST_SECONDS, Bucket, Callers, site
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.exceptions import RefusedError
+from workorders.webhook.refusals import RefusedError
 from workorders.webhook.requests import Received
 from workorders.webhook.secrets import Secrets
 
@@ -95,3 +95,16 @@ NOW = datetime.now(UTC)
 )
 def test_a_network_of_ipv6_counts_as_one_address(address: str | None, counted: str) -> None:
     assert site(address) == counted
+
+
+def test_a_burst_passes_then_as_many_as_time_lets() -> None:
+    bucket = Bucket(2, 3)
+    assert [bucket.take(0) for _ in range(4)] == [0, 0, 0, 1]
+    assert [bucket.take(0.5) for _ in range(2)] == [0, 1]
+    assert [bucket.take(100) for _ in range(4)] == [0, 0, 0, 1]
+
+
+def test_a_slow_rate_says_how_long_to_wait() -> None:
+    bucket = Bucket(0.1, 1)
+    assert [bucket.take(0), bucket.take(0), bucket.take(4)] == [0, 10, 6]
+    assert bucket.take(10) == 0

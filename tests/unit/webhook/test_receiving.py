@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from workorders.webhook import receiving
-from workorders.webhook.exceptions import RefusedError
 from workorders.webhook.receiving import Room
+from workorders.webhook.refusals import RefusedError
 
 SHARE = 1000
 

@@ -4,8 +4,7 @@ import logging
 import pytest
 
 from workorders.webhook import refusals
-from workorders.webhook.exceptions import RefusedError
-from workorders.webhook.refusals import SUM_SECONDS, RefusalLog, printable
+from workorders.webhook.refusals import SUM_SECONDS, RefusalLog, RefusedError, printable
 
 REFUSAL = RefusedError(401, "not-authenticated", "Nothing was created: the key is wrong.")
 

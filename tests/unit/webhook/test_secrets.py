@@ -6,7 +6,7 @@ import pytest
 
 from workorders.webhook import secrets
 from workorders.webhook.authentication import Secret
-from workorders.webhook.exceptions import TryAgainError
+from workorders.webhook.refusals import TryAgainError
 from workorders.webhook.secrets import FAILURE_SECONDS, KEEP_SECONDS, LAST_KNOWN_SECONDS, Secrets
 
 

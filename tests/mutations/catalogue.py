@@ -320,8 +320,8 @@ ISOLATED_AND_SEEN = (
         (
             Change(
                 "core/items.py",
-                "from typing import NamedTuple",
-                "from typing import NamedTuple\n\nimport confluent_kafka",
+                "from typing import Final, NamedTuple",
+                "from typing import Final, NamedTuple\n\nimport confluent_kafka",
             ),
         ),
         (CONTRACTS,),

@@ -77,7 +77,7 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "headers-with-secrets-kept",
         0,
-        (Change("kafka/ingest/record_mapping.py", "return not carries_a_secret(text)", "return True"),),
+        (Change("kafka/ingest/record_mapping.py", "return not is_secret_header(text)", "return True"),),
         ("unit/kafka/ingest/test_record_mapping.py::test_a_header_that_carries_a_secret_is_kept_only_if_it_is_named",),
     ),
     Mutation(

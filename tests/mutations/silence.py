@@ -58,7 +58,7 @@ SILENCE = (
     Mutation(
         "secret-of-a-wrong-setting-shown",
         5,
-        (Change("kafka/client/new_client.py", "if value and _SECRET.search(name):", "if False:"),),
+        (Change("kafka/client/new_client.py", "if value and is_secret_setting(name):", "if False:"),),
         (f"{NEW_CLIENT}::test_no_secret_is_repeated_even_where_librdkafka_quotes_it",),
     ),
     Mutation(

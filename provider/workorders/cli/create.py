@@ -101,10 +101,4 @@ def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:
     if definition is None:
         where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no right file in {folder} has that name"
         raise UnknownTriggerError(f"No trigger {name} is known here; nothing was created; {where}.")
-    return triggers.register(
-        connection,
-        name=definition.name,
-        type_=definition.type,
-        workflow=definition.workflow,
-        definition=definition.model_dump(mode="json"),
-    )
+    return triggers.register_definition(connection, definition)

@@ -1,6 +1,9 @@
 """What a source hands to `create_for`: one item a work order."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+MAX_BODY_BYTES: Final = 32 * 1024 * 1024
+"""Up to here Postgres holds every input as jsonb: an array of 32 MiB has 16.7 million elements, its very limit."""
 
 
 class Rejection(NamedTuple):

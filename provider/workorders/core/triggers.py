@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psycopg.types.json import Jsonb
 
@@ -10,6 +10,9 @@ from workorders.core.admission_rules import Rules
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
+
+if TYPE_CHECKING:  # what creates work orders needs no model
+    from workorders.core.definitions.trigger import TriggerDefinition
 
 _QUERIES = load_queries("workorders.core", "sql/triggers.sql")
 
@@ -47,6 +50,21 @@ def register(connection: Connection, *, name: str, type_: str, workflow: str, de
             f"give the new trigger another name."
         )
     return trigger
+
+
+def register_definition(connection: Connection, definition: "TriggerDefinition") -> Trigger:
+    """Register a trigger by its file's definition, as `register` does.
+
+    Raises:
+        ConfigurationError: the name is taken by a trigger of another type.
+    """
+    return register(
+        connection,
+        name=definition.name,
+        type_=definition.type,
+        workflow=definition.workflow,
+        definition=definition.model_dump(mode="json"),
+    )
 
 
 def find(connection: Connection, name: str) -> Trigger:

@@ -8,8 +8,7 @@ import orjson
 from workorders.core import triggers
 from workorders.core.creation.create_one import Single, create_one
 from workorders.core.creation.json_body import is_odd, judge
-from workorders.core.definitions.fields import MIB
-from workorders.core.items import Item
+from workorders.core.items import MAX_BODY_BYTES, Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
@@ -21,7 +20,6 @@ MANUAL_RUN = "dag-run"
 """Scope of the keys of Dag runs that were started by hand."""
 
 _QUERIES = load_queries("workorders.cron", "sql/cron.sql")
-_LARGEST_INPUT = 32 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +56,10 @@ def create(connection: Connection, definition: CronTriggerDefinition, due: Due) 
         psycopg.Error: the database failed; nothing was created.
     """
     with connection.transaction():
-        trigger = triggers.register(
-            connection,
-            name=definition.name,
-            type_=definition.type,
-            workflow=definition.workflow,
-            definition=definition.model_dump(mode="json"),
-        )
+        trigger = triggers.register_definition(connection, definition)
         stream, position = (STREAM, int(due.end.timestamp())) if isinstance(due, Interval) else (None, None)
         body, request = _input(connection, definition, trigger, due)
-        rejection = judge(body, _LARGEST_INPUT, odd=is_odd(body))
+        rejection = judge(body, MAX_BODY_BYTES, odd=is_odd(body))
         if rejection is None:
             item = Item(stream, position, request, body)
         else:

@@ -91,13 +91,7 @@ class CreateByHandOperator(BaseOperator):
                 database_url(self.definition.database_connection), application_name="workorders manual", autocommit=True
             ) as database,
         ):
-            trigger = triggers.register(
-                database,
-                name=self.definition.name,
-                type_=self.definition.type,
-                workflow=self.definition.workflow,
-                definition=self.definition.model_dump(mode="json"),
-            )
+            trigger = triggers.register_definition(database, self.definition)
             made = create(database, trigger, wish)
         self.log.info(
             "%s: work order %s (%s) %s.",

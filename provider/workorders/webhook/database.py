@@ -58,13 +58,7 @@ class Database:
         """
         if self._registered.get(definition.name) != definition:
             with connection.transaction():
-                triggers.register(
-                    connection,
-                    name=definition.name,
-                    type_=definition.type,
-                    workflow=definition.workflow,
-                    definition=definition.model_dump(mode="json"),
-                )
+                triggers.register_definition(connection, definition)
             self._registered[definition.name] = definition
         # Looked up each time: what the workflow asks for, such as its lanes, may have changed.
         return triggers.find(connection, definition.name)

@@ -4,9 +4,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from workorders.core.definitions.fields import DAY_SECONDS, KIB, MIB, Number, Whole, byte_count, expecting, seconds
+from workorders.core.definitions.fields import DAY_SECONDS, KIB, Number, Whole, byte_count, expecting, seconds
 from workorders.core.definitions.trigger import TriggerDefinition
-from workorders.core.secret_headers import carries_a_secret
+from workorders.core.items import MAX_BODY_BYTES
+from workorders.core.secrets import is_secret_header
 from workorders.webhook.authentication import PUBLIC, Authentication, HeaderName
 
 _LONGEST_REPLY_SECONDS: Final = 300
@@ -21,7 +22,7 @@ def _path(value: str, info: ValidationInfo) -> str:
 
 def _headers(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
     for name in names:
-        if carries_a_secret(name) or name in getattr(info.data.get("authentication"), "secret_headers", ()):
+        if is_secret_header(name) or name in getattr(info.data.get("authentication"), "secret_headers", ()):
             raise ValueError(f"the header {name} may carry a secret, and is never kept.")
     return names
 
@@ -68,7 +69,7 @@ class WebhookTriggerDefinition(TriggerDefinition):
     ] = DEFAULT_HEADERS
     """Headers that go into the request of the work order. A header that may carry a secret is refused."""
 
-    max_body_bytes: Annotated[int, byte_count(1, 32 * MIB)] = 1024 * KIB
+    max_body_bytes: Annotated[int, byte_count(1, MAX_BODY_BYTES)] = 1024 * KIB
     """Largest body; larger ones are refused with 413."""
     key_window: Annotated[float, seconds(1)] | None = 30 * DAY_SECONDS
     """How long an `Idempotency-Key` is known (seconds), from its first request; null for ever."""

@@ -16,7 +16,7 @@ from workorders.core.admission.rejections import DUPLICATE
 from workorders.core.admission.state import Chunk
 from workorders.core.creation.json_body import is_odd, judge
 from workorders.core.history import search_index
-from workorders.core.items import Item, Rejection
+from workorders.core.items import MAX_BODY_BYTES, Item, Rejection
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import Selector
@@ -26,8 +26,6 @@ _QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
 
 REVALIDATORS_GROUP: Final = "workorders.revalidators"
 """Entry point group in which a trigger type announces its `Rejudge`."""
-MAX_BODY_BYTES: Final = 32 * 1024 * 1024
-"""Bytes; up to here Postgres holds every value as jsonb."""
 
 Revalidator = Callable[[Mapping[str, Any], bytes | None, bytes], Item]
 """Takes the trigger's definition as it is now, the raw value of a rejected event (None for null), and its request as

@@ -7,15 +7,13 @@ import orjson
 
 from workorders.core.creation.create_one import Single, create_one
 from workorders.core.creation.json_body import is_odd, judge
-from workorders.core.definitions.fields import MIB
 from workorders.core.exceptions import WorkOrdersError
-from workorders.core.items import Item
+from workorders.core.items import MAX_BODY_BYTES, Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
 KEY_SCOPE = "person"
 """Scope of the keys that people give."""
-_LARGEST_INPUT = 32 * MIB
 
 
 class NotAnInputError(WorkOrdersError, ValueError):
@@ -43,7 +41,7 @@ def create(connection: Connection, trigger: Trigger, wish: Wish) -> Single:
         NotAnInputError: the body is no JSON object that can be an input.
         psycopg.Error: the database failed; nothing was created.
     """
-    rejection = judge(wish.body, _LARGEST_INPUT, odd=is_odd(wish.body))
+    rejection = judge(wish.body, MAX_BODY_BYTES, odd=is_odd(wish.body))
     if rejection is not None:
         raise NotAnInputError(
             f"Trigger {trigger.name}: the input must be a JSON object, and {rejection.detail}; nothing was created."

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
+from workorders.core.secrets import is_secret_variable
 from workorders.core.worker import json_values
 from workorders.core.worker.exceptions import InputUnreadableError
 
@@ -14,10 +15,6 @@ _WHOLE_OUTPUT: Final = json_values.dumps(MASK)
 SHORTEST: Final = 5
 """A shorter value is not masked: it stands in too many innocent words. Airflow's own masker has the same limit."""
 
-_SENSITIVE_NAME: Final = re.compile(
-    r"passw|passphrase|secret|token|api_?key|private_?key|access_?key|fernet|credential|authorization|sasl_jaas",
-    re.IGNORECASE,
-)
 _PASSWORD_IN_CONNINFO: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
 
 
@@ -43,7 +40,7 @@ def secrets_of(environment: Mapping[str, str]) -> set[str]:
     """
     found: set[str] = set()
     for name, value in environment.items():
-        if _SENSITIVE_NAME.search(name):
+        if is_secret_variable(name):
             found.add(value)
         found.update(secrets_in(value))
     return {form for secret in found for form in _forms(secret)}
@@ -73,7 +70,7 @@ def _passwords_of_url(value: str) -> Iterator[str]:
         yield password
     for field in parts.query.split("&"):
         name, _, content = field.partition("=")
-        if content and _SENSITIVE_NAME.search(name):
+        if content and is_secret_variable(name):
             yield unquote(content)
 
 
@@ -81,7 +78,7 @@ def _secrets_in_json(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for name, content in value.items():
             if isinstance(content, str):
-                if _SENSITIVE_NAME.search(str(name).replace(".", "_")):
+                if is_secret_variable(str(name)):
                     yield content
                 yield from secrets_in(content)
             else:

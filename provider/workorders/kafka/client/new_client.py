@@ -8,13 +8,12 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import KafkaException
 
 from workorders.core.exceptions import one_line
+from workorders.core.secrets import is_secret_setting
 from workorders.kafka.exceptions import ClientSettingsError
 
 Client = TypeVar("Client")
 
 _HIDDEN: Final = "***"
-_SECRET: Final = re.compile(r"password|secret|token|jaas|oauthbearer\.config|ssl\.key\.pem|ssl_key", re.IGNORECASE)
-"""Names of settings whose values are secrets. librdkafka quotes values that it does not understand."""
 _BEGINNING: Final = re.compile(r"^Failed to create [a-z ]+: ")
 _BUILD: Final = re.compile(r": recompile librdkafka.*$")
 _NO_PROVIDER: Final = "No provider for SASL mechanism"
@@ -48,7 +47,7 @@ def _reason(said: str, settings: Mapping[str, Any]) -> str:
             return f"{name} names {value}, which is not on this machine"
     text = _BUILD.sub("", _BEGINNING.sub("", one_line(said)))
     for name, value in settings.items():
-        if value and _SECRET.search(name):
+        if value and is_secret_setting(name):  # librdkafka quotes values that it does not understand
             text = text.replace(one_line(value), _HIDDEN)
     return text.rstrip(".")
 

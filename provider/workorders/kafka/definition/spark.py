@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 
 from workorders.core.definitions.fields import Definition, Whole, expecting
+from workorders.core.secrets import assigns_secret, is_secret_setting
 
 # A cold application's time is the JVM's start. Compiling with C1 alone and collecting with one thread took it from 13
 # to 11 s on two cores; a batch is too short for the other compiler to pay.
@@ -15,8 +16,6 @@ DEFAULT_CONF: Final[Mapping[str, str]] = {
 }
 """Spark settings of the application; a trigger's `conf` wins over them."""
 
-_SECRET: Final = re.compile(r"password|passwd|secret|token|jaas|access[._-]?key|private[._-]?key", re.IGNORECASE)
-_SECRET_VALUE: Final = re.compile(r"(?:password|passwd|secret|token|jaas)[\w.]*\s*[=:]", re.IGNORECASE)
 _EXACTLY_ONCE: Final = re.compile(
     r"group\.?id|isolation\.?level|(?:starting|ending)\.?offsets|fail\.?on\.?data\.?loss|min\.?partitions"
     r"|auto\.?commit|auto\.?offset\.?reset",
@@ -45,7 +44,7 @@ def _check_conf(key: Any, setting: Any) -> None:
     if not isinstance(key, str) or not key.startswith("spark."):
         raise ValueError(f"expected names of settings that begin with spark., got {key!r}.")
     # Secrets first, so that no other sentence repeats one.
-    if _SECRET.search(key) or _SECRET_VALUE.search(str(setting)):
+    if is_secret_setting(key) or assigns_secret(str(setting)):
         raise ValueError(f"{key} may carry a secret, but Spark's settings are stored and shown; use a connection.")
     if not isinstance(setting, str | int | bool):
         raise ValueError(f"expected a text, a whole number, true or false for {key}, got {setting!r}.")

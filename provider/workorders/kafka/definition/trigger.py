@@ -18,13 +18,12 @@ from workorders.core.definitions.fields import (
     seconds,
 )
 from workorders.core.definitions.trigger import TriggerDefinition
+from workorders.core.items import MAX_BODY_BYTES
 from workorders.kafka.definition.fields import REGEX_MARK, HeaderNames, Rate, Share, TopicOrPattern
 from workorders.kafka.definition.spark import SparkSettings
 from workorders.kafka.definition.starting_offsets import StartingOffsets, StartingOffsetsField
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
-LARGEST_MESSAGE_LIMIT: Final = 32 * MIB
-"""Up to here Postgres holds every value as jsonb: an array of 32 MiB has 16.7 million elements, its very limit."""
 DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
 """What lasts longer than an hour does not heal by itself as a rule; what is shorter needs nobody's night."""
 
@@ -74,7 +73,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     poll_interval: Annotated[float, seconds(0.1)] = 1.0
     """Time (seconds) between two looks at an idle topic."""
 
-    max_message_bytes: Annotated[int, byte_count(KIB, LARGEST_MESSAGE_LIMIT)] = DEFAULT_MAX_MESSAGE_BYTES
+    max_message_bytes: Annotated[int, byte_count(KIB, MAX_BODY_BYTES)] = DEFAULT_MAX_MESSAGE_BYTES
     """Largest value that becomes an input; larger ones are rejected, and kept."""
     headers: HeaderNames = "all"
     """Which headers go into the request: all (except those whose names say that they carry a secret, such as

@@ -15,7 +15,7 @@ import orjson
 
 from workorders.core.creation.json_body import ODD_PATTERN, is_odd, judge
 from workorders.core.items import Item, Rejection
-from workorders.core.secret_headers import carries_a_secret
+from workorders.core.secrets import is_secret_header
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES, Record
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class RecordMapping:
     def _wants(self, name: bytes) -> bool:
         text = name.decode(errors="replace")
         if self.headers == "all":
-            return not carries_a_secret(text)
+            return not is_secret_header(text)
         return self.headers != "none" and text in self.headers
 
 

@@ -25,17 +25,6 @@ class Plan:
     ranges: tuple[OffsetRange, ...]
 
 
-def register(connection: Connection, definition: KafkaTriggerDefinition) -> Trigger:
-    """Write the trigger's definition down as it is now."""
-    return triggers.register(
-        connection,
-        name=definition.name,
-        type_=definition.type,
-        workflow=definition.workflow,
-        definition=definition.model_dump(mode="json"),
-    )
-
-
 async def plan_batch(connection: Connection, cluster: Cluster, definition: KafkaTriggerDefinition) -> Plan:
     """Record the next batch of a trigger, and the starting offsets of partitions that are new.
 
@@ -55,7 +44,7 @@ async def plan_batch(connection: Connection, cluster: Cluster, definition: Kafka
     logs = await cluster.offsets(partitions)
     starts = await first_offsets(cluster, definition, logs, known)
     with connection.transaction():
-        trigger = register(connection, definition)
+        trigger = triggers.register_definition(connection, definition)
         ledger.lock_trigger(connection, trigger)
         _seed(connection, trigger, starts)
         now = ledger.positions(connection, trigger.name)

@@ -11,12 +11,13 @@ from support.topics import Topics
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection
+from workorders.core.triggers import register_definition
 from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import OffsetRange, Partition
-from workorders.kafka.planning.planner import plan_batch, register
+from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
 
 pytestmark = pytest.mark.integration
@@ -230,7 +231,7 @@ def test_a_topic_that_was_made_again_is_shown(
 def test_a_topic_that_is_missing_does_not_hide_the_others(
     connection: Connection, stack: LocalStack, planned: KafkaTriggerDefinition
 ) -> None:
-    register(connection, planned.model_copy(update={"topics": (planned.name, f"{planned.name}-missing")}))
+    register_definition(connection, planned.model_copy(update={"topics": (planned.name, f"{planned.name}-missing")}))
     connection.commit()
     found = look(connection, stack, planned.name)
     assert found.problem == f"Kafka does not have the topic {planned.name}-missing."
@@ -240,7 +241,7 @@ def test_a_topic_that_is_missing_does_not_hide_the_others(
 def test_topics_are_found_by_a_pattern(
     connection: Connection, stack: LocalStack, topics: Topics, topic: str, definition: KafkaTriggerDefinition
 ) -> None:
-    register(connection, definition.model_copy(update={"topics": (f"^{topic}$",)}))
+    register_definition(connection, definition.model_copy(update={"topics": (f"^{topic}$",)}))
     connection.commit()
     found = look(connection, stack, topic)
     assert found.problem is None

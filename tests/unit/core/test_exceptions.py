@@ -1,6 +1,9 @@
-"""An error's text has the code under which the reference explains it."""
+"""An error is one line wherever it is said, and ends with the code under which the reference explains it."""
 
-from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from collections import Counter
+
+from support.operators import subclasses
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 
 
 class CodedError(WorkOrdersError):
@@ -23,3 +26,14 @@ def test_an_error_that_repeats_another_one_keeps_the_code_of_the_cause() -> None
     assert str(OuterError(f"Trigger a: {CodedError('No.')} Next try in 2 s.")) == (
         "Trigger a: No. [WO-CODED] Next try in 2 s."
     )
+
+
+def test_what_stands_on_several_lines_with_indents_becomes_one_line() -> None:
+    assert one_line(WorkOrdersError("connection failed:\n\tIs the server\n  running? ")) == (
+        "connection failed: Is the server running?"
+    )
+
+
+def test_no_two_errors_have_one_name_so_that_who_catches_one_misses_none() -> None:
+    names = Counter(kind.__name__ for kind in subclasses(WorkOrdersError))
+    assert [name for name, count in names.items() if count > 1] == []

@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from table_reference import table_reference
 
 from local_stack.stack import CHECKOUT
 from support.documents import first_cells, page, section
@@ -52,3 +53,14 @@ def test_every_state_of_a_run_that_is_retried_is_explained() -> None:
 def test_every_public_module_is_on_the_page(module: str) -> None:
     assert import_module(module).__all__
     assert f"<!-- generated: python {module} -->" in page("reference/python-api")
+
+
+def test_every_table_has_its_section() -> None:
+    statements = "".join(path.read_text(encoding="utf-8") for path in PROVIDER.rglob("migrations/versions/*.sql"))
+    created = re.findall(r"CREATE (?:UNLOGGED )?TABLE workorders\.(\w+)", statements)
+    assert re.findall(r"^### `(\w+)`$", table_reference(), re.MULTILINE) == sorted(created)
+
+
+def test_every_table_that_may_be_queried_exists() -> None:
+    tables = codes(first_cells(section("What you may query", on="reference/database-schema")))
+    assert tables - set(re.findall(r"^### `(\w+)`$", table_reference(), re.MULTILINE)) == set()

@@ -210,7 +210,7 @@ def test_a_message_that_is_not_the_ranges_next_one_is_refused(
     text = assert_refused(stack, connection, first, items, UnexpectedMessageError)
     assert text == (
         f"{first.trigger.name}: the reader of {first.range} delivered offset {offsets[-1]} where {due} was due; "
-        f"nothing was committed there."
+        f"nothing was committed there. [WO-READ-UNEXPECTED]"
     )
 
 

@@ -149,8 +149,14 @@ def test_partitions_that_fail_leave_the_others_committed_and_say_why_in_the_last
     connection.commit()
     done = submit(batch_of(planned))
     assert done.returncode == 1, done.stderr[-3000:]
-    recreated = f"{name}: {name} 0 [0, 5): the ledger follows another topic of that name now; nothing was committed."
-    conflict = f"{name}: {name} 2 [0, 5): the ledger stands at 3 and not at the range's start; nothing was committed."
+    recreated = (
+        f"{name}: {name} 0 [0, 5): the ledger follows another topic of that name now; nothing was committed. "
+        "[WO-TOPIC-RECREATED]"
+    )
+    conflict = (
+        f"{name}: {name} 2 [0, 5): the ledger stands at 3 and not at the range's start; nothing was committed. "
+        "[WO-LEDGER-CONFLICT]"
+    )
     assert set(done.stdout.splitlines()[-2:]) == {recreated, conflict}
     assert [line[2:] for line in table_of(done)] == [
         ["-", "-", "-", "stalled"], ["5", "0", "0", "done"], ["-", "-", "-", "stalled"]

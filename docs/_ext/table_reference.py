@@ -1,0 +1,46 @@
+"""The tables of the database, from the statements that create them and the comments in front of them."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import workorders
+
+_TABLE: Final = re.compile(r"((?:^--.*\n)*)^CREATE (?:UNLOGGED )?TABLE workorders\.(\w+) \(\n((?:.*\n)*?)\)", re.M)
+_COLUMN: Final = re.compile(r"((?:^    --.*\n)*)^    ([a-z]\w*) ([^\n]*?),?$", re.M)
+
+
+def table_reference() -> str:
+    """Return a section for every table, with its columns."""
+    folder = Path(workorders.__file__).parent
+    statements = "\n".join(
+        path.read_text(encoding="utf-8") for path in sorted(folder.rglob("migrations/versions/*.sql"))
+    )
+    tables = {name: "\n\n".join(_section(name, comment, body)) for comment, name, body in _TABLE.findall(statements)}
+    return "\n\n".join(tables[name] for name in sorted(tables))
+
+
+def _section(name: str, comment: str, body: str) -> Iterator[str]:
+    yield f"### `{name}`"
+    if comment:
+        yield _prose(comment)
+    rows = [
+        f"| `{column}` | `{_type(definition)}` | {_prose(note)} |".replace("  |", " |")
+        for note, column, definition in _COLUMN.findall(body)
+    ]
+    yield "\n".join(["| column | type | meaning |", "| --- | --- | --- |", *rows])
+
+
+def _type(definition: str) -> str:
+    """Return the type of a column and whether it may be null, without its default and its constraints."""
+    type_ = re.split(
+        r" (?:NOT NULL|DEFAULT|GENERATED|PRIMARY|REFERENCES|UNIQUE|CHECK|CONSTRAINT|STORAGE|COLLATE)\b", definition
+    )[0]
+    return type_.removeprefix("workorders.")
+
+
+def _prose(comment: str) -> str:
+    """Return a comment as text, with what could be read as markup escaped."""
+    lines = [line.strip().removeprefix("--").strip() for line in comment.strip().splitlines()]
+    return re.sub(r"([*_<|])", r"\\\1", " ".join(lines))

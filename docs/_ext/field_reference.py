@@ -11,9 +11,9 @@ Schema = Mapping[str, Any]
 _DURATION: Final = "(ms|s|m|h|d)$"
 _SIZE: Final = "[bB]$"
 _SELECTOR: Final = "^(stream|key|body|"
-_UNITS: Final[Mapping[str, tuple[tuple[int, str], ...]]] = {
-    "duration": ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s")),
-    "size": ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB")),
+_UNITS: Final[Mapping[str, tuple[tuple[float, str], ...]]] = {
+    "duration": ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"), (0.001, "ms")),
+    "size": ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"), (1000**2, "MB"), (1, "B")),
 }
 _NAMES: Final = {"array": "list", "object": "mapping", "integer": "whole number", "string": "text"}
 _LIMITS: Final = {
@@ -41,7 +41,7 @@ def _fields(schema: Schema, definitions: Mapping[str, Schema], path: str, varian
         yield f"### `{path}{name}`" + (f" with `type: {variant}`" if variant else "")
         yield " ".join(field.get("description", "").split())
         yield "\n".join(f"- {fact}" for fact in _facts(field, definitions, required=name in schema.get("required", ())))
-        below = f"{path}{name}.<name>." if isinstance(field.get("additionalProperties"), dict) else f"{path}{name}."
+        below = f"{path}{name}.<name>." if _named(field) else f"{path}{name}."
         for type_, part in _parts(field, definitions):
             yield from _fields(part, definitions, below, type_)
 
@@ -56,10 +56,10 @@ def _facts(field: Schema, definitions: Mapping[str, Schema], *, required: bool) 
     else:
         yield "Default: none"
     limits = [
-        words.format(_value(option[key], None))
-        for option in ([field] if unit else [field, *field.get("anyOf", ())])
+        words.format(_value(option[key], unit))
+        for option in [field, *field.get("anyOf", ())]
         for key, words in _LIMITS.items()
-        if key in option
+        if key in option and not (unit and option[key] == 0)
     ]
     if limits:
         yield f"Limits: {', '.join(dict.fromkeys(limits))}"
@@ -84,6 +84,8 @@ def _types(field: Schema, definitions: Mapping[str, Schema]) -> Iterator[str]:
         yield "time in ISO 8601 with its UTC offset"
     elif field.get("pattern", "").startswith(_SELECTOR):
         yield "[selector](files.md#selectors)"
+    elif field.get("pattern") == r"\S":
+        yield "text"
     elif "pattern" in field:
         yield f"text that matches `{field['pattern']}`"
     else:
@@ -107,17 +109,21 @@ def _value(value: Any, unit: str | None) -> str:
         return ", ".join(f"`{part}`" for part in value)
     if unit and value:
         for factor, name in _UNITS[unit]:
-            if value % factor == 0:
-                return f"`{int(value // factor)} {name}`"
+            if (number := round(value / factor, 6)).is_integer():
+                return f"`{number:g} {name}`"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
 def _parts(field: Schema, definitions: Mapping[str, Schema]) -> Iterator[tuple[str | None, Schema]]:
     """Give the mappings that a field may hold, each with the type by which a file tells it from the others."""
-    options = [field, *field.get("anyOf", ()), *field.get("oneOf", ())]
-    if isinstance(field.get("additionalProperties"), dict):
-        options.append(field["additionalProperties"])
+    options = [field, *field.get("anyOf", ()), *field.get("oneOf", ()), *_named(field)]
     parts = [definitions[option["$ref"].rsplit("/", 1)[-1]] for option in options if "$ref" in option]
     for part in parts:
         type_ = part["properties"].get("type", {}).get("const") if len(parts) > 1 else None
         yield type_, part
+
+
+def _named(field: Schema) -> list[Schema]:
+    """Return what a mapping with names of the user's own holds under each; nothing for any other field."""
+    others = field.get("additionalProperties")
+    return [*field.get("patternProperties", {}).values(), *([others] if isinstance(others, dict) else [])]

@@ -1,0 +1,25 @@
+"""The facts of a field in the reference are those of its schema, in the forms that a file has."""
+
+import pytest
+from field_reference import field_reference
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "facts"),
+    [
+        ("kafka", "max_message_bytes", ["Default: `10 MiB`", "Limits: at least `1 KiB`, at most `32 MiB`"]),
+        ("kafka", "poll_interval", ["Default: `1 s`", "Limits: at least `100 ms`"]),
+        ("kafka", "topics", ["Type: list of text", "Required", "Limits: at least `1` entries"]),
+        ("kafka", "tombstones", ["Type: `reject` or `accept`", "Default: `reject`"]),
+        ("webhook", "reply_timeout", ["Default: `30 s`", "Limits: at least `100 ms`, at most `5 m`"]),
+        ("outbox", "topics.<name>.compact", ["Type: boolean", "Default: `false`"]),
+    ],
+)
+def test_a_field_has_its_type_its_default_and_its_limits(kind: str, field: str, facts: list[str]) -> None:
+    (section,) = (part for part in field_reference(kind).split("### ") if part.startswith(f"`{field}`\n"))
+    lines = [line.removeprefix("- ") for line in section.splitlines() if line.startswith("- ")]
+    assert [fact for fact in facts if fact not in lines] == []
+
+
+def test_the_fields_of_a_variant_name_it() -> None:
+    assert "### `authentication.header` with `type: hmac`\n" in field_reference("webhook")

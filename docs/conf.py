@@ -4,9 +4,6 @@ import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from pygments.lexers.special import TextLexer
-from sphinx.application import Sphinx
-
 DOCS = Path(__file__).parent
 sys.path.append(str(DOCS / "_ext"))
 
@@ -46,8 +43,3 @@ default_role = "code"
 html_theme = "furo"
 html_title = f"workorders {version}"
 html_extra_path = ["schema"]
-
-
-def setup(app: Sphinx) -> None:
-    """Show Mermaid diagrams as their text: GitHub draws them, and the site is built without a browser."""
-    app.add_lexer("mermaid", TextLexer)

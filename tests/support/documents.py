@@ -8,7 +8,8 @@ from local_stack.stack import CHECKOUT
 DOCS = CHECKOUT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 README = CHECKOUT / "README.md"
-DOCUMENTS = [README, CHECKOUT / "CHANGELOG.md", CHECKOUT / "SECURITY.md", *PAGES]
+AT_THE_ROOT = [README, *(CHECKOUT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY"))]
+DOCUMENTS = [*AT_THE_ROOT, *PAGES]
 
 
 def text_of(document: Path) -> str:

@@ -11,7 +11,7 @@ import yaml
 from generated_parts import expand
 
 from local_stack.stack import CHECKOUT
-from support.documents import DOCUMENTS, README, blocks, name_of, page, text_of
+from support.documents import AT_THE_ROOT, DOCUMENTS, README, blocks, name_of, page, text_of
 from workorders.cli.main import app
 from workorders.core.definitions.loading import load_trigger, parse_workflow
 
@@ -96,12 +96,13 @@ def assert_is_a_command(line: str) -> None:
     assert given - options == set(), line
 
 
-def test_every_link_of_the_readme_leads_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose(README)):
+@pytest.mark.parametrize("document", AT_THE_ROOT, ids=name_of)
+def test_every_link_outside_the_site_leads_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(document)):
         if target.startswith(("http://", "https://")):
             continue
         path, _, fragment = target.partition("#")
-        file = README.parent / path if path else README
+        file = document.parent / path if path else document
         assert file.exists(), target
         if fragment:
             assert fragment in anchors(file), target

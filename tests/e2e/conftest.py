@@ -113,3 +113,12 @@ def stalling(request: pytest.FixtureRequest, api: AirflowApi, triggers: dict[str
     flow = Flow(api, triggers[request.module.TRIGGER])
     yield flow
     api.set_paused(flow.ingest, paused=True)
+
+
+@pytest.fixture
+def one_worker(api: AirflowApi) -> Iterator[None]:
+    """One slot for all tasks of all DAGs."""
+    slots = api.slots("default_pool")
+    api.set_slots("default_pool", 1)
+    yield
+    api.set_slots("default_pool", slots)

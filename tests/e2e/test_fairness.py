@@ -14,7 +14,6 @@ SECONDS = 420.0
 BOUND_SECONDS = 150.0
 """Twice two time slices of 10 s, each with one run and the start of a task; the backlog would last ten minutes."""
 BACKLOG = 3000
-POOL = "default_pool"
 
 
 @pytest.fixture
@@ -23,15 +22,6 @@ def crowded(airflow_stack: LocalStack) -> Iterator[Orders]:
     orders = Orders(airflow_stack.database_url, "crowded")
     yield orders
     orders.cancel()
-
-
-@pytest.fixture
-def one_worker(api: AirflowApi) -> Iterator[None]:
-    """One slot for all tasks of all DAGs."""
-    slots = api.slots(POOL)
-    api.set_slots(POOL, 1)
-    yield
-    api.set_slots(POOL, slots)
 
 
 @pytest.mark.usefixtures("one_worker")

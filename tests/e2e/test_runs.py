@@ -40,7 +40,7 @@ def test_a_workflows_dag_executes_what_waits_and_shows_each_failure_as_its_runs(
     assert crashed[4] == "last words\n"
     assert "timeout_seconds (10)" in (killed[3] or "")
     (run, *_) = eventually(lambda: _in_state(api, "behave_runs", "success"), seconds=SECONDS, what="its end")
-    wait, execute = api.task(run, "wait_for_runs"), api.task(run, "execute_group")
+    wait, execute = api.task(run, "wait_for_runs"), api.task(run, "execute_runs")
     assert (wait.state, wait.pid, execute.state) == ("success", None, "success")
     log = api.log_text(execute)
     assert "failed: ValueError: no bed is free" in log
@@ -62,18 +62,30 @@ def test_a_workflow_may_run_a_dag_whose_end_is_the_end_of_its_run(airflow_stack:
     assert output["told"] in told.values()
     assert (output["told"]["workflow"], output["told"]["attempt"]) == ("visits", 1)
 
-    # What a lost attempt has left behind is taken up.
+    # The next task attaches to what one that died has left behind.
     left: list[str] = []
 
     def leave(run_id: UUID) -> None:
-        conf = {"fail": False, "bed": 5, "workorders_context": "of a lost run"}
+        conf = {"fail": False, "bed": 5, "workorders_context": "of a task that died"}
         left.append(api.trigger("visits", conf, run_id=f"run_{run_id}"))
 
-    orders.create_lost({"fail": False, "bed": 5}, leave)
-    (*_, first, second) = eventually(orders.finished, seconds=SECONDS, what="its success")
-    assert {first[1], second[1]} == {"lost", "success"}
-    assert orders.outputs()[1] == {"at": [5, 2**40], "told": "of a lost run"}
+    orders.create_claimed({"fail": False, "bed": 5}, leave)
+    (*_, last) = eventually(orders.finished, seconds=SECONDS, what="its success")
+    assert last[:2] == ("success", "success")
+    assert orders.outputs()[1] == {"at": [5, 2**40], "told": "of a task that died"}
     assert {run.id for run in api.runs("visits")} == {*told, *left}
+
+
+@pytest.mark.usefixtures("one_worker")
+def test_a_workflow_that_runs_a_dag_holds_no_slot_while_its_dag_runs_run(
+    airflow_stack: LocalStack, api: AirflowApi
+) -> None:
+    orders = Orders(airflow_stack.database_url, "visits")
+    finished = len(api.runs("visits"))
+    orders.create([{"fail": False, "bed": bed} for bed in (6, 7)])
+    eventually(orders.finished, seconds=SECONDS, what="the end of runs whose Dag runs need the only slot")
+    assert [run.state for run in api.runs("visits")].count("success") >= 2
+    assert len(api.runs("visits")) == finished + 2
 
 
 def test_a_workflow_file_with_a_mistake_is_a_dag_that_fails_with_the_sentence(api: AirflowApi) -> None:

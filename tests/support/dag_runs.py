@@ -1,4 +1,4 @@
-"""An Airflow that is a table of DAG runs, in place of the supervisor that a task talks to."""
+"""An Airflow that is a table of Dag runs, in place of the supervisor that a task or a trigger talks to."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,8 +18,6 @@ from airflow.sdk.execution_time.comms import (
     XComResult,
 )
 from airflow.sdk.execution_time.xcom import XCom
-
-from workorders.airflow.dag_runs import executor
 
 NOT_FOUND = ErrorResponse(
     error=ErrorType.API_SERVER_ERROR, detail={"status_code": 404, "message": "Server returned error", "detail": {}}
@@ -55,11 +53,14 @@ class DagRuns:
 
     @classmethod
     def in_place(cls, monkeypatch: pytest.MonkeyPatch) -> "DagRuns":
-        """Return one that every question of a task goes to, and looks that follow each other closely."""
+        """Return one that every question of a task or a trigger goes to."""
         runs = cls()
         monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", runs, raising=False)
-        monkeypatch.setattr(executor, "LOOK_SECONDS", 0.05)
         return runs
+
+    async def asend(self, message: Any) -> Any:
+        """Answer a question of a trigger."""
+        return self.send(message)
 
     def send(self, message: Any) -> Any:
         """Answer a question as the supervisor does."""

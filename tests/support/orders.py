@@ -3,14 +3,14 @@
 import json
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from workorders.core import triggers, workflows
 from workorders.core.bulk import cancel as cancels
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs import delegation
 
 
 class Orders:
@@ -31,8 +31,8 @@ class Orders:
         )
         create_for(connection, trigger, [Item(None, None, b"{}", json.dumps(body).encode()) for body in bodies])
 
-    def create_lost(self, body: dict[str, Any], leave: Callable[[UUID], object]) -> None:
-        """Create a work order whose first run was lost when it had begun; nobody sees it before the run has left this.
+    def create_claimed(self, body: dict[str, Any], leave: Callable[[UUID], object]) -> None:
+        """Create a work order whose run was claimed by a task that died; no other sees it before this returns.
 
         Args:
             body: the input.
@@ -40,13 +40,7 @@ class Orders:
         """
         with connect(self._url) as connection:
             self._create(connection, [body])
-            group_id, workflow = uuid4(), workflows.find(connection, self.workflow)
-            (run,) = claiming.claim(connection, workflow, limit=2, group_id=group_id)
-            lifecycle.start(connection, group_id, [run.run_id])
-            connection.execute(
-                "UPDATE workorders.runs SET heartbeat_at = now() - interval '1 day' WHERE id = %s", [run.run_id]
-            )
-            lifecycle.recover_lost(connection, workflow)
+            (run,) = delegation.claim(connection, workflows.find(connection, self.workflow), limit=2)
             leave(run.run_id)
 
     def outputs(self) -> list[Any]:

@@ -31,6 +31,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Work orders",
                 "python-modules": [
+                    "workorders.airflow.sensors.dag_runs",
                     "workorders.airflow.sensors.runs",
                     "workorders.kafka.airflow.outbox_relay",
                     "workorders.kafka.airflow.sensors",
@@ -60,6 +61,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Work orders",
                 "python-modules": [
+                    "workorders.airflow.triggers.dag_runs",
                     "workorders.airflow.triggers.runs",
                     "workorders.kafka.airflow.outbox_trigger",
                     "workorders.kafka.airflow.triggers",

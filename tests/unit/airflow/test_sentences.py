@@ -64,7 +64,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
     RunDagsOperator: (
         {"definition": WorkflowDefinition(name="admit", dag_id="a")},
         "Workflow admit: ",
-        "not begun wait again",
+        "the next try records their ends",
     ),
     WatchGapsOperator: ({"trigger_name": "orders"}, "Trigger orders: ", "No alert for a gap was said or lost."),
     BulkJobOperator: ({"kind": "rerun"}, "The form to rerun work orders: ", "What the job had done stays done"),

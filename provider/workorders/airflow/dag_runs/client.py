@@ -1,6 +1,6 @@
-"""The runs of one DAG, as far as a task may ask for them: the interface is the task SDK's own messages."""
+"""The Dag runs of one Dag, as far as a task or a trigger may ask for them: the messages are the task SDK's own."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
@@ -10,38 +10,37 @@ from airflow.sdk.execution_time.xcom import XCom
 
 from workorders.core.worker.exceptions import InputUnreadableError
 
-GOING: Final = ("queued", "running")
-SUCCEEDED: Final = ("success",)
-"""States of a DAG run."""
-
-_RETURNED: Final = "return_value"
+_UNFINISHED: Final = ("queued", "running")
+_RETURN_VALUE: Final = "return_value"
 _NOT_FOUND: Final = 404
-_TOO_MANY: Final = 429
-_FAILED: Final = 500
-_ASKED_AT_ONCE: Final = 50
+_TOO_MANY_REQUESTS: Final = 429
+_SERVER_ERROR: Final = 500
+_MAX_IDS: Final = 50
+"""Run ids in one question: they become a part of a URL."""
 
 
 class DagRuns:
-    """Starts runs of a DAG from inside a task, and tells what became of them.
+    """Starts runs of a Dag from inside a task, and reads their states and outputs.
 
     Every question may raise an AirflowRuntimeError.
     """
 
     def __init__(self, dag_id: str) -> None:
         self.dag_id = dag_id
+        self.has_answered = False
+        """Whether Airflow has answered any question, by a refusal or otherwise."""
 
     def start(self, dag_run_id: str, conf: dict[str, Any], note: str) -> None:
-        """Start a DAG run; one that is there already is left alone.
+        """Start a Dag run, or leave the one alone that exists under this id.
 
         Raises:
-            AirflowRuntimeError: Airflow does not take it, for there is no such DAG, or it takes none from a task.
-            InputUnreadableError: the conf alone is to blame: the DAG's parameters refuse it, or it cannot be handed
-                over.
+            AirflowRuntimeError: Airflow does not take it, because there is no such Dag or it takes none from a task.
+            InputUnreadableError: the conf alone is to blame: the Dag's parameters refuse it, or it cannot be sent.
         """
         message = TriggerDagRun(dag_id=self.dag_id, run_id=dag_run_id, logical_date=None, conf=conf, note=note)
         try:
-            answer = _ask(message)
-        except (OverflowError, RecursionError) as error:  # a task tells its supervisor of no integer beyond 64 bits
+            answer = self._ask(message)
+        except (OverflowError, RecursionError) as error:  # a task sends its supervisor no integer beyond 64 bits
             raise InputUnreadableError(f"DAG {self.dag_id} cannot be given this input as its conf: {error}.") from error
         except AirflowRuntimeError as error:
             answer = error.error
@@ -52,36 +51,53 @@ class DagRuns:
             raise AirflowRuntimeError(answer)
         raise InputUnreadableError(f"DAG {self.dag_id} does not take this input as its conf: {refusal}")
 
-    def first_in(self, dag_run_ids: Sequence[str], states: Sequence[str]) -> str | None:
-        """Return the first of some DAG runs that is in one of these states; one that is not there is in none.
+    def find_unfinished(self, dag_run_ids: Sequence[str]) -> str | None:
+        """Return the first of some Dag runs that is queued or running; None when none is, or none exists.
 
-        They are counted: a question for the state of one that is not there leaves an error in the task's log.
+        They are counted first: a question for the state of one that does not exist leaves an error in the task's log.
         """
-        for start in range(0, len(dag_run_ids), _ASKED_AT_ONCE):
-            some = dag_run_ids[start : start + _ASKED_AT_ONCE]
-            if self._count(some, states):
-                return next((one for one in some if self._count([one], states)), None)
+        for message in self._unfinished(dag_run_ids):
+            if self._ask(message).count:
+                return next((one for one in message.run_ids or () if self._ask(self._question([one])).count), None)
         return None
 
+    async def count_unfinished(self, dag_run_ids: Sequence[str]) -> int:
+        """Return how many of some Dag runs are queued or running; for the triggerer's event loop."""
+        comms: Any = task_runner.SUPERVISOR_COMMS
+        return sum([int((await comms.asend(message)).count) for message in self._unfinished(dag_run_ids)])
+
     def state(self, dag_run_id: str) -> str | None:
-        """Return the state of a DAG run; None when it is not there."""
+        """Return the state of a Dag run; None when it does not exist."""
         try:
-            return str(_ask(GetDagRunState(dag_id=self.dag_id, run_id=dag_run_id)).state.value)
+            return str(self._ask(GetDagRunState(dag_id=self.dag_id, run_id=dag_run_id)).state.value)
         except AirflowRuntimeError as error:
             if _status(error.error) == _NOT_FOUND:
                 return None
             raise
 
     def output(self, dag_run_id: str, task_id: str) -> Any:
-        """Return what a task of a DAG run returned; None when it returned nothing, or was mapped or skipped.
+        """Return what a task of a Dag run returned; None when it returned nothing, or was mapped or skipped.
 
         Raises:
             Exception: whatever a backend of XComs raises, or what it makes of the value.
         """
-        return XCom.get_one(key=_RETURNED, dag_id=self.dag_id, task_id=task_id, run_id=dag_run_id)
+        return XCom.get_one(key=_RETURN_VALUE, dag_id=self.dag_id, task_id=task_id, run_id=dag_run_id)
 
-    def _count(self, dag_run_ids: Sequence[str], states: Sequence[str]) -> int:
-        return int(_ask(GetDRCount(dag_id=self.dag_id, run_ids=list(dag_run_ids), states=list(states))).count)
+    def _unfinished(self, dag_run_ids: Sequence[str]) -> Iterator[GetDRCount]:
+        for first in range(0, len(dag_run_ids), _MAX_IDS):
+            yield self._question(dag_run_ids[first : first + _MAX_IDS])
+
+    def _question(self, dag_run_ids: Sequence[str]) -> GetDRCount:
+        return GetDRCount(dag_id=self.dag_id, run_ids=list(dag_run_ids), states=list(_UNFINISHED))
+
+    def _ask(self, message: Any) -> Any:
+        try:
+            answer = task_runner.SUPERVISOR_COMMS.send(message)  # only a running task has it
+        except AirflowRuntimeError as error:
+            self.has_answered |= not is_outage(error)
+            raise
+        self.has_answered = True
+        return answer
 
 
 def is_outage(error: AirflowRuntimeError) -> bool:
@@ -92,12 +108,7 @@ def is_outage(error: AirflowRuntimeError) -> bool:
     if error.error.error != ErrorType.API_SERVER_ERROR:
         return False
     status = _status(error.error)
-    return status is None or status == _TOO_MANY or status >= _FAILED
-
-
-def _ask(message: Any) -> Any:
-    # Only a running task has it.
-    return task_runner.SUPERVISOR_COMMS.send(message)
+    return status is None or status == _TOO_MANY_REQUESTS or status >= _SERVER_ERROR
 
 
 def _status(answer: ErrorResponse) -> Any:
@@ -105,7 +116,7 @@ def _status(answer: ErrorResponse) -> Any:
 
 
 def _refusal(answer: ErrorResponse) -> str | None:
-    """Return why the parameters of a DAG refuse a conf; None when something else is wrong."""
+    """Return why the parameters of a Dag refuse a conf; None when something else is wrong."""
     match answer.detail:
         case {"status_code": 400, "detail": {"detail": {"reason": "value_error", "message": str(message)}}}:
             return message

@@ -1,235 +1,177 @@
-"""The DAG runs of one group: started for its runs, and followed to their ends."""
+"""One pass over the runs of a workflow whose work Dag runs do: record the ends, claim, and start."""
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from threading import Event
-from typing import Final
-from uuid import UUID, uuid4
+from typing import Final, TypeVar
+from uuid import UUID
 
 from airflow.sdk.exceptions import AirflowRuntimeError
 
-from workorders.airflow.dag_runs.api_outage import Outage
 from workorders.airflow.dag_runs.client import DagRuns, is_outage
-from workorders.airflow.dag_runs.tracked_run import Followed
-from workorders.airflow.dag_runs.tracker import Follower
-from workorders.core.runs import claiming, lifecycle
+from workorders.airflow.dag_runs.ends import RunEnds, dag_run_id_of, max_dag_runs
+from workorders.core.exceptions import one_line
+from workorders.core.runs import delegation, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.delegation import DelegatedRun
 from workorders.core.runs.lifecycle import RunResult
-from workorders.core.worker.exceptions import ExecutionError, GroupTakenError
-from workorders.core.worker.heartbeat import Heartbeat
-from workorders.core.worker.lanes import LaneQueue
+from workorders.core.worker import json_values
+from workorders.core.worker.conversions import without_input
+from workorders.core.worker.dag_conf import with_context
+from workorders.core.worker.exceptions import ExecutionError, InputUnreadableError
 from workorders.core.worker.outcomes import Mask
 from workorders.core.worker.result_store import Store
+from workorders.core.worker.secret_masking import mask_output
 from workorders.core.worker.summary import Tally
 from workorders.core.workflows import Workflow
-from workorders.outbox.enqueue import enqueue_published
 
-LOOK_SECONDS: Final = 2.0
-"""Time between two looks at the DAG runs."""
-_MOST_CLAIMED: Final = 1_000
+_MAX_CLAIMED: Final = 1_000
+
+T = TypeVar("T")
 
 
-class Following:
-    """The DAG runs of one group.
+def _nothing_to_publish(*_: object) -> None:
+    """Enqueue nothing: a Dag run publishes by itself."""
+
+
+class DagRunExecutor:
+    """Does in one pass all that can be done now, and waits for nothing.
+
+    Every step can be repeated: the id of a Dag run follows from its run, and Airflow takes each id once. So a task that
+    dies anywhere leaves nothing behind that the next one does not continue, and two at once do no harm. A work order
+    never has two Dag runs at once.
 
     Args:
-        url: where the work orders' database is.
+        url: the work orders' database.
         workflow: as it is registered there.
-        stop: ends it soon when it is set; DAG runs that were started go on.
-        claim_seconds: after so long no more is begun; DAG runs that were started are followed to their ends.
-        say: is told in plain sentences what becomes of the group as a whole.
-        mask: takes the known secrets out of outputs.
+        log: receives sentences for people.
+        mask: removes the known secrets from outputs.
     """
 
-    def __init__(
-        self,
-        url: str,
-        workflow: Workflow,
-        *,
-        stop: Event,
-        claim_seconds: float,
-        say: Callable[[str], None],
-        mask: Mask = str,
-    ) -> None:
+    def __init__(self, url: str, workflow: Workflow, *, log: Callable[[str], None], mask: Mask = str) -> None:
         if workflow.definition is None or workflow.definition.dag_id is None:
             raise ExecutionError(f"Workflow {workflow.name} has no dag_id, so no DAG was run for it.")
+        self.owner = delegation.owner_of(workflow.name)
+        self.summary = Tally()
         self._workflow = workflow
         self._definition = workflow.definition
-        self._stop = stop
-        self._until = time.monotonic() + claim_seconds
-        self.group_id = uuid4()
-        self._heartbeat = Heartbeat(url, self.group_id, say=say)
-        self._store = Store(
-            url,
-            self.group_id,
-            enqueue=enqueue_published,
-            may_go_on=lambda: not self._heartbeat.silent,
-            stop=stop,
-            say=say,
-        )
-        dag_runs = DagRuns(workflow.definition.dag_id)
-        self._follower = Follower(self._definition, dag_runs, self._store, self.group_id, say=say, mask=mask)
-        self._outage = Outage(say)
-        self._queue: LaneQueue[ClaimedRun] = LaneQueue()
-        self._followed: dict[UUID, Followed] = {}
-        self._refusal: AirflowRuntimeError | None = None
-        self._tally = Tally()
+        self._dag_runs = DagRuns(workflow.definition.dag_id)
+        self._log = log
+        self._mask = mask
+        self._store = Store(url, self.owner, enqueue=_nothing_to_publish, may_go_on=lambda: True, stop=Event(), say=log)
 
     def work(self) -> Tally:
-        """Start and follow until nothing can be claimed and all has ended, and return what became of the runs.
+        """Record what has ended, start what can be started, and return what became of the runs that ended.
 
         Raises:
-            GroupTakenError: the group could not say that it is alive.
-            AirflowRuntimeError: Airflow does not take or show DAG runs.
+            AirflowRuntimeError: Airflow does not answer, or takes no Dag runs; all ends that it told are recorded.
+            psycopg.Error: the database failed, or was unavailable for too long.
         """
         try:
-            with self._heartbeat:
-                try:
-                    while not self._stop.is_set() and self._step():
-                        self._stop.wait(max(LOOK_SECONDS, self._outage.pause_seconds))
-                except AirflowRuntimeError:
-                    self._give_back()
-                    raise
-                self._give_back()
+            delegated = self._list_delegated()
+            started = [run for run in delegated if run.is_started]
+            self._for_each(started, lambda run: self._end_of(self._ends(run)), self._ends)
+            capacity = max_dag_runs(self._definition) - len(delegated) + self.summary.total
+            self._start_waiting(min(capacity, _MAX_CLAIMED), [run.run_id for run in started])
         finally:
             self._store.close()
-        return self._tally
+        return self.summary
 
-    def _step(self) -> bool:
-        """Begin, look, and return whether there is more to do."""
-        self._make_sure()
-        if self._outage.pause_seconds:
-            self._look()
-            return True
-        if self._refusal is not None:
-            self._give_back()
-        elif time.monotonic() > self._until:
-            # One that waits for an earlier DAG run has begun: its time runs.
-            self._release(self._queue.take_all())
-        else:
-            self._claim()
-            self._begin()
-        if self._followed:
-            self._look()
-            return True
-        if self._refusal is not None:
-            raise self._refusal
-        # Behind one that ended at once, or by a question whose answer was lost, others of the group may be left.
-        return len(self._queue) > 0 or self._store.in_doubt
+    def _list_delegated(self) -> list[DelegatedRun]:
+        return self._store.ask(lambda connection: delegation.list_delegated(connection, self._workflow))
 
-    def _make_sure(self) -> None:
-        """Notice what happened to the group behind its back.
+    def _start_waiting(self, capacity: int, started: list[UUID]) -> None:
+        claimed = self._store.ask(lambda connection: delegation.claim(connection, self._workflow, limit=capacity))
+        # Those that wait for the Dag run of an earlier attempt, and those that a task left behind when it died.
+        but = started + [run.run_id for run in claimed]
+        left = self._store.ask(lambda connection: delegation.read_inputs(connection, self._workflow, but=but))
+        delegated = {run.run_id: run for run in self._list_delegated()}
+        waiting = [run for run in left + claimed if run.run_id in delegated]
+        untried = {run.run_id for run in waiting}
 
-        Raises:
-            GroupTakenError: others may have its runs.
-        """
-        if self._heartbeat.silent:
-            raise GroupTakenError(
-                f"Group {self.group_id} could not say for too long that it is alive; its DAG runs go on, and its runs "
-                "will be found lost."
-            )
-        if self._store.in_doubt:
-            # Runs may be claimed, or released behind a retry, by a question whose answer never came.
-            owned = self._store.ask(
-                lambda connection: claiming.claimed(
-                    connection, self._workflow, self.group_id, but=self._followed.keys()
-                )
-            )
-            self._store.in_doubt = False
-            self._queue.take_all()
-            self._queue.put(owned)
+        def start(run: ClaimedRun) -> RunResult | None:
+            end = self._start(run, delegated[run.run_id])
+            untried.discard(run.run_id)
+            return end
 
-    def _claim(self) -> None:
-        free = self._definition.processes - len(self._followed) - self._queue.ready
-        room = min(free, _MOST_CLAIMED - len(self._queue))
-        if room < 1:
-            return
-        claimed = self._store.ask(
-            lambda connection: claiming.claim(connection, self._workflow, limit=room, group_id=self.group_id)
-        )
-        self._queue.put(claimed)
-
-    def _begin(self) -> None:
-        for run in self._queue.take(self._definition.processes - len(self._followed)):
-            self._followed[run.run_id] = self._follower.begin(run)
-
-    def _look(self) -> None:
-        ended: list[RunResult] = []
-        unanswered: list[tuple[Followed, AirflowRuntimeError]] = []
-        answered = False
         try:
-            for followed in list(self._followed.values()):
+            self._for_each(waiting, start, lambda run: self._ends(delegated[run.run_id]))
+        except AirflowRuntimeError as error:
+            if not is_outage(error):
+                self._store.ask(lambda connection: lifecycle.release(connection, self.owner, untried))
+            raise
+
+    def _for_each(self, runs: Sequence[T], step: Callable[[T], RunResult | None], ends: Callable[[T], RunEnds]) -> None:
+        """Take a step for each run and record the ends; one question that Airflow never answers ends its own run."""
+        results: list[RunResult | None] = []
+        unanswered: list[tuple[T, AirflowRuntimeError]] = []
+        try:
+            for run in runs:
                 try:
-                    answered |= self._take_further(followed, ended)
+                    results.append(step(run))
                 except AirflowRuntimeError as error:
                     if not is_outage(error):
                         raise
-                    unanswered.append((followed, error))
-                    if len(unanswered) > 1 and not answered:
+                    unanswered.append((run, error))
+                    if len(unanswered) > 1 and not self._dag_runs.has_answered:
                         break
-            self._judge(unanswered, ended, answered=answered)
+            if self._dag_runs.has_answered:
+                results += [ends(run).unanswered(error) for run, error in unanswered]
         finally:
-            if ended:
-                self._finish(ended)
-
-    def _judge(
-        self, unanswered: list[tuple[Followed, AirflowRuntimeError]], ended: list[RunResult], *, answered: bool
-    ) -> None:
-        """Tell an outage of Airflow, which passes, from one question that it never answers, which must end its run."""
-        if answered:
-            self._outage.answered()
-            results = (followed.unanswered(error) for followed, error in unanswered)
-            ended.extend(result for result in results if result is not None)
-        elif unanswered:
-            self._outage.met(unanswered[0][1])
-
-    def _take_further(self, followed: Followed, ended: list[RunResult]) -> bool:
-        """Take a run a step further, and return whether Airflow answered.
-
-        Raises:
-            AirflowRuntimeError: Airflow does not answer, or does not show a DAG run that it has taken.
-        """
-        if followed.dag_run_id is None and self._refusal is not None:
-            return False
-        try:
-            became = self._follower.step(followed)
-        except AirflowRuntimeError as error:
-            if is_outage(error) or followed.dag_run_id is not None:
-                raise
-            # It takes none of the others either; those that it has taken are followed to their ends.
-            self._refusal = error
-            return True
-        if became is None:
-            self._forget(followed.run)
-        elif isinstance(became, Followed):
-            self._followed[followed.run.run_id] = became
-        else:
-            ended.append(became)
-        return True
+            self._finish([result for result in results if result is not None])
+        if unanswered and not self._dag_runs.has_answered:
+            raise unanswered[0][1]
 
     def _finish(self, results: list[RunResult]) -> None:
-        finished, written = self._store.finish([(result, ()) for result in results])
-        self._tally.add(written)
-        self._tally.retried += len(finished.retried)
-        self._queue.drop(finished.released)
-        for result in results:
-            self._forget(self._followed[result.run_id].run)
+        if results:
+            finished, written = self._store.finish([(result, ()) for result in results])
+            self.summary.add(written)
+            self.summary.retried += len(finished.retried)
 
-    def _forget(self, run: ClaimedRun) -> None:
-        del self._followed[run.run_id]
-        self._queue.free(run.lane)
+    def _ends(self, run: DelegatedRun) -> RunEnds:
+        return RunEnds(self._definition, run.run_id, is_late=run.seconds > self._definition.timeout_seconds)
 
-    def _give_back(self) -> None:
-        """Let others have what no DAG run was started for.
+    def _end_of(self, ends: RunEnds) -> RunResult | None:
+        """Return how a run that has its Dag run ended; None while it goes on."""
+        end = ends.by_state(self._dag_runs.state(ends.dag_run_id))
+        task_id = self._definition.output_task
+        if end is None or end.state != "success" or task_id is None:
+            return end
+        try:
+            output = json_values.serialize_output(
+                self._dag_runs.output(ends.dag_run_id, task_id), self._definition.output_bytes
+            )
+        except Exception as error:  # noqa: BLE001 - a backend of XComs, and what it makes of a value, raises anything
+            if isinstance(error, AirflowRuntimeError) and is_outage(error) and not ends.is_late:
+                return None
+            failed = ends.without_output(task_id, one_line(error), type(error).__name__)
+            return replace(failed, error=self._mask(failed.error or ""))
+        if output is None:
+            self._log(
+                f"Run {end.run_id} has no output: task {task_id} of run {ends.dag_run_id} of DAG "
+                f"{self._dag_runs.dag_id} returned nothing, was skipped or mapped, or does not exist."
+            )
+            return end
+        return replace(end, output=mask_output(output, self._mask))
 
-        Where Airflow has started one and its answer was lost, whoever claims the run again finds it by its id.
-        """
-        without = [one.run for one in self._followed.values() if one.dag_run_id is None]
-        self._release(self._queue.take_all() + without)
-        for run in without:
-            self._forget(run)
-
-    def _release(self, left: list[ClaimedRun]) -> None:
-        ids = [run.run_id for run in left]
-        if ids:
-            self._store.ask(lambda connection: lifecycle.release(connection, self.group_id, ids))
+    def _start(self, run: ClaimedRun, delegated: DelegatedRun) -> RunResult | None:
+        """Start the Dag run of a run, or attach to the one that an earlier task started; return an end without one."""
+        if run.body is None:
+            return without_input(run)[0]
+        ends = self._ends(delegated)
+        earlier = self._dag_runs.find_unfinished([dag_run_id_of(run_id) for run_id in delegated.earlier])
+        if earlier is not None:
+            self._log(
+                f"Run {run.run_id} waits: run {earlier} of DAG {self._dag_runs.dag_id}, of an earlier attempt, still "
+                "runs, and a work order never has two of them at once."
+            )
+            return ends.waiting_for(earlier)
+        if not self._store.ask(lambda connection: delegation.is_delegated(connection, self._workflow, run.run_id)):
+            return None
+        try:
+            conf = with_context(json_values.loads(run.body), run, self._definition)
+            self._dag_runs.start(ends.dag_run_id, conf, f"work order {run.work_order_id}")
+        except InputUnreadableError as error:
+            return ends.refused(error)
+        self._store.ask(lambda connection: lifecycle.start(connection, self.owner, [run.run_id]))
+        return None

@@ -11,6 +11,7 @@ from workorders.airflow.dags.trigger_dags import refused_dag
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.operators.run_dags import RunDagsOperator
 from workorders.airflow.retries import endless_retries
+from workorders.airflow.sensors.dag_runs import WaitForDagRunsSensor
 from workorders.airflow.sensors.runs import WaitForRunsSensor
 from workorders.core.definitions.decorator import declared_workflows
 from workorders.core.definitions.loading import load_workflow, yaml_files
@@ -64,27 +65,37 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
         description=definition.description or f"Executes the work orders of {definition.name}",
         default_args={"owner": definition.owner},
         tags=sorted({"workorders", "workflow", definition.name, *definition.tags}),
-        doc_md=_DOC.format(name=definition.name, does=definition.callable or f"the DAG {definition.dag_id}"),
+        doc_md=_DOC.format(
+            name=definition.name,
+            does=definition.callable or f"the DAG {definition.dag_id}",
+            executes="executes it"
+            if definition.callable
+            else "starts Dag runs; it ends at once, and records their ends",
+        ),
     ) as dag:
-        wait = WaitForRunsSensor(task_id="wait_for_runs", definition=definition, **endless_retries())
-        operator = ExecuteRunsOperator if definition.callable else RunDagsOperator
-        execute = operator.partial(
-            task_id="execute_group",
-            definition=definition,
-            map_index_template="group {{ task.group }}",
-            **endless_retries(),
-        ).expand(group=list(range(1, definition.groups + 1)))
-        wait >> execute
+        if definition.dag_id is None:
+            wait = WaitForRunsSensor(task_id="wait_for_runs", definition=definition, **endless_retries())
+            wait >> ExecuteRunsOperator.partial(
+                task_id="execute_runs",
+                definition=definition,
+                map_index_template="worker {{ task.group }}",
+                **endless_retries(),
+            ).expand(group=list(range(1, definition.groups + 1)))
+        else:
+            wait_for_dag_runs = WaitForDagRunsSensor(
+                task_id="wait_for_runs", definition=definition, **endless_retries()
+            )
+            wait_for_dag_runs >> RunDagsOperator(task_id="execute_runs", definition=definition, **endless_retries())
     return dag
 
 
 _DOC = """
 Executes the work orders of workflow **{name}** by {does}.
 
-* `wait_for_runs` waits in the triggerer, without a worker. `execute_group` claims what waits and works through it.
+* `wait_for_runs` waits in the triggerer, without a worker. `execute_runs` claims what waits and {executes}.
 * A run that fails is that run's: `workorders runs show ID` has its state, error and log. The task
   stays green.
-* An `execute_group` that is up for retry could not work at all, and the last line of its log says why. It is
+* An `execute_runs` that is up for retry could not work at all, and the last line of its log says why. It is
   retried without end; a clear claims what waits then.
 * Pause this DAG to leave the work orders waiting. Nothing is lost.
 """

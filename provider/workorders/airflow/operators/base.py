@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-_UNDONE: Final = "Runs that were not begun wait again; what was at work has its end, or is found lost."
-
-
 class GroupOperator(BaseOperator):
     """Claims runs of a workflow, group by group, until none is left.
 
@@ -38,6 +35,7 @@ class GroupOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("database_connection",)
     ui_color = "#e8f1fa"
+    undone: ClassVar[str] = "Runs that were not begun wait again; what was at work has its end, or is found lost."
 
     def __init__(self, *, definition: WorkflowDefinition, group: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -52,7 +50,7 @@ class GroupOperator(BaseOperator):
         Raises:
             ExecutionError: runs could not be worked through; the sentence says what became of them.
         """
-        with explained(self, context, f"Workflow {self.definition.name}", _UNDONE, ExecutionError):
+        with explained(self, context, f"Workflow {self.definition.name}", self.undone, ExecutionError):
             url = database_url(self.database_connection)
             workflow, recovered = _prepare(url, self.definition)
             _say_recovered(recovered, self.log.warning)

@@ -1,38 +1,33 @@
-"""The operator of workflows that run a DAG."""
+"""The operator of workflows that run a Dag."""
 
 import os
 from functools import partial
-from threading import Event
-from typing import Any
+from typing import ClassVar
 
-from workorders.airflow.dag_runs.executor import Following
+from workorders.airflow.dag_runs.executor import DagRunExecutor
 from workorders.airflow.operators.base import GroupOperator
 from workorders.core.worker.secret_masking import Mask, secrets_in, secrets_of
 from workorders.core.workflows import Workflow
 
 
 class RunDagsOperator(GroupOperator):
-    """Starts a run of a DAG for each run of a workflow, with the input as its conf, and follows their states.
+    """Records the ends of Dag runs, and starts one for each run that can be claimed, with the input as its conf.
 
-    The `processes` of the definition is how many DAG runs are followed at a time. See `GroupOperator`.
+    It waits for none of them: `WaitForDagRunsSensor` does so in the triggerer. It attaches to a Dag run that exists, so
+    a task that dies costs no second one. `processes` times `workers` of the definition is how many run at a time.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._stop = Event()
+    undone: ClassVar[str] = "Dag runs that were started go on; the next try records their ends and starts what waits."
 
     def work(self, url: str, workflow: Workflow) -> None:
-        """Claim runs, and follow the DAG runs that are started for them."""
-        following = Following(
+        """Record the ends of Dag runs, claim runs, and start Dag runs for them."""
+        executor = DagRunExecutor(
             url,
             workflow,
-            stop=self._stop,
-            claim_seconds=self.definition.claim_seconds,
-            say=partial(self.log.info, "%s"),
+            log=partial(self.log.info, "%s"),
             mask=Mask({*secrets_of(os.environ), *secrets_in(url)}),
         )
-        self.say_what_became(following.group_id, following.work())
-
-    def on_kill(self) -> None:
-        """End soon; DAG runs that were started go on, and their runs are found lost."""
-        self._stop.set()
+        try:
+            executor.work()
+        finally:
+            self.say_what_became(executor.owner, executor.summary)

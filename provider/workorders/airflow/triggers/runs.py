@@ -14,6 +14,7 @@ from workorders.core.definitions.loading import parse_workflow
 from workorders.core.postgres.connection import connect
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.runs.lifecycle import GRACE_SECONDS
+from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core.runs", "sql/claimable.sql")
 
@@ -128,12 +129,12 @@ class WaitingRunsTrigger(WaitingTrigger):
             shared.leave(name)
 
 
-def register(database_url: str, definition: dict[str, Any]) -> None:
-    """Write a workflow's definition down, unless it stands there already.
+def register(database_url: str, definition: dict[str, Any]) -> Workflow:
+    """Write a workflow's definition down, unless it stands there already, and return the workflow.
 
     Raises:
         ConfigurationError: the definition has a wrong form.
         psycopg.Error: the database failed.
     """
     with connect(database_url, application_name="workorders register") as connection:
-        workflows.register(connection, parse_workflow(definition, where=str(definition.get("name"))))
+        return workflows.register(connection, parse_workflow(definition, where=str(definition.get("name"))))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from workorders.core.ids import run_ids
@@ -81,7 +81,13 @@ class ClaimCursor:
 
 
 def claim(
-    connection: Connection, workflow: Workflow, *, limit: int, group_id: UUID, cursor: ClaimCursor | None = None
+    connection: Connection,
+    workflow: Workflow,
+    *,
+    limit: int,
+    group_id: UUID,
+    cursor: ClaimCursor | None = None,
+    one_per_lane: bool = False,
 ) -> list[ClaimedRun]:
     """Claim up to `limit` runs for a group, inside the caller's transaction, and return them with their inputs.
 
@@ -100,6 +106,7 @@ def claim(
         group_id: the group.
         cursor: without a concurrency and lanes, where the last claim ended. An old work order that appears late is
             then claimed some seconds later.
+        one_per_lane: whether to claim no second run of a lane.
 
     Raises:
         psycopg.Error: the database failed; nothing is claimed.
@@ -114,7 +121,14 @@ def claim(
         return []
     if definition.lane is None:
         return _claim(connection, workflow, room, group_id)
-    return _claim_lanes(connection, workflow, room, group_id)
+    return _claim_lanes(connection, workflow, room, group_id, one_per_lane=one_per_lane)
+
+
+def free_lane_statements(workflow: Workflow) -> list[tuple[LiteralString, dict[str, Any]]]:
+    """Return statements of which one has a row if a run of a workflow with lanes can be claimed."""
+    asked = {"workflow_id": workflow.id, "limit": 1, "window": _WINDOW}
+    lanes = {**asked, "start": _LOWEST_LANE, "steps": _STEPS, "known": []}
+    return [(_QUERIES["free_at_the_head"], asked), (_QUERIES["free_lanes"], lanes)]
 
 
 def claimed(
@@ -173,10 +187,12 @@ def _claim(
     return _runs(connection, "claim", arguments)
 
 
-def _claim_lanes(connection: Connection, workflow: Workflow, limit: int, group_id: UUID) -> list[ClaimedRun]:
+def _claim_lanes(
+    connection: Connection, workflow: Workflow, limit: int, group_id: UUID, *, one_per_lane: bool
+) -> list[ClaimedRun]:
     asked = {"workflow_id": workflow.id, "limit": limit, "window": max(_WINDOW, 10 * limit)}
     found = connection.execute(_QUERIES["free_at_the_head"], asked).fetchall()
-    shares = {lane: share for lane, share, work_order_id in found if lane is not None}
+    shares = {lane: 1 if one_per_lane else share for lane, share, work_order_id in found if lane is not None}
     alone = [work_order_id for lane, _, work_order_id in found if lane is None]
     missing = limit - sum(shares.values()) - len(alone)
     # Where a few busy lanes fill the head of the queue, the others are found by their index, from anywhere on.

@@ -1,7 +1,7 @@
 """What becomes of runs that are DAG runs, on a real database, and an Airflow that is a table of DAG runs."""
 
+import time
 from collections.abc import Callable
-from threading import Event
 from typing import Any
 
 import pytest
@@ -12,10 +12,10 @@ from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
 from support.eventually import eventually
 from support.executing import Executing
-from workorders.airflow.dag_runs import api_outage
-from workorders.airflow.dag_runs.executor import Following
+from workorders.airflow.dag_runs.executor import DagRunExecutor
 from workorders.core.postgres.connection import connect
-from workorders.core.runs import lifecycle
+from workorders.core.runs import delegation, lifecycle
+from workorders.core.runs.lifecycle import Recovered
 from workorders.core.worker.summary import Tally
 
 pytestmark = pytest.mark.integration
@@ -35,11 +35,27 @@ def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
     return DagRuns.in_place(monkeypatch)
 
 
-def follow(executing: Executing, **fields: Any) -> Tally:
-    """Follow whatever waits, as a task does."""
-    given = {"stop": Event(), "claim_seconds": 60.0, "say": executing.said.append, **fields}
-    return Following(executing.url, executing.workflow, **given).work()
+def one_pass(executing: Executing, **fields: Any) -> Tally:
+    """Record ends and start what waits, as one task does."""
+    return DagRunExecutor(executing.url, executing.workflow, **{"log": executing.said.append, **fields}).work()
 
+
+def follow(executing: Executing, **fields: Any) -> Tally:
+    """Do passes until nothing is left, as tasks do one after the other; one that fails is tried again."""
+    total = Tally()
+    while True:
+        executor = DagRunExecutor(executing.url, executing.workflow, **{"log": executing.said.append, **fields})
+        try:
+            executor.work()
+        except AirflowRuntimeError as error:
+            executing.said.append(f"failed: {error}")
+        total.states += executor.summary.states
+        if not any(state in UNFINISHED for state, _ in executing.states()):
+            return total
+        time.sleep(0.05)
+
+
+UNFINISHED = {"pending", "running"}
 
 WORDS = """
     SELECT body ->> 'word', runs.state::text
@@ -68,7 +84,7 @@ def test_a_lane_has_one_dag_run_at_a_time_in_the_order_of_the_source_and_lanes_g
         before = [f"{conf['lane']}:{number}" for number in range(conf["number"])]
         assert [states[word] for word in before] == ["success"] * len(before)
         begun.append(conf["word"])
-        side_by_side.append(sum(state == "started" for state in states.values()))
+        side_by_side.append(sum(state in {"claimed", "started"} for state in states.values()))
 
     dag_runs.on_start = starts
     assert follow(executing).states == {"success": 12}
@@ -98,16 +114,56 @@ def test_what_stands_behind_a_retry_in_its_lane_waits_for_it(make: Make, dag_run
         assert [word for word in begun if word.startswith(lane)] == [f"{lane}:{number}" for number in (0, 1, 1, 2, 3)]
 
 
-def test_a_group_that_is_stopped_gives_back_what_it_has_not_begun(make: Make, dag_runs: DagRuns) -> None:
-    executing = make(lane="body:/lane", processes=6)
-    executing.create(lanes(range(2)), stream="ward")
-    stop = Event()
-    dag_runs.on_look = lambda _: stop.set()
-    follow(executing, stop=stop)
-    assert executing.states() == [("running", "started")] * 3 + [("pending", "available")] * 3
+class DiedError(Exception):
+    """A task that dies where this is raised."""
 
 
-def test_dag_runs_that_airflow_has_taken_are_followed_to_their_ends_when_it_takes_no_more(
+@pytest.mark.parametrize("where", ["before Airflow takes the Dag run", "before the task records that"])
+def test_a_task_that_dies_while_it_starts_a_dag_run_costs_nothing_and_the_next_one_attaches(
+    make: Make, dag_runs: DagRuns, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    executing = make(retries=AT_ONCE)
+    executing.create([{}])
+
+    def die(*_: object) -> None:
+        raise DiedError
+
+    with monkeypatch.context() as patched:
+        if where == "before Airflow takes the Dag run":
+            dag_runs.on_start = die
+        else:
+            patched.setattr(lifecycle, "start", die)
+        with pytest.raises(DiedError):
+            one_pass(executing)
+    dag_runs.on_start = lambda _: None
+    assert executing.states() == [("running", "claimed")]
+    assert follow(executing).states == {"success": 1}
+    assert (len(dag_runs.confs), executing.rows(ENDS)) == (1, [(1, "success")])
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["before it asks", "after it asked"])
+def test_a_task_that_hung_while_the_next_one_started_its_dag_run_starts_no_other(
+    make: Make, dag_runs: DagRuns, monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    executing = make()
+    executing.create([{}])
+    is_delegated = delegation.is_delegated
+
+    def hang(*arguments: Any) -> bool:
+        with monkeypatch.context() as patched:
+            patched.setattr(delegation, "is_delegated", is_delegated)
+            one_pass(executing)
+        return is_delegated(*arguments) if asks else True
+
+    with monkeypatch.context() as patched:
+        patched.setattr(delegation, "is_delegated", hang)
+        one_pass(executing)
+    assert dag_runs.asked.count("TriggerDagRun") == (1 if asks else 2)
+    assert (len(dag_runs.confs), executing.states()) == (1, [("running", "started")])
+    assert follow(executing).states == {"success": 1}
+
+
+def test_dag_runs_that_airflow_has_taken_are_watched_to_their_ends_when_it_takes_no_more(
     make: Make, dag_runs: DagRuns
 ) -> None:
     executing = make(processes=3)
@@ -118,25 +174,16 @@ def test_dag_runs_that_airflow_has_taken_are_followed_to_their_ends_when_it_take
             dag_runs.refuse = ErrorType.GENERIC_ERROR
 
     dag_runs.on_start = starts
-    with pytest.raises(AirflowRuntimeError):
-        follow(executing)
+    for _ in range(3):
+        with pytest.raises(AirflowRuntimeError):
+            one_pass(executing)
     assert sorted(state for state, _ in executing.states()) == ["pending"] * 2 + ["success"] * 2
 
 
-def lose(executing: Executing, dag_runs: DagRuns) -> str:
-    """Follow until there is a DAG run, die, and be found lost; return the id of the DAG run."""
-    stop = Event()
-    dag_runs.on_look = lambda _: stop.set()
-    follow(executing, stop=stop)
-    dag_runs.on_look = lambda _: None
+def recover(executing: Executing) -> Recovered:
+    """Find lost runs, after a silence of any length."""
     with connect(executing.url) as connection:
-        connection.execute(
-            "UPDATE workorders.runs SET heartbeat_at = now() - interval '1 day' WHERE workflow_id = %s",
-            [executing.workflow.id],
-        )
-        lifecycle.recover_lost(connection, executing.workflow)
-    (dag_run_id,) = dag_runs.confs
-    return dag_run_id
+        return lifecycle.recover_lost(connection, executing.workflow, grace_seconds=-1)
 
 
 ENDS = """
@@ -146,48 +193,25 @@ AT_ONCE = {"attempts": 1, "first_delay_seconds": 0}
 
 
 @pytest.mark.parametrize("end", ["success", "failed"])
-def test_a_dag_run_that_an_attempt_left_behind_when_it_was_lost_is_followed_to_its_end(
-    make: Make, dag_runs: DagRuns, end: str
-) -> None:
-    executing = make(retries=AT_ONCE)
-    executing.create([{}])
-    left = lose(executing, dag_runs)
-    dag_runs.states[left] = "running"
-    dag_runs.on_look = lambda dag_run_id: dag_runs.states.update({dag_run_id: end})
+def test_a_run_is_not_lost_while_its_dag_run_goes_on_whoever_is_silent(make: Make, dag_runs: DagRuns, end: str) -> None:
+    executing = make()
+    executing.create([{"end": end}])
+    one_pass(executing)
+    assert recover(executing) == Recovered()
     follow(executing)
-    assert executing.rows(ENDS) == [(1, "lost"), (2, end)]
-    assert list(dag_runs.confs) == [left]
-    assert any(left in said for said in executing.said)
+    assert executing.rows(ENDS) == [(1, end)]
+    assert len(dag_runs.confs) == 1
 
 
-def test_a_dag_run_that_has_succeeded_after_its_attempt_was_lost_is_the_success_of_the_next(
-    make: Make, dag_runs: DagRuns
+def test_the_runs_of_a_workflow_that_has_a_callable_by_now_are_lost_as_nobody_watches_their_dag_runs(
+    make: Make, dag_runs: DagRuns, stack: LocalStack, name: str
 ) -> None:
-    executing = make(retries={**AT_ONCE, "attempts": 2})
+    executing = make()
     executing.create([{}])
-    left = lose(executing, dag_runs)
-    dag_runs.states[left] = "running"
-    # The attempt that takes it up is lost in turn.
-    assert lose(executing, dag_runs) == left
-    dag_runs.states[left] = "success"
-    follow(executing)
-    assert executing.rows(ENDS) == [(1, "lost"), (2, "lost"), (3, "success")]
-    assert list(dag_runs.confs) == [left]
-
-
-@pytest.mark.parametrize("became", ["failed", "deleted"])
-def test_where_a_lost_attempt_left_nothing_of_use_the_next_one_has_a_dag_run_of_its_own(
-    make: Make, dag_runs: DagRuns, became: str
-) -> None:
-    executing = make(retries=AT_ONCE)
-    executing.create([{}])
-    left = lose(executing, dag_runs)
-    dag_runs.states[left] = became
-    if became == "deleted":
-        del dag_runs.confs[left]
-    follow(executing)
-    assert executing.rows(ENDS) == [(1, "lost"), (2, "success")]
-    assert len(set(dag_runs.confs) - {left}) == 1
+    one_pass(executing)
+    changed = Executing(stack.database_url, name)
+    assert recover(changed) == Recovered(lost=1)
+    assert len(dag_runs.confs) == 1
 
 
 def test_a_retry_waits_for_the_dag_run_of_an_attempt_that_was_killed(make: Make, dag_runs: DagRuns) -> None:
@@ -208,7 +232,6 @@ def test_a_retry_waits_for_the_dag_run_of_an_attempt_that_was_killed(make: Make,
     follow(executing)
     assert executing.rows(ENDS) == [(1, "killed"), (2, "success")]
     assert going == [0, 0]
-    assert sum("waits" in said for said in executing.said) == 1
 
 
 def test_a_retry_that_waits_beyond_its_own_time_is_killed_and_starts_nothing(make: Make, dag_runs: DagRuns) -> None:
@@ -218,7 +241,7 @@ def test_a_retry_that_waits_beyond_its_own_time_is_killed_and_starts_nothing(mak
     assert executing.rows(ENDS) == [(1, "killed"), (2, "killed")]
     assert len(dag_runs.confs) == 1
     errors = executing.rows("SELECT error FROM workorders.runs WHERE workflow_id = %(workflow_id)s ORDER BY attempt")
-    assert "of an earlier attempt, still goes on" in errors[1][0]
+    assert "of an earlier attempt, still runs after timeout_seconds (1)" in errors[1][0]
 
 
 def test_a_dag_run_that_somebody_deletes_is_the_end_of_its_run_alone(make: Make, dag_runs: DagRuns) -> None:
@@ -312,8 +335,7 @@ def test_a_short_silence_of_airflow_costs_no_run_and_starts_none_twice(
     assert follow(executing).states == {"success": 2}
     assert len(dag_runs.confs) == 2
     assert [output for (output,) in executing.rows(OUTPUTS)] == [3, 3]
-    assert sum("it is asked again in 1 s" in said for said in executing.said) == 1
-    assert sum("Airflow answers again" in said for said in executing.said) == 1
+    assert sum("failed" in said for said in executing.said) == 1
 
 
 def test_an_output_that_airflow_does_not_show_is_asked_for_until_the_time_of_its_run_is_over(
@@ -338,7 +360,6 @@ def test_a_question_that_airflow_never_answers_ends_its_own_run_when_its_time_is
     dag_runs.never_answers = lambda message: isinstance(message, TriggerDagRun) and (message.conf or {})["number"] == 0
     assert follow(executing).states == {"exception": 1, "killed": 1}
     assert error_of(executing, "exception").startswith("Airflow did not answer within timeout_seconds (2)")
-    assert not any("it is asked again" in said for said in executing.said)
 
 
 def error_of(executing: Executing, state: str) -> str:
@@ -348,25 +369,16 @@ def error_of(executing: Executing, state: str) -> str:
     return str(error)
 
 
-def test_nothing_more_is_begun_while_airflow_is_silent(make: Make, dag_runs: DagRuns) -> None:
+def test_nothing_more_is_claimed_while_airflow_is_silent(make: Make, dag_runs: DagRuns) -> None:
     executing = make()
     executing.create([{}])
-    dag_runs.silent_for = ["GetDagRunState"] * 2
-    # A work order that could be begun while Airflow is silent.
-    follow(executing, say=lambda said: executing.create([{}]) if "asked again in 1 s" in said else None)
-    assert dag_runs.asked == ["TriggerDagRun", *["GetDagRunState"] * 4, "TriggerDagRun", *["GetDagRunState"] * 2]
-
-
-def test_a_long_silence_of_airflow_ends_the_group_and_its_dag_runs_are_taken_up_later(
-    make: Make, dag_runs: DagRuns, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(api_outage, "LONGEST_SECONDS", 0.5)
-    executing = make(lane="stream")
-    executing.create([{}] * 2, stream="ward")
-    dag_runs.silent_for = ["GetDagRunState"] * 9
+    one_pass(executing)
+    executing.create([{}])
+    dag_runs.silent_for = ["GetDagRunState"]
     with pytest.raises(AirflowRuntimeError):
-        follow(executing)
-    assert executing.states() == [("running", "started"), ("pending", "available")]
+        one_pass(executing)
+    assert executing.states() == [("running", "started"), ("pending", None)]
+    assert follow(executing).states == {"success": 2}
 
 
 def test_what_has_ended_is_written_down_even_if_airflow_refuses_the_next_question(
@@ -380,6 +392,8 @@ def test_what_has_ended_is_written_down_even_if_airflow_refuses_the_next_questio
             raise AirflowRuntimeError(ErrorResponse(error=ErrorType.PERMISSION_DENIED))
 
     dag_runs.on_look = look
+    one_pass(executing)
+    one_pass(executing)
     with pytest.raises(AirflowRuntimeError):
-        follow(executing)
+        one_pass(executing)
     assert executing.states() == [("success", "success"), ("running", "started")]

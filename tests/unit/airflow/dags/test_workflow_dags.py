@@ -8,7 +8,10 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags.trigger_dags import RefusedOperator
 from workorders.airflow.dags.workflow_dags import make_dag, workflow_dags, workflow_folder
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
+from workorders.airflow.operators.run_dags import RunDagsOperator
 from workorders.airflow.retries import ENDLESS_RETRIES
+from workorders.airflow.sensors.dag_runs import WaitForDagRunsSensor
 from workorders.airflow.sensors.runs import WaitForRunsSensor
 from workorders.core.definitions.workflow import WorkflowDefinition
 
@@ -24,13 +27,15 @@ def test_every_file_gives_a_dag_that_waits_and_executes(tmp_path: Path) -> None:
     write(tmp_path, "b.yml", "name: visit\ndag_id: visits\n")
     dags = workflow_dags(tmp_path)
     assert set(dags) == {"admit_runs", "visit_runs"}
-    for dag, operator in ((dags["admit_runs"], "ExecuteRunsOperator"), (dags["visit_runs"], "RunDagsOperator")):
-        wait, execute = dag.get_task("wait_for_runs"), dag.get_task("execute_group")
-        assert isinstance(wait, WaitForRunsSensor)
-        assert isinstance(execute, MappedOperator)
-        assert execute.operator_class.__name__ == operator
-        assert wait.downstream_task_ids == {"execute_group"}
-        assert wait.retries == execute.retries == ENDLESS_RETRIES
+    executes, runs_dags = dags["admit_runs"].get_task("execute_runs"), dags["visit_runs"].get_task("execute_runs")
+    assert isinstance(executes, MappedOperator)
+    assert executes.operator_class is ExecuteRunsOperator
+    assert isinstance(runs_dags, RunDagsOperator)
+    for dag, sensor in ((dags["admit_runs"], WaitForRunsSensor), (dags["visit_runs"], WaitForDagRunsSensor)):
+        wait = dag.get_task("wait_for_runs")
+        assert type(wait) is sensor
+        assert wait.downstream_task_ids == {"execute_runs"}
+        assert wait.retries == dag.get_task("execute_runs").retries == ENDLESS_RETRIES
 
 
 def test_functions_that_are_decorated_in_a_named_module_are_workflows_as_well(
@@ -83,7 +88,7 @@ def test_of_two_files_with_one_name_the_second_is_refused(tmp_path: Path) -> Non
 
 def test_a_dag_has_as_many_mapped_tasks_as_the_workflow_has_groups() -> None:
     dag = make_dag(WorkflowDefinition(name="admit", callable="a:b", groups=3))
-    execute = dag.get_task("execute_group")
+    execute = dag.get_task("execute_runs")
     assert isinstance(execute, MappedOperator)
     assert execute.expand_input.value == {"group": [1, 2, 3]}
 

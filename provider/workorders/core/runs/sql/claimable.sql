@@ -3,14 +3,18 @@
 -- for a retry that is not due yet: of very many, the oldest and the newest ones are looked at, for what is new stands at
 -- the end, and what is due has a row of its own.
 WITH asked AS MATERIALIZED (
-    SELECT id, name, concurrency FROM workorders.workflows WHERE name = ANY (%(names)s)
+    SELECT id, name, concurrency, definition ->> 'dag_id' AS dag_id FROM workorders.workflows WHERE name = ANY (%(names)s)
 )
 SELECT asked.name
 FROM asked
 WHERE EXISTS (
     SELECT FROM workorders.runs
     WHERE runs.workflow_id = asked.id AND claimed_at IS NOT NULL AND finished_at IS NULL
-        AND heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
+        AND (
+            heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
+            -- A delegated run of a workflow that has a callable by now.
+            OR heartbeat_at IS NULL AND asked.dag_id IS NULL
+        )
 ) OR (
     (
         asked.concurrency IS NULL OR asked.concurrency > (

@@ -99,7 +99,14 @@ WITH silent AS MATERIALIZED (
         SELECT id FROM workorders.runs
         WHERE (%(workflow_id)s::integer IS NULL OR workflow_id = %(workflow_id)s)
             AND claimed_at IS NOT NULL AND finished_at IS NULL
-            AND heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
+            AND (
+                heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
+                -- A delegated run of a workflow that has a callable by now: nothing records its end any more.
+                OR heartbeat_at IS NULL AND NOT EXISTS (
+                    SELECT FROM workorders.workflows
+                    WHERE workflows.id = runs.workflow_id AND definition ->> 'dag_id' IS NOT NULL OFFSET 0
+                )
+            )
         ORDER BY id
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED

@@ -1,0 +1,79 @@
+"""The Airflow trigger of workflows that run a Dag: Dag runs are waited for in the triggerer, without a worker."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from workorders.airflow.connections import async_database_url
+from workorders.airflow.dag_runs.client import DagRuns
+from workorders.airflow.dag_runs.ends import dag_run_id_of, max_dag_runs
+from workorders.airflow.triggers.polling import Look
+from workorders.airflow.triggers.runs import WaitingRunsTrigger, register, shared_look
+from workorders.airflow.triggers.shared_connection import shared_database
+from workorders.core import workflows
+from workorders.core.runs import claiming, delegation
+from workorders.core.runs.delegation import DelegatedRun
+
+POLL_SECONDS: Final = 2.0
+"""Time between two questions to Airflow for the Dag runs of one workflow."""
+
+
+class WaitForDagRunsTrigger(WaitingRunsTrigger):
+    """Fires when a Dag run of a workflow has ended or lasted too long, or when another one may be started.
+
+    See `WaitingRunsTrigger`.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.poll_interval = POLL_SECONDS
+
+    @property
+    def awaited(self) -> str:
+        """Its runs, and the ends of its Dag runs."""
+        return f"runs of workflow {self.definition['name']}, and for the ends of its Dag runs"
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[Look]:
+        """Register the workflow, and ask for its runs and its Dag runs."""
+        database_url = await async_database_url(self.database_connection)
+        definition = workflows.parse(self.definition, where=self.subject)
+        workflow = await asyncio.to_thread(register, database_url, self.definition)
+        database, shared = shared_database(database_url), shared_look(database_url)
+        dag_runs = DagRuns(str(definition.dag_id))
+
+        async def look() -> str | None:
+            rows = await database.fetch(*delegation.delegated_statement(workflow.name))
+            runs = [delegation.delegated_run(row) for row in rows]
+            if any(run.seconds > definition.timeout_seconds for run in runs):
+                return f"A run has lasted longer than timeout_seconds ({definition.timeout_seconds:g})."
+            if await _has_ended(dag_runs, runs):
+                return "A Dag run has ended."
+            if len(runs) >= max_dag_runs(definition) or not await shared.claimable(workflow.name):
+                return None
+            if definition.lane is not None and not await has_free_lane():
+                return None
+            return "There are runs to claim."
+
+        async def has_free_lane() -> bool:
+            # The shared look does not know which runs wait behind another one of their lane.
+            statements = claiming.free_lane_statements(workflow)
+            return any([await database.fetch(*statement) for statement in statements])
+
+        shared.join(workflow.name)
+        try:
+            yield look
+        finally:
+            shared.leave(workflow.name)
+
+
+async def _has_ended(dag_runs: DagRuns, runs: Sequence[DelegatedRun]) -> bool:
+    """Return whether a Dag run has ended or was deleted, its own or the one that a run waits for."""
+    started = [dag_run_id_of(run.run_id) for run in runs if run.is_started]
+    if await dag_runs.count_unfinished(started) < len(started):
+        return True
+    for run in runs:
+        if not run.is_started and not await dag_runs.count_unfinished([dag_run_id_of(one) for one in run.earlier]):
+            return True
+    return False

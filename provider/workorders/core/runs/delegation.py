@@ -1,0 +1,78 @@
+"""Runs whose work something outside does, such as a Dag run.
+
+They belong to their workflow and to no process, so no heartbeat says that they are alive: a process that dies leaves
+nothing behind that the next one does not find. Whoever did the work says how it stands.
+
+A delegated run is `claimed` until its work is known to have been started, and `started` from then on.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final, LiteralString
+from uuid import UUID, uuid5
+
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.runs import claiming
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.workflows import Workflow
+
+_QUERIES = load_queries("workorders.core.runs", "sql/delegation.sql")
+_OWNERS: Final = UUID("6f1d7c1e-52a0-4f0b-9a55-3c0c7b1f5d0e")
+
+
+@dataclass(frozen=True, slots=True)
+class DelegatedRun:
+    """An unfinished run whose work something outside does."""
+
+    run_id: UUID
+    is_started: bool
+    """Whether its work is known to have been started."""
+    seconds: float
+    """Time since its work was started, or since it was claimed."""
+    earlier: tuple[UUID, ...]
+    """The attempts before it, newest first."""
+
+
+def owner_of(workflow: str) -> UUID:
+    """Return the id that owns the delegated runs of a workflow: the same for every process."""
+    return uuid5(_OWNERS, workflow)
+
+
+def claim(connection: Connection, workflow: Workflow, *, limit: int) -> list[ClaimedRun]:
+    """Claim up to `limit` runs to delegate them, at most one per ordering key; the caller commits.
+
+    Raises:
+        psycopg.Error: the database failed; nothing is claimed.
+    """
+    owner = owner_of(workflow.name)
+    claimed = claiming.claim(connection, workflow, limit=limit, group_id=owner, one_per_lane=True)
+    connection.execute(_QUERIES["delegate"], {"ids": [run.run_id for run in claimed], "group_id": owner})
+    return claimed
+
+
+def delegated_statement(workflow: str) -> tuple[LiteralString, dict[str, Any]]:
+    """Return the statement whose rows are the fields of a workflow's `DelegatedRun`s."""
+    return _QUERIES["delegated"], {"workflow": workflow, "group_id": owner_of(workflow)}
+
+
+def list_delegated(connection: Connection, workflow: Workflow) -> list[DelegatedRun]:
+    """Return the unfinished delegated runs of a workflow, oldest first."""
+    return [delegated_run(row) for row in connection.execute(*delegated_statement(workflow.name))]
+
+
+def delegated_run(row: tuple[Any, ...]) -> DelegatedRun:
+    """Return the run of a row of `delegated_statement`."""
+    run_id, is_started, seconds, earlier = row
+    return DelegatedRun(run_id, is_started, seconds, tuple(earlier))
+
+
+def read_inputs(connection: Connection, workflow: Workflow, *, but: Collection[UUID]) -> list[ClaimedRun]:
+    """Return the unfinished delegated runs of a workflow with their inputs, `but` some of them."""
+    return claiming.claimed(connection, workflow, owner_of(workflow.name), but=but)
+
+
+def is_delegated(connection: Connection, workflow: Workflow, run_id: UUID) -> bool:
+    """Return whether a run still waits for its work to be started; another process may have released or ended it."""
+    arguments = {"id": run_id, "group_id": owner_of(workflow.name)}
+    return connection.execute(_QUERIES["is_delegated"], arguments).fetchone() is not None

@@ -4,7 +4,7 @@ from mutations.mutation import Change, Mutation
 
 DATABASE, STORE = "unit/core/postgres/test_connection.py", "integration/core/worker/test_result_store.py"
 GROUP, ROLES = "integration/core/worker/test_worker.py", "integration/core/worker/test_publishing_roles.py"
-SHARED, WAITING = "integration/airflow/triggers/test_shared_connection.py", "unit/airflow/triggers/test_polling.py"
+SHARED, WAITING = "integration/airflow/triggers/test_resources.py", "unit/airflow/triggers/test_polling.py"
 SCHEMA, WORKFLOWS = "integration/core/test_schema.py", "integration/core/test_workflows.py"
 KEYS, KEYS_SQL = "integration/core/admission/test_idempotency.py", "core/admission/sql/idempotency.sql"
 JOBS, WEBHOOK = "integration/core/bulk/test_orphaned_jobs.py", "integration/webhook/test_app.py"
@@ -83,7 +83,7 @@ OUTAGES = (
     Mutation(
         "slow-look-holds-up-all-waits",
         4,
-        (Change("airflow/triggers/shared_connection.py", "MAX_CONNECTIONS: Final = 4", "MAX_CONNECTIONS: Final = 1"),),
+        (Change("airflow/triggers/resources.py", "MAX_CONNECTIONS: Final = 4", "MAX_CONNECTIONS: Final = 1"),),
         (f"{SHARED}::test_a_statement_that_waits_holds_up_no_other_task",),
     ),
     Mutation(

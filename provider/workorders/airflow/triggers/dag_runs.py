@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.dag_runs.ends import dag_run_id_of, max_dag_runs
 from workorders.airflow.triggers.polling import Look
-from workorders.airflow.triggers.runs import WaitingRunsTrigger, register, shared_look
-from workorders.airflow.triggers.shared_connection import shared_database
+from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.airflow.triggers.runs import SharedLook, WaitingRunsTrigger, register
 from workorders.core import workflows
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs import claiming, delegation
 from workorders.core.runs.delegation import DelegatedRun
+from workorders.core.workflows import Workflow
 
 POLL_SECONDS: Final = 2.0
 """Time between two questions to Airflow for the Dag runs of one workflow."""
@@ -40,32 +43,30 @@ class WaitForDagRunsTrigger(WaitingRunsTrigger):
         database_url = await async_database_url(self.database_connection)
         definition = workflows.parse(self.definition, where=self.subject)
         workflow = await asyncio.to_thread(register, database_url, self.definition)
-        database, shared = shared_database(database_url), shared_look(database_url)
-        dag_runs = DagRuns(str(definition.dag_id))
+        async with (
+            resources.use(TriggererDatabase, database_url) as database,
+            resources.use(SharedLook, database_url) as shared,
+        ):
+            with shared.asking_for(workflow.name):
+                yield partial(self._look, workflow, definition, database, shared)
 
-        async def look() -> str | None:
-            rows = await database.fetch(*delegation.delegated_statement(workflow.name))
-            runs = [delegation.delegated_run(row) for row in rows]
-            if any(run.seconds > definition.timeout_seconds for run in runs):
-                return f"A run has lasted longer than timeout_seconds ({definition.timeout_seconds:g})."
-            if await _has_ended(dag_runs, runs):
-                return "A Dag run has ended."
-            if len(runs) >= max_dag_runs(definition) or not await shared.claimable(workflow.name):
-                return None
-            if definition.lane is not None and not await has_free_lane():
-                return None
-            return "There are runs to claim."
-
-        async def has_free_lane() -> bool:
-            # The shared look does not know which runs wait behind another one of their lane.
-            statements = claiming.free_lane_statements(workflow)
-            return any([await database.fetch(*statement) for statement in statements])
-
-        shared.join(workflow.name)
-        try:
-            yield look
-        finally:
-            shared.leave(workflow.name)
+    async def _look(
+        self, workflow: Workflow, definition: WorkflowDefinition, database: TriggererDatabase, shared: SharedLook
+    ) -> str | None:
+        rows = await database.fetch(*delegation.delegated_statement(workflow.name))
+        runs = [delegation.delegated_run(row) for row in rows]
+        if any(run.seconds > definition.timeout_seconds for run in runs):
+            return f"A run has lasted longer than timeout_seconds ({definition.timeout_seconds:g})."
+        if await _has_ended(DagRuns(str(definition.dag_id)), runs):
+            return "A Dag run has ended."
+        if len(runs) >= max_dag_runs(definition) or not await shared.claimable(workflow.name):
+            return None
+        # The shared look does not know which runs wait behind another one of their lane.
+        if definition.lane is not None and not any(
+            [await database.fetch(*statement) for statement in claiming.free_lane_statements(workflow)]
+        ):
+            return None
+        return "There are runs to claim."
 
 
 async def _has_ended(dag_runs: DagRuns, runs: Sequence[DelegatedRun]) -> bool:

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.triggers.polling import Look, WaitingTrigger
-from workorders.airflow.triggers.shared_connection import key_of, shared_database
+from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core import workflows
 from workorders.core.definitions.loading import parse_workflow
 from workorders.core.postgres.connection import connect
@@ -26,8 +27,8 @@ class SharedLook:
     """Asks one database for all workflows that wait in this process: one query, and not one each."""
 
     def __init__(self, database_url: str) -> None:
-        self._database = shared_database(database_url)
-        self._names: dict[str, int] = {}
+        self._database = TriggererDatabase(database_url)
+        self._names: Counter[str] = Counter()
         self._turn = asyncio.Lock()
         self._looked_at = 0.0
         self._claimable: frozenset[str] = frozenset()
@@ -35,17 +36,16 @@ class SharedLook:
     @property
     def names(self) -> frozenset[str]:
         """The workflows that are asked for."""
-        return frozenset(self._names)
+        return frozenset(+self._names)
 
-    def join(self, name: str) -> None:
-        """Ask for this workflow from now on."""
-        self._names[name] = self._names.get(name, 0) + 1
-
-    def leave(self, name: str) -> None:
-        """Ask no more for it, unless somebody else waits for it, too."""
-        self._names[name] -= 1
-        if self._names[name] == 0:
-            del self._names[name]
+    @contextmanager
+    def asking_for(self, name: str) -> Iterator[None]:
+        """Ask for this workflow as well, as long as anybody waits for it."""
+        self._names[name] += 1
+        try:
+            yield
+        finally:
+            self._names[name] -= 1
 
     async def claimable(self, name: str) -> bool:
         """Return whether the workflow has something to do, by a look that is younger than `LOOK_SECONDS`.
@@ -57,19 +57,15 @@ class SharedLook:
             now = time.monotonic()
             if now - self._looked_at >= LOOK_SECONDS:
                 rows = await self._database.fetch(
-                    _QUERIES["claimable"], {"names": list(self._names), "grace_seconds": GRACE_SECONDS}
+                    _QUERIES["claimable"], {"names": list(self.names), "grace_seconds": GRACE_SECONDS}
                 )
                 self._claimable = frozenset(row[0] for row in rows)
                 self._looked_at = now
             return name in self._claimable
 
-
-_looks: dict[str, SharedLook] = {}
-
-
-def shared_look(database_url: str) -> SharedLook:
-    """Return the process's look at a database."""
-    return _looks.setdefault(key_of(database_url), SharedLook(database_url))
+    async def close(self) -> None:
+        """Close its connection."""
+        await self._database.close()
 
 
 class WaitingRunsTrigger(WaitingTrigger):
@@ -117,16 +113,14 @@ class WaitingRunsTrigger(WaitingTrigger):
         database_url = await async_database_url(self.database_connection)
         # In a thread, for it is a connection of its own; lanes and limits apply from here on, before any run began.
         await asyncio.to_thread(register, database_url, self.definition)
-        name, shared = str(self.definition["name"]), shared_look(database_url)
+        name = str(self.definition["name"])
+        async with resources.use(SharedLook, database_url) as shared:
 
-        async def look() -> str | None:
-            return "There are runs to claim, or lost ones to recover." if await shared.claimable(name) else None
+            async def look() -> str | None:
+                return "There are runs to claim, or lost ones to recover." if await shared.claimable(name) else None
 
-        shared.join(name)
-        try:
-            yield look
-        finally:
-            shared.leave(name)
+            with shared.asking_for(name):
+                yield look
 
 
 def register(database_url: str, definition: dict[str, Any]) -> Workflow:

@@ -6,7 +6,7 @@ from typing import Any
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.triggers.polling import Look, WaitingTrigger
-from workorders.airflow.triggers.shared_connection import shared_database
+from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.outbox.store.backlog import waiting_statement
 
 
@@ -48,10 +48,11 @@ class OutboxTrigger(WaitingTrigger):
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[Look]:
         """Look the connection up, once: that is a request to Airflow, and too dear for every look."""
-        database = shared_database(await async_database_url(self.database_connection))
+        url = await async_database_url(self.database_connection)
+        async with resources.use(TriggererDatabase, url) as database:
 
-        async def look() -> str | None:
-            rows = await database.fetch(*waiting_statement(self.buckets))
-            return "Messages wait for Kafka." if rows and rows[0][0] else None
+            async def look() -> str | None:
+                rows = await database.fetch(*waiting_statement(self.buckets))
+                return "Messages wait for Kafka." if rows and rows[0][0] else None
 
-        yield look
+            yield look

@@ -1,6 +1,7 @@
 """The Airflow trigger that waits for messages, without a worker and without joining a consumer group."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,12 +12,12 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.triggers.polling import Look, WaitingTrigger
-from workorders.airflow.triggers.shared_connection import SharedDatabase, shared_database
+from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.airflow.connections import async_kafka_settings
 from workorders.kafka.airflow.ingest_runs import IngestRuns
-from workorders.kafka.airflow.shared import shared_cluster
 from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger.batches import unfinished_from
 from workorders.kafka.ledger.positions import positions_from
@@ -115,9 +116,13 @@ class NewMessagesTrigger(WaitingTrigger):
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[Look]:
         """Look the connections up, once: that is a request to Airflow, and far too dear for every second."""
-        cluster = shared_cluster(await async_kafka_settings(self.kafka_connection))
-        database = shared_database(await async_database_url(self.database_connection))
-        yield _Watch(self, cluster, database).look
+        settings = json.dumps(await async_kafka_settings(self.kafka_connection), sort_keys=True)
+        url = await async_database_url(self.database_connection)
+        async with (
+            resources.use(_SharedCluster, settings) as shared,
+            resources.use(TriggererDatabase, url) as database,
+        ):
+            yield _Watch(self, shared.cluster, database).look
 
     def longest_delay(self, error: Exception) -> int:
         """Return the most seconds to wait after this failure."""
@@ -130,10 +135,20 @@ class NewMessagesTrigger(WaitingTrigger):
         return Appetite(self.min_messages, self.max_wait, self.rate_limit_per_second, self.max_messages)
 
 
+class _SharedCluster:
+    """The client of one cluster, for all triggers with the same settings."""
+
+    def __init__(self, settings: str) -> None:
+        self.cluster = Cluster(client_settings(json.loads(settings)))
+
+    async def close(self) -> None:
+        """Leave the client to the garbage collector: it cannot be closed."""
+
+
 class _Watch:
     """What one waiting trigger remembers between two looks."""
 
-    def __init__(self, trigger: NewMessagesTrigger, cluster: Cluster, database: SharedDatabase) -> None:
+    def __init__(self, trigger: NewMessagesTrigger, cluster: Cluster, database: TriggererDatabase) -> None:
         self._trigger = trigger
         self._cluster = cluster
         self._database = database

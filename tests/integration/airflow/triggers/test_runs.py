@@ -11,7 +11,8 @@ from local_stack.stack import LocalStack
 from support.executing import Executing
 from workorders.airflow.triggers import runs
 from workorders.airflow.triggers.polling import FAILED
-from workorders.airflow.triggers.runs import WaitingRunsTrigger, shared_look
+from workorders.airflow.triggers.resources import resources
+from workorders.airflow.triggers.runs import WaitingRunsTrigger
 from workorders.core import workflows
 from workorders.core.postgres.connection import connect
 
@@ -85,7 +86,7 @@ def test_many_that_wait_share_one_connection_and_only_the_right_one_fires(
         return fired
 
     assert loop.run(wait_all()) == [7]
-    assert not shared_look(stack.database_url).names
+    assert not len(resources)
 
 
 def test_the_wait_registers_the_workflow_before_anything_is_claimed(

@@ -17,7 +17,7 @@ from support.definitions import define
 from support.eventually import eventually
 from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
-from workorders.airflow.triggers.shared_connection import MAX_CONNECTIONS
+from workorders.airflow.triggers.resources import MAX_CONNECTIONS
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.triggers import LEFT_BEHIND_SECONDS, NewMessagesTrigger
 from workorders.kafka.client.admin import Cluster
@@ -299,8 +299,11 @@ def test_a_rate_limit_holds_the_next_batch_back(known: Waiting, name: str, topic
 
 def test_many_triggers_hold_as_few_connections_as_one(known: Waiting, stack: LocalStack) -> None:
     async def connections_of(triggers: int) -> tuple[int, int]:
-        await asyncio.gather(*(first_event(known.trigger(idle_after=1.0)) for _ in range(triggers)))
-        return held(stack)
+        waits = asyncio.gather(*(first_event(known.trigger(idle_after=2.0)) for _ in range(triggers)))
+        await asyncio.sleep(1.5)
+        while_they_wait = held(stack)
+        await waits
+        return while_they_wait
 
     postgres, kafka = known.run(connections_of(1))
     assert postgres >= 1

@@ -1,0 +1,118 @@
+"""What the deferred tasks of a triggerer share: a few Postgres connections per database, one client per Kafka cluster.
+
+A hundred waiting tasks live in one event loop. With connections of their own they would hold a hundred; shared, they
+cost next to nothing.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from workorders.core.postgres.connection import NO_PREPARED_STATEMENTS, connection_string
+
+MAX_CONNECTIONS: Final = 4
+"""Connections of a triggerer to one database, however many tasks wait: a slow statement holds up no other task."""
+# A look takes milliseconds. What takes longer must give its connection back soon: a lock that is not granted is asked
+# for again after a while, and a look that takes this long fails its task, which is visible and is retried.
+_SESSION: Final = {"statement_timeout": "30s", "lock_timeout": "5s"}
+_CONNECT_SECONDS: Final = 5.0
+
+# It logs each connection that is requested and given, which is every look.
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+
+Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+
+
+class Resource(Protocol):
+    """Something that is shared, and closed after its last use."""
+
+    async def close(self) -> None:
+        """Close it."""
+
+
+R = TypeVar("R", bound=Resource)
+
+
+@dataclass
+class _Shared:
+    resource: Any
+    users: int = 0
+
+
+class TriggererResources:
+    """Shares a resource among all tasks that use it at the same time, and keeps none that nobody uses.
+
+    So it holds no more than what the tasks that wait now were given, and no password that was changed since.
+    """
+
+    def __init__(self) -> None:
+        self._shared: dict[tuple[Callable[[str], Any], str], _Shared] = {}
+
+    def __len__(self) -> int:
+        """Return how many resources are in use."""
+        return len(self._shared)
+
+    @asynccontextmanager
+    async def use(self, make: Callable[[str], R], settings: str) -> AsyncIterator[R]:
+        """Share what `make` returns for these settings with everybody who uses the same."""
+        key = (make, settings)
+        shared = self._shared.get(key) or self._shared.setdefault(key, _Shared(make(settings)))
+        shared.users += 1
+        try:
+            yield shared.resource
+        finally:
+            shared.users -= 1
+            if not shared.users:
+                del self._shared[key]
+                await shared.resource.close()
+
+
+resources: Final = TriggererResources()
+"""Those of this process: Airflow makes each trigger on its own."""
+
+
+class TriggererDatabase:
+    """A few connections that many coroutines use by turns, opened when needed and again after a failure."""
+
+    def __init__(self, database_url: str) -> None:
+        self._url = connection_string(database_url, "workorders triggerer", _SESSION)
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            self._url,
+            kwargs={"autocommit": True, "prepare_threshold": NO_PREPARED_STATEMENTS},
+            min_size=0,
+            max_size=MAX_CONNECTIONS,
+            timeout=_CONNECT_SECONDS,
+            # Its own back-off would outlast the outage; each look asks again.
+            reconnect_timeout=0,
+            open=False,
+        )
+
+    async def fetch(self, query: Any, arguments: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Run one query and return its rows.
+
+        Raises:
+            psycopg.Error: the database failed; the next call connects again.
+        """
+        await self._pool.open()
+        try:
+            async with self._pool.connection() as connection:
+                try:
+                    cursor = await connection.execute(query, arguments)
+                    return await cursor.fetchall()
+                except BaseException:
+                    # It may lead to a server that is down, or that only reads after a fail-over.
+                    await connection.close()
+                    raise
+        except PoolTimeout:
+            # The pool does not tell why it cannot connect, and a wrong password is no outage.
+            async with await psycopg.AsyncConnection.connect(self._url):
+                raise
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.close()

@@ -10,8 +10,8 @@ from workorders.airflow.retries import endless_retries
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
-    HandOverOperator,
     PlanBatchOperator,
+    TriggerIngestOperator,
 )
 from workorders.kafka.airflow.sensors import WaitForMessagesSensor
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -37,8 +37,8 @@ with DAG("shop_listener", schedule="@continuous", start_date=START, max_active_r
         task_id="wait_for_messages", definition=TRIGGER, ingest_dag_id="shop_ingest", **FOR_EVER
     )
     plan = PlanBatchOperator(task_id="plan_batch", definition=TRIGGER, ingest_dag_id="shop_ingest", **FOR_EVER)
-    hand_over = HandOverOperator.partial(task_id="hand_over", trigger_dag_id="shop_ingest", **FOR_EVER)
-    wait >> plan >> hand_over.expand_kwargs(plan.output)
+    trigger_ingest = TriggerIngestOperator.partial(task_id="trigger_ingest", trigger_dag_id="shop_ingest", **FOR_EVER)
+    wait >> plan >> trigger_ingest.expand_kwargs(plan.output)
 
 BATCH = Param(type="integer", minimum=1)
 

@@ -11,6 +11,7 @@ from support.observed_trigger import Place, some_events
 
 TRIGGER = "decisions"
 FORM: dict[str, Any] = {
+    "trigger": "decisions",
     "decision": "resume",
     "topic": "e2e.decisions",
     "partitions": [],
@@ -31,7 +32,7 @@ def kept(stalling: Flow) -> list[Place]:
 
 def submit(flow: Flow, **fields: Any) -> Run:
     """Send the form and wait until its run has ended."""
-    dag_id = f"{flow.trigger.name}_resolve"
+    dag_id = "workorders_resolve"
     sent = flow.api.trigger(dag_id, {**FORM, **fields})
 
     def ended() -> Run | None:
@@ -48,7 +49,7 @@ def second_try(flow: Flow, run: Run) -> Task:
     """Return the task of a run that was cleared, when it has ended."""
 
     def ended() -> Task | None:
-        task = flow.api.task(run, "resolve")
+        task = flow.api.task(run, "apply_decision")
         return task if task.try_number > 1 and task.state in {"success", "failed"} else None
 
     task = eventually(ended, seconds=SECONDS, what="the end of a cleared decision")
@@ -61,7 +62,7 @@ def test_a_form_that_is_sent_as_it_is_says_what_would_be_lost_and_changes_nothin
 ) -> None:
     run = submit(stalling, dry_run=True)
     assert run.state == "success"
-    log = stalling.api.log_text(stalling.api.task(run, "resolve"))
+    log = stalling.api.log_text(stalling.api.task(run, "apply_decision"))
     assert "offsets [0, 20) (20) get no work order" in log
     assert "Nothing was changed" in log
     assert stalling.trigger.next_offsets() == {0: 0}
@@ -94,7 +95,7 @@ def test_a_run_that_is_cleared_reports_what_it_decided_and_decides_nothing(
 ) -> None:
     stalling.until_ingested(kept)
     before = stalling.trigger.next_offsets()
-    stalling.api.clear_task(decided, "resolve")
+    stalling.api.clear_task(decided, "apply_decision")
     task = second_try(stalling, decided)
     assert task.state == "success"
     assert "This Dag run has decided already; nothing was changed now." in stalling.api.log_text(task)
@@ -104,6 +105,6 @@ def test_a_run_that_is_cleared_reports_what_it_decided_and_decides_nothing(
 def test_a_run_that_was_cleared_before_it_decided_is_refused(stalling: Flow, kept: list[Place], decided: Run) -> None:
     refused = submit(stalling, dry_run=False)
     assert refused.state == "failed"
-    stalling.api.clear_task(refused, "resolve")
+    stalling.api.clear_task(refused, "apply_decision")
     task = second_try(stalling, refused)
     assert "Airflow does not say who cleared it; nothing was decided" in stalling.api.error(task)

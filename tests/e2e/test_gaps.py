@@ -46,7 +46,7 @@ def test_a_gap_that_lasts_is_a_red_run_that_says_so_once_and_green_again_when_it
     eventually(lambda: gap_ages(airflow_stack), seconds=SECONDS, what="the age of the gap")
     api.trigger(DAG, {})
     (red,) = eventually(lambda: in_state(api, "failed"), seconds=SECONDS, what="a red run")
-    task = api.task(red, "watch")
+    task = api.task(red, "check_gaps")
     assert "gap behind number 1 since" in api.error(task)
     assert "2 work orders are parked behind it" in api.error(task)
     assert "workorders sequences skip numbered" in api.error(task)
@@ -56,7 +56,7 @@ def test_a_gap_that_lasts_is_a_red_run_that_says_so_once_and_green_again_when_it
     sent = api.trigger(DAG, {})
     eventually(lambda: sent in {run.id for run in in_state(api, "success")}, seconds=SECONDS, what="a green run")
     assert len(in_state(api, "failed")) == 1
-    logs = "\n".join(api.log_text(api.task(run, "watch")) for run in in_state(api, "success"))
+    logs = "\n".join(api.log_text(api.task(run, "check_gaps")) for run in in_state(api, "success"))
     assert "its mark stands at 4" in logs
     assert "Called for numbered with 0 parked, cleared: True." in logs
 

@@ -55,4 +55,4 @@ def test_a_rerun_is_counted_first_then_done_and_stands_as_a_job_with_who_and_why
     assert job.who
     run, _ = submit(api, "rerun", id="no-id", dry_run=False)
     assert run.state == "failed"
-    assert api.error(api.task(run, "rerun")) == "id: expected the id of a work order, got 'no-id'."
+    assert api.error(api.task(run, "run_job")) == "id: expected the id of a work order, got 'no-id'."

@@ -45,7 +45,7 @@ def test_clearing_the_listeners_tasks_starts_no_second_run_for_a_batch(orders: F
     handed = orders.finished_listener_runs()[0]
     tries = {task.id: task.try_number for task in orders.api.tasks(handed)}
     before = [run.id for run in orders.ingest_runs()]
-    orders.api.clear_task(handed, "plan_batch", "hand_over")
+    orders.api.clear_task(handed, "plan_batch", "trigger_ingest")
     # A continuous DAG has one active run: the cleared one waits for the end of the one that waits for messages.
     ordered += orders.trigger.produce(some_events(3, 3, first=600))
 
@@ -68,15 +68,15 @@ def test_clearing_a_hand_over_finds_the_run_of_its_batch_and_leaves_it_alone(
         (run, task)
         for run in orders.finished_listener_runs()
         for task in orders.api.tasks(run)
-        if task.id == "hand_over" and task.state == "success"
+        if task.id == "trigger_ingest" and task.state == "success"
     ]
     run, task = handed[-1]
     ends = {found.id: orders.create(found).end_date for found in orders.ingest_runs()}
-    orders.api.clear_task(run, "hand_over")
+    orders.api.clear_task(run, "trigger_ingest")
     ordered += orders.trigger.produce(some_events(3, 3, first=603))
 
     def skipped() -> bool:
-        now = orders.api.task(run, "hand_over")
+        now = orders.api.task(run, "trigger_ingest")
         return now.try_number > task.try_number and now.state == "skipped"
 
     eventually(skipped, seconds=SECONDS, what="the skip of a hand-over that was done before")

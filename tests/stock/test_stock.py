@@ -62,7 +62,7 @@ def test_dags_are_created_paused_as_the_documents_list_them(api: AirflowApi) -> 
         lambda: dags if len(dags := our_dags(api)) >= 13 else None, seconds=SECONDS, what="all Dags of the package"
     )
     assert made is not None
-    assert {*unpaused_by_readme(), "orders_resolve", "mistaken_refused", "outbox_relay"} <= set(made)
+    assert {*unpaused_by_readme(), "workorders_resolve", "mistaken_refused", "outbox_relay"} <= set(made)
     assert {listed(dag_id): paused for dag_id, paused in made.items()}.items() <= created_paused().items()
 
 

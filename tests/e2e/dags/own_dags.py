@@ -7,8 +7,8 @@ from airflow.sdk import DAG
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
-    HandOverOperator,
     PlanBatchOperator,
+    TriggerIngestOperator,
 )
 from workorders.kafka.airflow.sensors import WaitForMessagesSensor
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -19,8 +19,10 @@ with DAG("own_listener", schedule="@continuous", start_date=datetime(2024, 1, 1,
     # A worker starts the sensor and hands it over to the triggerer.
     wait = WaitForMessagesSensor(task_id="wait", definition=own, start_from_trigger=False)
     plan = PlanBatchOperator(task_id="plan", definition=own, ingest_dag_id="own_ingest")
-    hand_over = HandOverOperator.partial(task_id="hand_over", trigger_dag_id="own_ingest").expand_kwargs(plan.output)
-    wait >> plan >> hand_over
+    trigger_ingest = TriggerIngestOperator.partial(task_id="trigger_ingest", trigger_dag_id="own_ingest").expand_kwargs(
+        plan.output
+    )
+    wait >> plan >> trigger_ingest
 
 with DAG("own_ingest", schedule=None):
     create = CreateWorkOrdersOperator(task_id="create", trigger_name=own.name)

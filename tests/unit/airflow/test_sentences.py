@@ -27,8 +27,8 @@ from workorders.cron.definition import CronTriggerDefinition
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
-    HandOverOperator,
     PlanBatchOperator,
+    TriggerIngestOperator,
 )
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.resolve import ResolveOperator
@@ -54,7 +54,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "Trigger orders, batch 7: ",
         "The offsets of consumer group workorders-orders were not committed",
     ),
-    ResolveOperator: ({"definition": define("orders")}, "Trigger orders, a.topic: ", "Nothing was decided"),
+    ResolveOperator: ({"definitions": [define("orders")]}, "Trigger orders, a.topic: ", "Nothing was decided"),
     SendMessagesOperator: ({"definition": RelayDefinition(), "shard": 3}, "Outbox, shard 3: ", "nothing is lost"),
     ExecuteRunsOperator: (
         {"definition": WorkflowDefinition(name="admit", callable="a.module:function")},
@@ -84,13 +84,13 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
 }
 """How each is made, how its sentence begins, and what it says of what was not done."""
 ELSEWHERE: Final = {
-    HandOverOperator: "has a test of its own: it needs nothing but Airflow",
+    TriggerIngestOperator: "has a test of its own: it needs nothing but Airflow",
     RefusedOperator: "it fails by design, with the sentence of a file",
 }
 
 ASKED: Final[dict[str, Any]] = {
     "params": {"topic": "a.topic", "decision": "resume", "partitions": [], "offset": None, "dry_run": True, "why": "x"}
-    | {"body": {}, "who": None, "key": None},
+    | {"trigger": "orders", "body": {}, "who": None, "key": None},
     "dag_run": SimpleNamespace(
         dag_id="a",
         run_id="b",

@@ -10,6 +10,7 @@ from support.dag_table import ListedDag, listed_dags, unpaused_by_readme
 from workorders.airflow.dags.history_dags import history_dags
 from workorders.airflow.dags.trigger_dags import trigger_dags
 from workorders.airflow.dags.workflow_dags import workflow_dags
+from workorders.kafka.airflow.dags import resolve_dags
 from workorders.kafka.airflow.outbox_relay import outbox_dags
 
 SEQUENCE = "sequence: {key: 'body:/id', number: 'body:/n'}\n"
@@ -36,7 +37,7 @@ def dags(tmp_path: Path) -> dict[str, DAG]:
     made = history_dags() | outbox_dags(tmp_path / "outbox.yaml")
     for path in FILES:
         folder = (tmp_path / Path(path).stem / path).parent
-        made |= trigger_dags(folder) if folder.name == "triggers" else workflow_dags(folder)
+        made |= trigger_dags(folder) | resolve_dags(folder) if folder.name == "triggers" else workflow_dags(folder)
     return made
 
 

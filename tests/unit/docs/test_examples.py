@@ -38,7 +38,7 @@ def test_the_example_is_the_one_that_the_document_shows() -> None:
 def test_the_listener_waits_plans_and_hands_over(dags: ModuleType) -> None:
     assert dags.listener.dag_id == "shop_listener"
     tasks = {task.task_id: task.downstream_task_ids for task in dags.listener.tasks}
-    assert tasks == {"wait_for_messages": {"plan_batch"}, "plan_batch": {"hand_over"}, "hand_over": set()}
+    assert tasks == {"wait_for_messages": {"plan_batch"}, "plan_batch": {"trigger_ingest"}, "trigger_ingest": set()}
 
 
 def test_the_ingest_creates_and_then_commits_and_counts(dags: ModuleType) -> None:

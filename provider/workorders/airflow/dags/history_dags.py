@@ -36,7 +36,7 @@ def _bulk_dag(kind: str, database_connection: str) -> DAG:
         doc_md=_DOCS[kind],
     ) as dag:
         BulkJobOperator(
-            task_id=kind,
+            task_id="run_job",
             kind=kind,
             database_connection=database_connection,
             retries=_BULK_RETRIES,
@@ -53,7 +53,7 @@ def _jobs_dag(database_connection: str) -> DAG:
         tags=["history", "workorders"],
         doc_md=_JOBS_DOC,
     ) as dag:
-        LeftJobsOperator(task_id="work", database_connection=database_connection)
+        LeftJobsOperator(task_id="run_pending", database_connection=database_connection)
     return dag
 
 
@@ -66,20 +66,23 @@ def _retention_dag(database_connection: str) -> DAG:
         doc_md=_RETENTION_DOC,
     ) as dag:
         RetentionOperator(
-            task_id="keep", database_connection=database_connection, retries=3, retry_delay=timedelta(minutes=5)
+            task_id="delete_expired",
+            database_connection=database_connection,
+            retries=3,
+            retry_delay=timedelta(minutes=5),
         )
     return dag
 
 
 def _upkeep_dag(database_connection: str) -> DAG:
     with by_clock(
-        "workorders_history",
+        "workorders_search_index",
         "*/5 * * * *",
         description="Adds the words of new work orders to the full text, and counts by state",
         tags=["history", "workorders"],
         doc_md=_UPKEEP_DOC,
     ) as dag:
-        UpkeepOperator(task_id="update", database_connection=database_connection)
+        UpkeepOperator(task_id="refresh", database_connection=database_connection)
     return dag
 
 

@@ -40,7 +40,7 @@ def gap_dag(definition: TriggerDefinition) -> DAG:
         doc_md=_DOC.format(name=definition.name),
     ) as dag:
         WatchGapsOperator(
-            task_id="watch",
+            task_id="check_gaps",
             trigger_name=definition.name,
             notify=definition.notify,
             database_connection=definition.database_connection,

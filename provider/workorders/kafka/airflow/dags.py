@@ -1,29 +1,52 @@
-"""The DAGs of a Kafka trigger: the listener waits and plans, the ingest creates the work orders, a person resolves."""
+"""The Dags of Kafka triggers: the listener waits and plans, the ingest creates the work orders, a person resolves."""
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, Param
 
 from workorders.airflow.dags.factories import START, always_running, by_hand
 from workorders.airflow.retries import endless_retries
+from workorders.core.definitions.trigger import load_definition, trigger_files
+from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
-    HandOverOperator,
     PlanBatchOperator,
+    TriggerIngestOperator,
 )
 from workorders.kafka.airflow.resolve import ResolveOperator, resolve_params
 from workorders.kafka.airflow.sensors import WaitForMessagesSensor
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+
+RESOLVE_DAG = "workorders_resolve"
 
 _RUNS_WITHOUT_LIMIT = 1_000_000
 """More than a trigger can have partitions, of which each is in one unfinished batch at most."""
 
 
 def make_dags(definition: KafkaTriggerDefinition) -> list[DAG]:
-    """Return the listener, the ingest and the resolve DAG of a trigger. Pausing the listener disables the trigger."""
+    """Return the listener and the ingest Dag of a trigger. Pausing the listener disables the trigger."""
     ingest = _ingest_dag(definition)
-    return [_listener_dag(definition, ingest.dag_id), ingest, _resolve_dag(definition)]
+    return [_listener_dag(definition, ingest.dag_id), ingest]
+
+
+def resolve_dags(folder: Path) -> dict[str, DAG]:
+    """Return the Dag by which a person decides on any Kafka trigger of a folder, by id; none without such a trigger.
+
+    A file with a mistake is left out: it has a Dag of its own that says so.
+
+    Raises:
+        ConfigurationError: the folder does not exist.
+    """
+    definitions: dict[str, KafkaTriggerDefinition] = {}
+    for path in trigger_files(folder):
+        with suppress(ConfigurationError):
+            definition = load_definition(path)
+            if isinstance(definition, KafkaTriggerDefinition):
+                definitions.setdefault(definition.name, definition)
+    return {RESOLVE_DAG: _resolve_dag(list(definitions.values()))} if definitions else {}
 
 
 def _listener_dag(definition: KafkaTriggerDefinition, ingest_dag_id: str) -> DAG:
@@ -40,13 +63,13 @@ def _listener_dag(definition: KafkaTriggerDefinition, ingest_dag_id: str) -> DAG
         plan = PlanBatchOperator(
             task_id="plan_batch", definition=definition, ingest_dag_id=ingest_dag_id, **endless_retries()
         )
-        hand_over = HandOverOperator.partial(
-            task_id="hand_over",
+        trigger_ingest = TriggerIngestOperator.partial(
+            task_id="trigger_ingest",
             trigger_dag_id=ingest_dag_id,
             map_index_template="{{ task.trigger_run_id }}",
             **endless_retries(),
         ).expand_kwargs(plan.output)
-        wait >> plan >> hand_over
+        wait >> plan >> trigger_ingest
     return dag
 
 
@@ -88,17 +111,15 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
     return dag
 
 
-def _resolve_dag(definition: KafkaTriggerDefinition) -> DAG:
+def _resolve_dag(definitions: list[KafkaTriggerDefinition]) -> DAG:
     with by_hand(
-        f"{definition.name}_resolve",
-        description=f"Makes an operator's decision on partitions of {definition.name}",
-        max_active_runs=1,
-        default_args=_default_args(definition),
-        params=resolve_params(definition),
-        tags=_tags(definition, "resolve"),
-        doc_md=_RESOLVE_DOC.format(name=definition.name),
+        RESOLVE_DAG,
+        description="Makes an operator's decision on partitions of a Kafka trigger",
+        params=resolve_params(definitions),
+        tags=["kafka", "resolve", "workorders"],
+        doc_md=_RESOLVE_DOC,
     ) as dag:
-        ResolveOperator(task_id="resolve", definition=definition)
+        ResolveOperator(task_id="apply_decision", definitions=definitions)
     return dag
 
 
@@ -125,12 +146,12 @@ Waits for messages on **{topics}**, plans the next batch of offset ranges, and h
 """
 
 _RESOLVE_DOC = """
-Makes an operator's decision where a partition of trigger **{name}** cannot go on by itself, because Kafka has lost
+Makes an operator's decision where a partition of a Kafka trigger cannot continue by itself, because Kafka has lost
 data: the form of `workorders resolve`.
 
 * With **dry run**, which the form begins with, the log says what would be done, and nothing is changed.
 * It refuses while an attempt at the partition's batch is at work, and when the decision does not fit.
-* What was decided is recorded with who, when and why: `workorders decisions --trigger {name}`.
+* What was decided is recorded with actor, time and reason: `workorders decisions`.
 """
 
 _INGEST_DOC = """

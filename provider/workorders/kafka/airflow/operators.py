@@ -68,7 +68,7 @@ class PlanBatchOperator(BaseOperator):
         definition: the trigger.
         ingest_dag_id: the DAG that batches are handed over to.
 
-    Returns a list of arguments for `HandOverOperator.expand_kwargs`, oldest batch first; empty when nothing waits.
+    Returns a list of arguments for `TriggerIngestOperator.expand_kwargs`, oldest batch first; empty when nothing waits.
     """
 
     template_fields: Sequence[str] = ("ingest_dag_id",)
@@ -128,7 +128,7 @@ class PlanBatchOperator(BaseOperator):
         }
 
 
-class HandOverOperator(TriggerDagRunOperator):
+class TriggerIngestOperator(TriggerDagRunOperator):
     """Starts the ingest run of a batch.
 
     A run that is there already is left alone, and the task is skipped. With `reset_dag_run` a run that has ended is

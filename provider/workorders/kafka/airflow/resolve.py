@@ -1,6 +1,6 @@
-"""The operator behind the form by which a person decides how a partition goes on."""
+"""The form by which a person decides how a partition of a Kafka trigger continues, and its operator."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Param
@@ -32,11 +32,15 @@ _KINDS = {
 _AGAIN = "To decide, trigger the Dag again; a cleared task decides nothing."
 
 
-def resolve_params(definition: KafkaTriggerDefinition) -> dict[str, Param]:
-    """Return the fields of the form."""
-    named = list(definition.topic_names)
-    topic: dict[str, Any] = {"examples": named} if definition.topic_patterns else {"enum": named}
+def resolve_params(definitions: Sequence[KafkaTriggerDefinition]) -> dict[str, Param]:
+    """Return the fields of the form for these triggers."""
+    triggers = [definition.name for definition in definitions]
+    topics = sorted({topic for definition in definitions for topic in definition.topic_names})
+    has_patterns = any(definition.topic_patterns for definition in definitions)
+    topic: dict[str, Any] = {"examples" if has_patterns else "enum": topics}
     return {
+        # Without a default where there are several: the wrong one would be decided on.
+        "trigger": Param(**_only(triggers), type="string", title="Kafka trigger", enum=triggers),
         "decision": Param(
             Kind.RESUME.value,
             type="string",
@@ -46,7 +50,7 @@ def resolve_params(definition: KafkaTriggerDefinition) -> dict[str, Param]:
             values_display={kind.value: name for kind, (name, _) in _KINDS.items()},
             description=" ".join(f"{name.capitalize()}: {where}." for name, where in _KINDS.values()),
         ),
-        "topic": Param(named[0] if named else None, type="string", title="Topic", **topic),
+        "topic": Param(**_only(topics), type="string", title="Topic", **topic),
         "partitions": Param(
             [],
             type="array",
@@ -70,6 +74,10 @@ def resolve_params(definition: KafkaTriggerDefinition) -> dict[str, Param]:
     }
 
 
+def _only(names: Sequence[str]) -> dict[str, Any]:
+    return {"default": names[0]} if len(names) == 1 else {}
+
+
 class ResolveOperator(BaseOperator):
     """Makes the decision of the Dag run's form, once; with `dry_run` it only says what it would do.
 
@@ -77,14 +85,14 @@ class ResolveOperator(BaseOperator):
     nothing: it reports what was decided, or refuses, because Airflow does not say who cleared it.
 
     Args:
-        definition: the trigger.
+        definitions: the triggers among which the form chooses one.
     """
 
     ui_color = "#fdf0d5"
 
-    def __init__(self, *, definition: KafkaTriggerDefinition, **kwargs: Any) -> None:
+    def __init__(self, *, definitions: Sequence[KafkaTriggerDefinition], **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.definition = definition
+        self.definitions = {definition.name: definition for definition in definitions}
 
     @readable
     def execute(self, context: "Context") -> list[str]:
@@ -96,25 +104,25 @@ class ResolveOperator(BaseOperator):
             DecisionUncertainError: the database went away meanwhile; the sentence says where to look.
             TaskFailedError: the cluster or the database failed; nothing was changed.
         """
-        where = f"Trigger {self.definition.name}, {context['params']['topic']}"
+        params = context["params"]
+        where = f"Trigger {params['trigger']}, {params['topic']}"
         whole = (DecisionRefusedError, DecisionUncertainError)
         with explained(
             self, context, where, "Nothing was decided, and nothing was changed.", whole=whole, again=_AGAIN
         ):
-            return self._resolve(context)
+            return self._resolve(context, self.definitions[params["trigger"]], params)
 
-    def _resolve(self, context: "Context") -> list[str]:
-        params: Mapping[str, Any] = context["params"]
+    def _resolve(self, context: "Context", definition: KafkaTriggerDefinition, params: Mapping[str, Any]) -> list[str]:
         wish = Wish(
             Kind(params["decision"]),
-            self.definition.name,
+            definition.name,
             params["topic"],
             tuple(params["partitions"]),
             params["offset"],
         )
         run = context["dag_run"]
         request_key = f"{run.dag_id}/{run.run_id}"
-        url = database_url(self.definition.database_connection)
+        url = database_url(definition.database_connection)
         with connect(url, application_name="workorders resolve") as database:
             earlier = [str(decision) for decision in decided_by_request(database, request_key)]
             if earlier:
@@ -127,7 +135,7 @@ class ResolveOperator(BaseOperator):
                     f"Trigger {wish.trigger}, {wish.topic}: this Dag run decided nothing before it was cleared, and "
                     f"Airflow does not say who cleared it; nothing was decided, and nothing was changed. {_AGAIN}"
                 )
-            cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
+            cluster = Cluster(client_settings(kafka_settings(definition.kafka_connection)))
             decisions = consider(database, cluster, wish)
             sentences = [str(decision) for decision in decisions]
             if params["dry_run"]:
@@ -142,7 +150,7 @@ class ResolveOperator(BaseOperator):
                 decisions,
                 who=who,
                 why=params["why"],
-                group=self.definition.group,
+                group=definition.group,
                 account=who,
                 request_key=request_key,
             )

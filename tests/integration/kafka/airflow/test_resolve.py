@@ -30,11 +30,12 @@ def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
 def submit(name: str, *, user: str | None = "ada", run_id: str = "first", clears: int = 0, **fields: Any) -> list[str]:
     """Run the task of a form that was filled in so, whose Dag run was cleared so many times."""
     params = {
-        "decision": "resume", "topic": name, "partitions": [], "offset": None, "why": "a test", "dry_run": True
+        "trigger": name, "decision": "resume", "topic": name, "partitions": [], "offset": None, "why": "a test",
+        "dry_run": True,
     } | fields  # fmt: skip
-    run = SimpleNamespace(triggering_user_name=user, dag_id=f"{name}_resolve", run_id=run_id, clear_number=clears)
+    run = SimpleNamespace(triggering_user_name=user, dag_id="workorders_resolve", run_id=run_id, clear_number=clears)
     context: Any = {"params": params, "dag_run": run}
-    return ResolveOperator(task_id="resolve", definition=define(name)).execute(context)
+    return ResolveOperator(task_id="apply_decision", definitions=[define("another"), define(name)]).execute(context)
 
 
 def test_a_form_with_dry_run_says_what_it_would_do_and_changes_nothing(

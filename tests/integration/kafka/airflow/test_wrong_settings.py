@@ -25,8 +25,8 @@ from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
-    HandOverOperator,
     PlanBatchOperator,
+    TriggerIngestOperator,
 )
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.resolve import ResolveOperator
@@ -48,9 +48,11 @@ MADE: dict[type[BaseOperator], Make] = {
     CommitOffsetsOperator: lambda name, batch_id: CommitOffsetsOperator(
         task_id="commit", definition=define(name), batch_id=batch_id, **endless_retries()
     ),
-    ResolveOperator: lambda name, _: ResolveOperator(task_id="resolve", definition=define(name), **endless_retries()),
+    ResolveOperator: lambda name, _: ResolveOperator(
+        task_id="apply_decision", definitions=[define(name)], **endless_retries()
+    ),
 }
-ELSEWHERE = {HandOverOperator, SendMessagesOperator}
+ELSEWHERE = {TriggerIngestOperator, SendMessagesOperator}
 """The first asks Airflow alone; the second has an outbox of its own, below."""
 
 
@@ -78,11 +80,17 @@ def test_no_operator_that_needs_kafka_is_forgotten_here() -> None:
 def test_the_task_fails_with_the_whole_sentence_and_commits_nothing(
     connection: Connection, trigger: Trigger, batch_id: int, what: str, *, kind: type[BaseOperator]
 ) -> None:
-    params = {"topic": trigger.name, "decision": "resume", "partitions": [], "offset": None} | {
+    params = {
+        "trigger": trigger.name,
+        "topic": trigger.name,
+        "decision": "resume",
+        "partitions": [],
+        "offset": None,
+    } | {
         "dry_run": True,
         "why": "x",
     }
-    dag_run = SimpleNamespace(triggering_user_name="ada", dag_id="orders_resolve", run_id="manual", clear_number=0)
+    dag_run = SimpleNamespace(triggering_user_name="ada", dag_id="workorders_resolve", run_id="manual", clear_number=0)
     context = a_try(2, params=params, dag_run=dag_run)
     with pytest.raises(WorkOrdersError) as raised:
         MADE[kind](trigger.name, batch_id).execute(context)

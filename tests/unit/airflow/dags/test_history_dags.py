@@ -21,7 +21,7 @@ EMPTY: dict[str, Any] = {name: param.value for name, param in form("rerun").item
 
 
 def test_there_is_a_dag_for_each_kind_of_job_one_for_those_left_and_two_for_the_upkeep() -> None:
-    by_clock = {"workorders_jobs", "workorders_retention", "workorders_history"}
+    by_clock = {"workorders_jobs", "workorders_retention", "workorders_search_index"}
     assert set(DAGS) == {*(f"workorders_{kind}" for kind in KINDS), *by_clock}
 
 

@@ -23,10 +23,8 @@ def test_every_file_gives_a_listener_and_an_ingest(tmp_path: Path) -> None:
     assert set(trigger_dags(tmp_path)) == {
         "admissions_listener",
         "admissions_ingest",
-        "admissions_resolve",
         "births_listener",
         "births_ingest",
-        "births_resolve",
     }
 
 
@@ -48,7 +46,7 @@ def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path
     write(tmp_path, "bad.yaml", text)
     write(tmp_path, "good.yaml", GOOD.format(name="good"))
     dags = trigger_dags(tmp_path)
-    assert set(dags) == {"bad_refused", "good_listener", "good_ingest", "good_resolve"}
+    assert set(dags) == {"bad_refused", "good_listener", "good_ingest"}
     # A Dag that Airflow creates paused, which is its default, never runs: nobody would see the mistake.
     assert dags["bad_refused"].is_paused_upon_creation is False
     (task,) = dags["bad_refused"].tasks
@@ -65,7 +63,7 @@ def test_of_two_files_with_one_name_the_second_is_refused(tmp_path: Path) -> Non
     write(tmp_path, "first.yaml", GOOD.format(name="same"))
     write(tmp_path, "second.yaml", GOOD.format(name="same"))
     dags = trigger_dags(tmp_path)
-    assert set(dags) == {"same_listener", "same_ingest", "same_resolve", "second_refused"}
+    assert set(dags) == {"same_listener", "same_ingest", "second_refused"}
     (task,) = dags["second_refused"].tasks
     assert isinstance(task, RefusedOperator)
     with pytest.raises(
@@ -99,7 +97,7 @@ def test_every_trigger_with_a_sequence_has_a_dag_that_watches_it_from_the_start(
     rules = "notify: [shop.alerts.page]\nsequence: {key: 'body:/id', number: 'body:/n'}\n"
     (tmp_path / "orders.yaml").write_text(f"name: orders\nworkflow: ship\n{fields}{rules}")
     dag = trigger_dags(tmp_path)["orders_gaps"]
-    watch = dag.task_dict["watch"]
+    watch = dag.task_dict["check_gaps"]
     assert isinstance(watch, WatchGapsOperator)
     assert (dag.is_paused_upon_creation, watch.notify) == (False, ("shop.alerts.page",))
     (tmp_path / "orders.yaml").write_text(f"name: orders\nworkflow: ship\n{fields}")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException, DagRunTriggerException
 
-from workorders.kafka.airflow.operators import HandOverOperator
+from workorders.kafka.airflow.operators import TriggerIngestOperator
 
 
 class Ti:
@@ -24,8 +24,8 @@ class Ti:
 
 
 def hand_over(ti: Ti, *, reset: bool) -> None:
-    operator = HandOverOperator(
-        task_id="hand_over", trigger_dag_id="orders_ingest", trigger_run_id="batch_7", reset_dag_run=reset
+    operator = TriggerIngestOperator(
+        task_id="trigger_ingest", trigger_dag_id="orders_ingest", trigger_run_id="batch_7", reset_dag_run=reset
     )
     operator.execute({"ti": ti})  # type: ignore[typeddict-item]
 

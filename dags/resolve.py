@@ -1,0 +1,8 @@
+"""The Dag by which a person decides on a Kafka trigger: of the folder WORKORDERS_TRIGGERS, or else include/triggers."""
+
+from pathlib import Path
+
+from workorders.airflow.dags.trigger_dags import trigger_folder
+from workorders.kafka.airflow.dags import resolve_dags
+
+globals().update(resolve_dags(trigger_folder(Path(__file__).parent.parent / "include" / "triggers")))

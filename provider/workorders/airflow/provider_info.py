@@ -42,8 +42,8 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Work orders",
                 "python-modules": [
-                    "workorders.airflow.dags.trigger_dags",
                     "workorders.airflow.operators.bulk_jobs",
+                    "workorders.airflow.operators.configuration_error",
                     "workorders.airflow.operators.execute_runs",
                     "workorders.airflow.operators.maintenance",
                     "workorders.airflow.operators.resume_bulk_jobs",

@@ -12,8 +12,8 @@ from local_stack.ports import free_port
 from support.definitions import define
 from support.operators import subclasses
 from support.tries import a_try
-from workorders.airflow.dags.trigger_dags import RefusedOperator
 from workorders.airflow.operators.bulk_jobs import BulkJobOperator
+from workorders.airflow.operators.configuration_error import RefusedOperator
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.operators.maintenance import RetentionOperator, UpkeepOperator
 from workorders.airflow.operators.resume_bulk_jobs import LeftJobsOperator

@@ -1,22 +1,18 @@
 """Makes the DAGs of every trigger file, whatever its type."""
 
 import os
-from datetime import timedelta
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk import DAG
 
-from workorders.airflow.operators.sequence_gaps import gap_dag
+from workorders.airflow.dags.factories import collect
+from workorders.airflow.dags.gap_dags import gap_dag
 from workorders.core.definitions.loading import load_trigger, yaml_files
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 DAG_FACTORIES_GROUP = "workorders.dag_factories"
 """Entry point group in which a trigger type announces the function that makes its DAGs from a definition."""
@@ -42,23 +38,15 @@ def trigger_dags(folder: Path) -> dict[str, DAG]:
     Raises:
         ConfigurationError: the folder does not exist.
     """
-    dags: list[DAG] = []
-    taken: dict[str, Path] = {}
-    for path in yaml_files(folder, "trigger"):
-        try:
-            definition = load_trigger(path)
-            if definition.name in taken:
-                raise ConfigurationError(
-                    f"{path.name}: name: trigger {definition.name} is already defined in "
-                    f"{taken[definition.name].name}; every trigger needs a name of its own."
-                )
-            dags += make_dags(definition)
-            if definition.sequence is not None:
-                dags.append(gap_dag(definition))
-            taken[definition.name] = path
-        except ConfigurationError as error:
-            dags.append(refused_dag(path, error))
-    return {dag.dag_id: dag for dag in dags}
+    return collect("trigger", {path: partial(_load, path) for path in yaml_files(folder, "trigger")}, _dags_of)
+
+
+def _load(path: Path) -> list[TriggerDefinition]:
+    return [load_trigger(path)]
+
+
+def _dags_of(definition: TriggerDefinition) -> list[DAG]:
+    return make_dags(definition) + ([] if definition.sequence is None else [gap_dag(definition)])
 
 
 def make_dags(definition: TriggerDefinition) -> list[DAG]:
@@ -72,43 +60,3 @@ def make_dags(definition: TriggerDefinition) -> list[DAG]:
         raise ConfigurationError(f"Trigger {definition.name}: nothing makes DAGs for the type {definition.type}.")
     made: list[DAG] = next(iter(factories)).load()(definition)
     return made
-
-
-def refused_dag(path: Path, error: ConfigurationError, kind: str = "trigger") -> DAG:
-    """Return a Dag in place of those of a file with a mistake: it fails once, with the sentence.
-
-    It is no import error: with one, Airflow would stop all Dags that the same Dag file makes, also for other files.
-
-    Args:
-        path: the file.
-        error: what is wrong in it.
-        kind: what the file defines, in a word.
-    """
-    with DAG(
-        dag_id=f"{path.stem}_refused",
-        description=f"{path.name} has a mistake",
-        schedule="@once",
-        # Created paused, as is the default of Airflow, it would neither run nor be red.
-        is_paused_upon_creation=False,
-        tags=["workorders", "refused"],
-        doc_md=f"**{path.name} was refused, so its {kind} does not run.**\n\n{error}",
-    ) as dag:
-        # For a try that Airflow loses before it begins, on a busy machine: it would fail without the sentence.
-        RefusedOperator(task_id=f"read_{kind}_file", sentence=str(error), retries=3, retry_delay=timedelta(seconds=10))
-    return dag
-
-
-class RefusedOperator(BaseOperator):
-    """Fails with what is wrong in a file, and is not retried then."""
-
-    def __init__(self, *, sentence: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.sentence = sentence
-
-    def execute(self, context: "Context") -> None:
-        """Fail.
-
-        Raises:
-            AirflowFailException: always.
-        """
-        raise AirflowFailException(self.sentence)

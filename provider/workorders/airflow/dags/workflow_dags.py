@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG
 
-from workorders.airflow.dags.factories import always_running
-from workorders.airflow.dags.trigger_dags import refused_dag
+from workorders.airflow.dags.factories import always_running, collect
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.operators.run_dags import RunDagsOperator
 from workorders.airflow.retries import endless_retries
@@ -17,7 +17,6 @@ from workorders.core.definitions.decorator import declared_workflows
 from workorders.core.definitions.loading import load_workflow, yaml_files
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.environment import WORKFLOW_MODULES_VARIABLE, WORKFLOWS_VARIABLE
-from workorders.core.exceptions import ConfigurationError
 
 
 def workflow_folder(default: Path) -> Path:
@@ -39,23 +38,14 @@ def workflow_dags(folder: Path, modules: Iterable[str] = ()) -> dict[str, DAG]:
     Raises:
         ConfigurationError: the folder does not exist.
     """
-    dags: list[DAG] = []
-    taken: dict[str, str] = {}
-    sources = [(path, None) for path in yaml_files(folder, "workflow")] + [(Path(name), name) for name in modules]
-    for path, module in sources:
-        try:
-            definitions = [load_workflow(path)] if module is None else declared_workflows(module)
-            for definition in definitions:
-                if definition.name in taken:
-                    raise ConfigurationError(
-                        f"{path.name}: name: workflow {definition.name} is already defined in "
-                        f"{taken[definition.name]}; every workflow needs a name of its own."
-                    )
-                taken[definition.name] = path.name
-                dags.append(make_dag(definition))
-        except ConfigurationError as error:
-            dags.append(refused_dag(path if module is None else Path(module.replace(".", "_")), error, "workflow"))
-    return {dag.dag_id: dag for dag in dags}
+    files = {path: partial(_load, path) for path in yaml_files(folder, "workflow")}
+    # A module is no file; the Dag in its place is named after it.
+    declared = {Path(module.replace(".", "_")): partial(declared_workflows, module) for module in modules}
+    return collect("workflow", {**files, **declared}, lambda definition: [make_dag(definition)])
+
+
+def _load(path: Path) -> list[WorkflowDefinition]:
+    return [load_workflow(path)]
 
 
 def make_dag(definition: WorkflowDefinition) -> DAG:

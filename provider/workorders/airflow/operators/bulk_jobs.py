@@ -73,6 +73,20 @@ def form(kind: str) -> dict[str, Param]:
     }
 
 
+class ProgressLogger:
+    """Logs the progress of a job every few seconds."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+        self._logged_at = time.monotonic()
+
+    def __call__(self, job: Job) -> None:
+        """Log it, unless that was done a moment ago."""
+        if time.monotonic() - self._logged_at > _REPORT_SECONDS:
+            self._logged_at = time.monotonic()
+            self._log.info("%s", job)
+
+
 class BulkJobOperator(BaseOperator):
     """Makes one job of the run's form and works it through; with `dry_run` it only counts.
 
@@ -144,15 +158,7 @@ class BulkJobOperator(BaseOperator):
     def _work(self, connection: Connection, job: Job, file: Path | None) -> dict[str, Any]:
         if job.state not in {"finished", "cancelled"}:
             self.log.info("Job %s comes to %s work orders: %s", job.id, f"{job.total:,}", job.wanted)
-            reported = time.monotonic()
-
-            def report(now: Job) -> None:
-                nonlocal reported
-                if time.monotonic() - reported > _REPORT_SECONDS:
-                    reported = time.monotonic()
-                    self.log.info("%s", now)
-
-            job = runner.run_job(connection, job.id, progress=report, file=file)
+            job = runner.run_job(connection, job.id, progress=ProgressLogger(self.log), file=file)
         self.log.info("%s", job)
         if job.state == "waiting":
             raise NoCapacityError(f"{job} {job.error}")

@@ -1,22 +1,20 @@
 """The operator that works through the bulk jobs that nobody works at."""
 
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.operators.bulk_jobs import ProgressLogger
 from workorders.airflow.task_errors import explained, readable
 from workorders.core.bulk import orphaned_jobs
-from workorders.core.bulk.jobs import Job
 from workorders.core.postgres.connection import connect
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _UNDONE: Final = "What they had done stays done, and the next run of this DAG goes on where they stood."
-_REPORT_SECONDS: Final = 5.0
 
 
 class LeftJobsOperator(BaseOperator):
@@ -40,19 +38,11 @@ class LeftJobsOperator(BaseOperator):
             AirflowFailException: a job failed; the others were worked through all the same.
             TaskFailedError: the database failed.
         """
-        reported = time.monotonic()
-
-        def report(now: Job) -> None:
-            nonlocal reported
-            if time.monotonic() - reported > _REPORT_SECONDS:
-                reported = time.monotonic()
-                self.log.info("%s", now)
-
         with (
             explained(self, context, "The bulk jobs that nobody works at", _UNDONE),
             connect(database_url(self.database_connection), application_name="workorders jobs") as connection,
         ):
-            worked = orphaned_jobs.resume_orphaned(connection, progress=report)
+            worked = orphaned_jobs.resume_orphaned(connection, progress=ProgressLogger(self.log))
         states: dict[str, int] = {}
         for job in worked.jobs:
             self.log.info("%s %s", job, job.error or "")

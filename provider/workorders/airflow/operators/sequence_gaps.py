@@ -1,53 +1,25 @@
-"""The DAG that says the alerts for gaps in a trigger's sequences, of whatever type the trigger is.
+"""The operator that alerts of gaps in a trigger's sequences, whatever the type of the trigger.
 
 A Kafka trigger says them after each attempt at a batch as well; of all who look, one gets an alert. But a gap grows old
 while nothing arrives, and then nobody else looks.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags.factories import by_clock
 from workorders.airflow.notifications import say, usable
 from workorders.airflow.task_errors import explained, readable
 from workorders.core import triggers
 from workorders.core.admission import gap_alerts
-from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.exceptions import UnknownTriggerError
 from workorders.core.postgres.connection import connect
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
-EVERY: Final = "*/5 * * * *"
-
-
-def gap_dag(definition: TriggerDefinition) -> DAG:
-    """Return the DAG that watches the sequences of a trigger."""
-    with by_clock(
-        f"{definition.name}_gaps",
-        EVERY,
-        description=f"Says when a gap in a sequence of {definition.name} lasts too long or parks too much",
-        # It only watches: whoever asked for sequences need not know that something has to be switched on as well.
-        is_paused_upon_creation=False,
-        default_args={"owner": definition.owner},
-        tags=sorted({"workorders", definition.type, definition.name, "gaps", *definition.tags}),
-        doc_md=_DOC.format(name=definition.name),
-    ) as dag:
-        WatchGapsOperator(
-            task_id="check_gaps",
-            trigger_name=definition.name,
-            notify=definition.notify,
-            database_connection=definition.database_connection,
-            retries=2,
-            retry_delay=timedelta(minutes=1),
-        )
-    return dag
 
 
 class WatchGapsOperator(BaseOperator):
@@ -101,12 +73,3 @@ class WatchGapsOperator(BaseOperator):
         if opened:
             more = f" {len(opened) - 1} more stand above." if len(opened) > 1 else ""
             raise AirflowFailException(opened[0].sentence + more)
-
-
-_DOC = """
-Watches the sequences of trigger **{name}**. A run is red once for every gap that lasts longer than `alert_after`, or
-parks more than `alert_above_parked`, and its log says what can be done; what `notify` names is told. The next run is
-green again, for each gap is said once, and once more when it is closed.
-
-`workorders sequences list --trigger {name}` shows what has a gap now. Pause this DAG to hear nothing of it.
-"""

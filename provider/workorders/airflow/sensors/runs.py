@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from workorders.airflow.triggers.polling import WaitingSensor
+from workorders.airflow.sensors.polling import WaitingSensor
 from workorders.airflow.triggers.runs import WaitingRunsTrigger
 from workorders.core.definitions.workflow import WorkflowDefinition
 

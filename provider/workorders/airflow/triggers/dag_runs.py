@@ -12,7 +12,7 @@ from workorders.airflow.dag_runs.ends import dag_run_id_of, max_dag_runs
 from workorders.airflow.triggers.polling import Look
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.airflow.triggers.runs import SharedLook, WaitingRunsTrigger, register
-from workorders.core import workflows
+from workorders.core.definitions.loading import parse_workflow
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs import claiming, delegation
 from workorders.core.runs.delegation import DelegatedRun
@@ -41,7 +41,7 @@ class WaitForDagRunsTrigger(WaitingRunsTrigger):
     async def watch(self) -> AsyncIterator[Look]:
         """Register the workflow, and ask for its runs and its Dag runs."""
         database_url = await async_database_url(self.database_connection)
-        definition = workflows.parse(self.definition, where=self.subject)
+        definition = parse_workflow(self.definition, where=self.subject)
         workflow = await asyncio.to_thread(register, database_url, self.definition)
         async with (
             resources.use(TriggererDatabase, database_url) as database,

@@ -8,7 +8,7 @@ from airflow.sdk import DAG, Param
 
 from workorders.airflow.dags.factories import START, always_running, by_hand
 from workorders.airflow.retries import endless_retries
-from workorders.core.definitions.trigger import load_definition, trigger_files
+from workorders.core.definitions.loading import load_trigger, yaml_files
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,
@@ -41,9 +41,9 @@ def resolve_dags(folder: Path) -> dict[str, DAG]:
         ConfigurationError: the folder does not exist.
     """
     definitions: dict[str, KafkaTriggerDefinition] = {}
-    for path in trigger_files(folder):
+    for path in yaml_files(folder, "trigger"):
         with suppress(ConfigurationError):
-            definition = load_definition(path)
+            definition = load_trigger(path)
             if isinstance(definition, KafkaTriggerDefinition):
                 definitions.setdefault(definition.name, definition)
     return {RESOLVE_DAG: _resolve_dag(list(definitions.values()))} if definitions else {}

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, RetryDecision
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags.factories import always_running
-from workorders.airflow.dags.trigger_dags import refused_dag
+from workorders.airflow.dags.factories import always_running, refused_dag
 from workorders.airflow.retries import EndlessRetries, endless_retries, next_try
+from workorders.airflow.sensors.polling import WaitingSensor
 from workorders.airflow.task_errors import explained, readable
-from workorders.airflow.triggers.polling import WaitingSensor
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger

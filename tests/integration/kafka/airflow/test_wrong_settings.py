@@ -18,7 +18,8 @@ from support.outbox import new_outbox
 from support.tries import a_try
 from support.wrong_settings import WRONG, assert_said, wrong_settings
 from workorders.airflow.retries import endless_retries
-from workorders.airflow.triggers.polling import FAILED, CannotWaitError
+from workorders.airflow.sensors.polling import CannotWaitError
+from workorders.airflow.triggers.polling import FAILED
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from workorders.airflow.dags.trigger_dags import RefusedOperator, trigger_dags, trigger_folder
+from workorders.airflow.dags.trigger_dags import trigger_dags, trigger_folder
+from workorders.airflow.operators.configuration_error import RefusedOperator
 from workorders.airflow.operators.sequence_gaps import WatchGapsOperator
 from workorders.core.exceptions import ConfigurationError
 

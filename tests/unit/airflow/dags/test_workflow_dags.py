@@ -6,8 +6,8 @@ import pytest
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from workorders.airflow.dags.trigger_dags import RefusedOperator
 from workorders.airflow.dags.workflow_dags import make_dag, workflow_dags, workflow_folder
+from workorders.airflow.operators.configuration_error import RefusedOperator
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.operators.run_dags import RunDagsOperator
 from workorders.airflow.retries import ENDLESS_RETRIES

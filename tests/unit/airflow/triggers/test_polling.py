@@ -13,7 +13,8 @@ from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEve
 
 from support.tries import a_try
 from workorders.airflow.retries import endless_retries
-from workorders.airflow.triggers.polling import FAILED, CannotWaitError, Look, WaitingSensor, WaitingTrigger
+from workorders.airflow.sensors.polling import CannotWaitError, WaitingSensor
+from workorders.airflow.triggers.polling import FAILED, Look, WaitingTrigger
 from workorders.core.exceptions import ConfigurationError
 
 

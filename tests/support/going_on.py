@@ -18,9 +18,8 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.preflight import Preparation, prepare
-from workorders.kafka.ingest.same_log import prove_same_log
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.ingest.verification import prove_end
+from workorders.kafka.ingest.verification import prove_end, prove_same_log
 from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Partition

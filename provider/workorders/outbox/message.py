@@ -1,6 +1,5 @@
 """One message for Kafka, as a program passes it, and as the table stores it."""
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -8,6 +7,7 @@ from uuid import UUID
 
 import orjson
 
+from workorders.core.json_bytes import text_or_base64
 from workorders.outbox.exceptions import OutboxMessageError
 
 Header = tuple[str, bytes | str | None]
@@ -93,19 +93,11 @@ def _header_value(message: OutboxMessage, value: object) -> str | dict[str, str]
         case None:
             return None
         case str():
-            return value if _NUL not in value else _base64(value.encode())
+            return value if _NUL not in value else text_or_base64(value.encode())
         case bytes():
-            try:
-                text = value.decode()
-            except UnicodeDecodeError:
-                return _base64(value)
-            return text if _NUL not in text else _base64(value)
+            return text_or_base64(value)
         case _:
             raise _refused(message, f"a header's value is {type(value).__name__} and not bytes, str or None")
-
-
-def _base64(value: bytes) -> dict[str, str]:
-    return {"base64": b64encode(value).decode()}
 
 
 def _refused(message: OutboxMessage, fault: str) -> OutboxMessageError:

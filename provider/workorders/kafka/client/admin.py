@@ -6,7 +6,7 @@ Asynchronous, for the triggerer asks for hundreds of triggers at once; `run` ser
 import asyncio
 import concurrent.futures
 import re
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -179,6 +179,20 @@ class Cluster:
             self.high_watermarks(partitions),
         )
         return [PartitionOffsets(part, starts[part], stables[part], ends[part]) for part in partitions]
+
+    async def log_ends(
+        self, topics: Iterable[str], only: Collection[tuple[str, int]] | None = None
+    ) -> dict[tuple[str, int], PartitionOffsets]:
+        """Return the beginning and both ends of the partitions that exist, by topic and number.
+
+        Args:
+            topics: where to look; topics that do not exist have no entry.
+            only: topics and numbers of the partitions that matter; all if not given.
+        """
+        found = [
+            part for part in await self.existing_partitions(topics) if only is None or part.topic_partition in only
+        ]
+        return {log.partition.topic_partition: log for log in await self.offsets(found)}
 
     async def offsets_at(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int | None]:
         """Return the first offset whose message is not older than the timestamp; None where there is no such message.

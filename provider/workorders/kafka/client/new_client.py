@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from workorders.core.exceptions import one_line
 from workorders.core.secrets import is_secret_setting
@@ -13,6 +13,8 @@ from workorders.kafka.exceptions import ClientSettingsError
 
 Client = TypeVar("Client")
 
+GROUP_NEVER_JOINED: Final = "workorders-range-reader"
+"""Group of consumers that are assigned their partitions: the brokers require one, to check its rights."""
 _HIDDEN: Final = "***"
 _BEGINNING: Final = re.compile(r"^Failed to create [a-z ]+: ")
 _BUILD: Final = re.compile(r": recompile librdkafka.*$")
@@ -38,6 +40,28 @@ def new_client(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, 
             f"cannot start with the settings of the Airflow Kafka connection: {_reason(said, settings)}. "
             f"{_what_to_do(said)}"
         ) from None  # librdkafka's own text may quote a secret
+
+
+def assigned_consumer(settings: Mapping[str, Any], position: TopicPartition) -> Consumer:
+    """Start a `read_committed` consumer at a position. It joins no group, commits nothing, and reports the end.
+
+    Raises:
+        ClientSettingsError: the client cannot start with these settings.
+    """
+    own = {
+        "group.id": GROUP_NEVER_JOINED,
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "error",
+        # At the end of a quiet partition the broker would withhold its answer for half a second.
+        "fetch.wait.max.ms": 10,
+        # Limits what is fetched ahead; a single larger message still arrives.
+        "queued.max.messages.kbytes": 16384,
+    }
+    consumer = new_client(Consumer, {**settings, **own})
+    consumer.assign([position])
+    return consumer
 
 
 def _reason(said: str, settings: Mapping[str, Any]) -> str:

@@ -7,11 +7,10 @@ to read a range that holds a message which Spark's source cannot turn into a row
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from operator import methodcaller
-from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from workorders.kafka.client.new_client import new_client
+from workorders.kafka.client.new_client import assigned_consumer
 from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
 from workorders.kafka.partitions import OffsetRange, Record
 
@@ -23,8 +22,6 @@ _POLL_SECONDS = 1.0
 # For a name that is no UTF-8 the client sets an exception and returns a broken list all the same. Python notices that
 # in a call by C, but not in one that its interpreter has specialized: there, whatever comes next fails or crashes.
 _ASK_HEADERS: Callable[[Message], Sequence[tuple[str, bytes | None]] | None] = methodcaller("headers")
-GROUP_NEVER_JOINED = "workorders-range-reader"
-"""Group of consumers that are assigned their partitions: the brokers ask for one all the same, to check its rights."""
 
 
 def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: int) -> Generator[Record, None, None]:
@@ -44,27 +41,6 @@ def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: in
             yield _record(message)
     finally:
         consumer.close()
-
-
-def assigned_consumer(settings: Mapping[str, Any], position: TopicPartition) -> Consumer:
-    """Return a consumer of committed messages from a position on, which joins no group and reports the end."""
-    consumer = new_client(
-        Consumer,
-        {
-            **settings,
-            "group.id": GROUP_NEVER_JOINED,
-            "enable.auto.commit": "false",
-            "enable.partition.eof": "true",
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "error",
-            # At the end of a quiet partition the broker would delay the answer by half a second.
-            "fetch.wait.max.ms": "10",
-            # What is fetched ahead of us; a single larger message is still delivered.
-            "queued.max.messages.kbytes": "16384",
-        },
-    )
-    consumer.assign([position])
-    return consumer
 
 
 def _next(consumer: Consumer, range_: OffsetRange) -> Message | None:

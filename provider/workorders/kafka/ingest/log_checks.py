@@ -71,22 +71,21 @@ def begin_of_reading(trigger: str, part: BatchRange, log: PartitionOffsets | Non
 
 
 def examine(
-    trigger: str, parts: Sequence[BatchRange], logs: Mapping[Partition, PartitionOffsets]
+    trigger: str, parts: Sequence[BatchRange], logs: Mapping[tuple[str, int], PartitionOffsets]
 ) -> tuple[dict[Partition, int], dict[Partition, RangeError]]:
     """Return where to begin reading, and what cannot be read, by partition.
 
     Args:
         trigger: name of the trigger.
         parts: the ranges of a batch.
-        logs: the partitions' ends now, with the topic ids of now.
+        logs: the partitions' ends now, by topic and number, with the topic ids of now.
     """
-    by_place = {log.partition.topic_partition: log for log in logs.values()}
     begins: dict[Partition, int] = {}
     errors: dict[Partition, RangeError] = {}
     for part in parts:
         partition = part.range.partition
         try:
-            begins[partition] = begin_of_reading(trigger, part, by_place.get(partition.topic_partition))
+            begins[partition] = begin_of_reading(trigger, part, logs.get(partition.topic_partition))
         except RangeError as error:
             errors[partition] = error
     return begins, errors

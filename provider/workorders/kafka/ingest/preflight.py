@@ -10,7 +10,7 @@ from workorders.kafka.exceptions import RangeError
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.log_checks import examine
 from workorders.kafka.ledger.batches import Batch
-from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+from workorders.kafka.partitions import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ def prepare(
     parts = batch.unfinished or batch.finished
     if not parts:
         return Preparation((), {})
-    begins, errors = examine(batch.trigger.name, parts, run(_logs(Cluster(client_settings(kafka)), batch)))
+    places = {part.range.partition.topic_partition for part in batch.ranges}
+    logs = run(Cluster(client_settings(kafka)).log_ends({topic for topic, _ in places}, places))
+    begins, errors = examine(batch.trigger.name, parts, logs)
     attempts = tuple(
         Attempt(
             batch_id=batch.id,
@@ -61,10 +63,3 @@ def prepare(
     )
     refusals = {part.range: errors[part.range.partition] for part in parts if part.range.partition in errors}
     return Preparation(attempts, refusals)
-
-
-async def _logs(cluster: Cluster, batch: Batch) -> dict[Partition, PartitionOffsets]:
-    wanted = {part.range.partition.topic_partition for part in batch.ranges}
-    there = await cluster.existing_partitions({topic for topic, _ in wanted})
-    logs = await cluster.offsets([part for part in there if part.topic_partition in wanted])
-    return {log.partition: log for log in logs}

@@ -5,7 +5,6 @@ Keys and headers are bytes that nobody promised to be text, so they become a str
 names may repeat. Whatever the bytes of a record are, nothing here raises: no message can stop a partition.
 """
 
-from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -15,6 +14,7 @@ import orjson
 
 from workorders.core.creation.json_body import ODD_PATTERN, is_odd, judge
 from workorders.core.items import Item, Rejection
+from workorders.core.json_bytes import text_or_base64
 from workorders.core.secrets import is_secret_header
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES, Record
 
@@ -195,14 +195,7 @@ class _Source(NamedTuple):
 
 def _text_json(value: bytes | None) -> bytes:
     """Return bytes as JSON: a string if they are UTF-8 without NUL, otherwise base64 in an object."""
-    if value is None:
-        return b"null"
-    if 0 not in value:
-        try:
-            return orjson.dumps(value.decode())
-        except UnicodeDecodeError:
-            pass
-    return b'{"base64":"%b"}' % b64encode(value)
+    return b"null" if value is None else orjson.dumps(text_or_base64(value))
 
 
 def _as_bytes(name: str | bytes) -> bytes:

@@ -1,10 +1,12 @@
-"""Proves that nothing visible lies between the last message that was read and the end of a range."""
+"""Checks after a range was read and before it is committed: it was read to its end, and its topic is the same."""
 
 from collections.abc import Mapping
 from contextlib import closing
 
+from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.client.range_consumer import read_range
 from workorders.kafka.exceptions import IncompleteReadError
+from workorders.kafka.ingest.log_checks import require_same_log
 from workorders.kafka.partitions import OffsetRange
 
 
@@ -25,3 +27,19 @@ def prove_end(settings: Mapping[str, str], range_: OffsetRange, from_offset: int
             f"{range_}: the reader ended too early, for there may be a message at offset {found.offset}; "
             f"nothing was committed there."
         )
+
+
+def prove_same_log(settings: Mapping[str, str], trigger: str, range_: OffsetRange) -> None:
+    """Return when the topic has the id that the range was planned with, and its log is as long as then.
+
+    Spark compares no topic ids. An id never comes back, so the right one *after* the last message was read says that
+    all of them were this topic's; asked before the read, it would say nothing. Two requests to Kafka.
+
+    Raises:
+        RangeError: the topic was deleted, made again, or its log was cut short.
+        KafkaUnavailableError: the cluster did not answer.
+        KafkaRefusedError: the cluster refused us.
+    """
+    place = range_.partition.topic_partition
+    logs = run(Cluster(settings).log_ends([range_.partition.topic], [place]))
+    require_same_log(trigger, range_, logs.get(place))

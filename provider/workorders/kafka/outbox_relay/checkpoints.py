@@ -24,8 +24,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.broker_errors import LEADER_MOVES
-from workorders.kafka.client.new_client import new_client
-from workorders.kafka.client.range_consumer import assigned_consumer
+from workorders.kafka.client.new_client import assigned_consumer, new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.outbox.store.settings import BUCKETS
 

@@ -17,7 +17,7 @@ from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import nobody_at_work
-from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.recovery.decisions import Decision, Kind, Standing, called_for, decide
 
 if TYPE_CHECKING:
@@ -95,9 +95,11 @@ def consider(connection: Connection, cluster: "Cluster", wish: Wish) -> list[Dec
         raise DecisionRefusedError(
             f"{wish.trigger}: the ledger has no topic {wish.topic}; nothing was changed; see `workorders status`."
         )
-    topic_id, logs = asyncio.run(_ask(cluster, wish.topic))
+    logs = asyncio.run(cluster.log_ends([wish.topic]))
+    topic_id = next((log.partition.topic_id for log in logs.values()), None)
     standings = {
-        number: replace(standing, topic_id_now=topic_id, log=logs.get(number)) for number, standing in known.items()
+        number: replace(standing, topic_id_now=topic_id, log=logs.get((wish.topic, number)))
+        for number, standing in known.items()
     }
     unknown = [str(number) for number in wish.partitions if number not in standings]
     if unknown:
@@ -251,13 +253,6 @@ def _standings(connection: Connection, trigger: str, topic: str) -> dict[int, St
             batch_id=batch_id,
         )
     return found
-
-
-async def _ask(cluster: "Cluster", topic: str) -> tuple[str | None, dict[int, PartitionOffsets]]:
-    """Return the id of the topic that has the name now, and the ends of its partitions."""
-    there = await cluster.existing_partitions([topic])
-    logs = await cluster.offsets(there)
-    return (there[0].topic_id if there else None), {log.partition.partition: log for log in logs}
 
 
 def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision]) -> None:

@@ -21,9 +21,8 @@ from workorders.kafka.client.range_consumer import read_range
 from workorders.kafka.exceptions import FencedError, TooManyRejectedError
 from workorders.kafka.ingest.attempt import Attempt, Outcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
-from workorders.kafka.ingest.same_log import prove_same_log
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.ingest.verification import prove_end
+from workorders.kafka.ingest.verification import prove_end, prove_same_log
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
 

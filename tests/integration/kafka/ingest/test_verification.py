@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.topics import Topics
-from workorders.kafka.client import range_consumer
+from workorders.kafka.client import new_client, range_consumer
 from workorders.kafka.client.admin import Cluster, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
@@ -143,4 +143,4 @@ def test_an_open_transaction_inside_the_range_proves_nothing(log: Log) -> None:
 def test_no_group_is_left_behind(log: Log, cluster: Cluster) -> None:
     log.topics.produce_committed(log.name, THREE)
     log.prove(3, 4)
-    assert run(cluster.committed(range_consumer.GROUP_NEVER_JOINED, [log.partition])) == {log.partition: None}
+    assert run(cluster.committed(new_client.GROUP_NEVER_JOINED, [log.partition])) == {log.partition: None}

@@ -24,7 +24,7 @@ from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
 from workorders.kafka.client.admin import Cluster, run
-from workorders.kafka.client.range_consumer import GROUP_NEVER_JOINED
+from workorders.kafka.client.new_client import GROUP_NEVER_JOINED
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.outbox_relay import producer as sender
 from workorders.kafka.outbox_relay.producer import TransactionalProducer

@@ -102,7 +102,10 @@ def test_one_bad_range_leaves_the_others_of_a_batch_readable() -> None:
         BatchRange(OffsetRange(patients, 5, 6), None, None, None),
         BatchRange(OffsetRange(visits, 0, 9), None, None, None),
     ]
-    logs = {log.partition: log for log in (HEALTHY, PartitionOffsets(replace(visits, topic_id="other"), 0, 9, 9))}
+    logs = {
+        log.partition.topic_partition: log
+        for log in (HEALTHY, PartitionOffsets(replace(visits, topic_id="other"), 0, 9, 9))
+    }
     begins, errors = examine("shop", parts, logs)
     assert begins == {ORDERS: 100}
     assert {partition: type(error) for partition, error in errors.items()} == {

@@ -9,7 +9,7 @@ import psycopg
 
 from local_stack.stack import LocalStack
 from workorders.core.postgres.connection import connect
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.planning.planner import plan_batch
@@ -44,7 +44,7 @@ def _plan(stack: LocalStack, topic: str, most: int) -> int | None:
     definition = KafkaTriggerDefinition(
         name=topic, workflow="benchmark", topics=[topic], max_messages=most, max_bytes=LARGEST_BYTES
     )
-    cluster = Cluster(client_settings(stack.kafka_settings))
+    cluster = KafkaAdmin(client_settings(stack.kafka_settings))
     with connect(stack.database_url) as database:
         return run(plan_batch(database, cluster, definition)).batch_id
 

@@ -15,8 +15,8 @@ import psycopg
 from support.spark_submit import submit_command
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import connect
-from workorders.kafka.client.admin import Cluster, run
-from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.preflight import prepare
@@ -27,9 +27,9 @@ from workorders.kafka.planning.planner import plan_batch
 ANSWER = "answer: "
 
 
-def plan(connections: Connections, definition: KafkaTriggerDefinition) -> int:
+def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
     """Plan as `PlanBatchOperator` does, and answer with the batches that no ingest was started for."""
-    cluster = Cluster(client_settings(connections.kafka))
+    cluster = KafkaAdmin(client_settings(connections.kafka))
     with connect(connections.database_url, application_name="workorders plan") as database:
         planned = run(plan_batch(database, cluster, definition))
         waiting = [batch.id for batch in batches.unfinished(database, definition.name) if not batch.handed_over]
@@ -37,7 +37,7 @@ def plan(connections: Connections, definition: KafkaTriggerDefinition) -> int:
     return 0
 
 
-def ingest(connections: Connections, batch_id: int) -> int:
+def ingest(connections: JobSecrets, batch_id: int) -> int:
     """Make one attempt as `CreateWorkOrdersOperator` does: a check, then Spark."""
     with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
         epoch = ledger.take_epoch(database, batch_id)
@@ -62,9 +62,9 @@ def spark(batch_id: int, epoch: int) -> int:
     return subprocess.run(command, check=False).returncode
 
 
-def commit(connections: Connections, batch_id: int) -> int:
+def commit(connections: JobSecrets, batch_id: int) -> int:
     """Commit the ledger's positions to the group as `CommitOffsetsOperator` does."""
-    cluster = Cluster(client_settings(connections.kafka))
+    cluster = KafkaAdmin(client_settings(connections.kafka))
     with connect(connections.database_url, application_name="workorders commit") as database:
         batch = batches.load(database, batch_id)
         ledger.lock_commits(database, batch.trigger.id)
@@ -80,7 +80,7 @@ def main() -> int:
     parser.add_argument("role", choices=["plan", "ingest", "commit"])
     parser.add_argument("of", help="the trigger's definition as JSON, or the number of a batch")
     given = parser.parse_args()
-    connections = Connections.from_environment()
+    connections = JobSecrets.from_environment()
     try:
         if given.role == "plan":
             return plan(connections, KafkaTriggerDefinition.model_validate_json(given.of))

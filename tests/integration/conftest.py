@@ -15,7 +15,7 @@ from support.work_orders import ORPHANS
 from workorders.core import triggers
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 
 Submit = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -61,9 +61,9 @@ def topics(stack: LocalStack) -> Topics:
 
 
 @pytest.fixture
-def cluster(stack: LocalStack) -> Cluster:
+def cluster(stack: LocalStack) -> KafkaAdmin:
     """Questions to the stack's broker."""
-    return Cluster(client_settings(stack.kafka_settings))
+    return KafkaAdmin(client_settings(stack.kafka_settings))
 
 
 @pytest.fixture

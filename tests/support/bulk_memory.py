@@ -6,12 +6,12 @@ from pathlib import Path
 
 from workorders.core.bulk import runner
 from workorders.core.postgres.connection import connect
-from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.secrets import JobSecrets
 
 
 def main(job_id: int, file: Path | None = None) -> None:
     """Work the job through."""
-    with connect(Connections.from_environment().database_url) as connection:
+    with connect(JobSecrets.from_environment().database_url) as connection:
         job = runner.run_job(connection, job_id, file=file)
     if job.done != job.total:
         sys.exit(str(job))

@@ -13,7 +13,7 @@ from support.topics import Topics
 from support.work_orders import accepted
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ingest.attempt import Attempt
@@ -36,7 +36,7 @@ class GoingOn:
     def __init__(self, stack: LocalStack, name: str, **fields: Any) -> None:
         self.stack = stack
         self.definition = define(name, **fields)
-        self.cluster = Cluster(client_settings(stack.kafka_settings))
+        self.cluster = KafkaAdmin(client_settings(stack.kafka_settings))
 
     def plan(self) -> Plan:
         """Plan the next batch."""
@@ -148,7 +148,7 @@ def after_ten(stack: LocalStack, topics: Topics, name: str) -> GoingOn:
     return trigger
 
 
-def decided(stack: LocalStack, cluster: Cluster, wish: Wish) -> Made:
+def decided(stack: LocalStack, cluster: KafkaAdmin, wish: Wish) -> Made:
     """Consider and make a decision on a connection of its own, as the command does."""
     with connect(stack.database_url) as own:
         considered = consider(own, cluster, wish)

@@ -8,18 +8,18 @@ from confluent_kafka import Consumer
 
 from local_stack.waiting import wait_until
 from workorders.core.exceptions import WorkOrdersError
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.partitions import Partition
 
 SECONDS = 30.0
 
 
-def commit(cluster: Cluster, group: str, positions: Mapping[Partition, int]) -> None:
+def commit(cluster: KafkaAdmin, group: str, positions: Mapping[Partition, int]) -> None:
     """Write a group's offsets, as soon as the broker has loaded the group's coordinator."""
     assert wait_until(lambda: _commits(cluster, group, positions), seconds=SECONDS)
 
 
-def _commits(cluster: Cluster, group: str, positions: Mapping[Partition, int]) -> bool:
+def _commits(cluster: KafkaAdmin, group: str, positions: Mapping[Partition, int]) -> bool:
     try:
         run(cluster.commit(group, positions))
     except WorkOrdersError as error:

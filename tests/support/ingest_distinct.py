@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pyarrow
 
 from workorders.core.postgres.connection import connect
-from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches
@@ -44,7 +44,7 @@ def distinct(range_: OffsetRange) -> Iterator[pyarrow.RecordBatch]:
 
 def main(batch_id: int, epoch: int) -> None:
     """Ingest the one range of the batch."""
-    database_url = Connections.from_environment().database_url
+    database_url = JobSecrets.from_environment().database_url
     with connect(database_url) as connection:
         batch = batches.load(connection, batch_id)
     range_ = batch.ranges[0].range

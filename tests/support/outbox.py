@@ -11,7 +11,7 @@ from local_stack.stack import LocalStack
 from support.consumed import consumed
 from workorders.core import schema
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.kafka.outbox_relay.relay import RelayResult, run_relay
 from workorders.outbox import OutboxMessage, enqueue
@@ -26,9 +26,9 @@ class Outbox:
     definition: RelayDefinition
 
     @property
-    def connections(self) -> Connections:
+    def connections(self) -> JobSecrets:
         """What a relay needs."""
-        return Connections(self.database_url, self.kafka)
+        return JobSecrets(self.database_url, self.kafka)
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:

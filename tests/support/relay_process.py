@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.outbox_relay import batch_queue, producer, producer_startup
 from workorders.kafka.outbox_relay.checkpoints import Checkpoints
 from workorders.kafka.outbox_relay.definition import RelayDefinition
@@ -151,4 +151,4 @@ RETRY_STEPS: dict[str, Callable[[], None]] = {
 if __name__ == "__main__":
     vars(producer)["SECONDS"] = float(sys.argv[3])
     {**STEPS, **RETRY_STEPS}[sys.argv[1]]()
-    run_relay(Connections.from_environment(), RelayDefinition.model_validate_json(os.environ[DEFINITION_VARIABLE]))
+    run_relay(JobSecrets.from_environment(), RelayDefinition.model_validate_json(os.environ[DEFINITION_VARIABLE]))

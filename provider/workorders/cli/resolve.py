@@ -11,13 +11,13 @@ from workorders.cli.connections import Database, connect, connect_to_write, kafk
 from workorders.cli.output import AsJson, Column, note, print_json, print_table, safe
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.open import open_cluster
+from workorders.kafka.client.open import open_admin
 from workorders.kafka.recovery.decisions import Decision, Kind
 from workorders.kafka.recovery.resolution import Made, RecordedDecision, Wish, consider, make, recorded
 from workorders.kafka.status.partition_status import source_of
 
 if TYPE_CHECKING:
-    from workorders.kafka.client.admin import Cluster
+    from workorders.kafka.client.admin import KafkaAdmin
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -215,9 +215,9 @@ def _resolve(
     _report(made, as_json=as_json)
 
 
-def _cluster(connection_id: str) -> "Cluster":
+def _cluster(connection_id: str) -> "KafkaAdmin":
     try:
-        return open_cluster(connection_id, kafka_settings)
+        return open_admin(connection_id, kafka_settings)
     except ConfigurationError as error:
         raise ConfigurationError(f"{error} Nothing was changed.") from error
 

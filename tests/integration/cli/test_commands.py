@@ -21,7 +21,7 @@ from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import OffsetRange, Partition
 
@@ -171,7 +171,7 @@ def test_the_status_shows_the_reason_of_a_stall_below_the_table(
 
 
 def test_the_status_says_how_the_group_differs_and_what_waits_for_a_transaction(
-    workorders: Command, connection: Connection, trigger: Trigger, topics: Topics, cluster: Cluster
+    workorders: Command, connection: Connection, trigger: Trigger, topics: Topics, cluster: KafkaAdmin
 ) -> None:
     topic = topics.create(trigger.name)
     topics.produce(topic, [b"{}"] * 5)

@@ -21,8 +21,8 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.ingest_runs import IngestRuns, run_at_work, run_id
 from workorders.kafka.airflow.stall_notifications import Alerting
-from workorders.kafka.client.admin import Cluster, run
-from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.spark import DEFAULT_CONF
 from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
@@ -91,7 +91,7 @@ class PlanBatchOperator(BaseOperator):
 
     def _plan(self, context: "Context") -> list[dict[str, Any]]:
         runs = IngestRuns(self.ingest_dag_id, context["ti"].get_dr_count)
-        cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
+        cluster = KafkaAdmin(client_settings(kafka_settings(self.definition.kafka_connection)))
         with connect(database_url(self.definition.database_connection), application_name="workorders plan") as database:
             plan = run(plan_batch(database, cluster, self.definition))
             if plan.batch_id is None:
@@ -234,7 +234,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
 
     def _attempt(self, context: "Context", batch_id: int) -> None:
         try:
-            connections = Connections(database_url(self.database_connection), kafka_settings(self.kafka_connection))
+            connections = JobSecrets(database_url(self.database_connection), kafka_settings(self.kafka_connection))
             with at_work(connections.database_url, batch_id):
                 epoch = self._begin(connections, batch_id, again=self._is_retry(context))
                 if epoch is not None:
@@ -251,7 +251,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         ti = context["ti"]
         return tries_since_clear(ti.try_number, ti.max_tries) > 1
 
-    def _begin(self, connections: Connections, batch_id: int, *, again: bool) -> int | None:
+    def _begin(self, connections: JobSecrets, batch_id: int, *, again: bool) -> int | None:
         """Take the batch, and refuse to start Spark for a batch of which nothing can be read.
 
         Returns the attempt's epoch; None when an operator's decision has left nothing to do: a retry then succeeds,
@@ -281,7 +281,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                 raise StalledError(" ".join(refusals.values()))
         return epoch
 
-    def _submit(self, context: "Context", connections: Connections, batch_id: int, epoch: int) -> None:
+    def _submit(self, context: "Context", connections: JobSecrets, batch_id: int, epoch: int) -> None:
         self.application_args = ["--batch", str(batch_id), "--epoch", str(epoch)]
         if self.max_rejected_share is not None:
             self.application_args += ["--max-rejected-share", str(self.max_rejected_share)]
@@ -357,7 +357,7 @@ class CommitOffsetsOperator(BaseOperator):
                 return
 
     def _commit(self) -> None:
-        cluster = Cluster(client_settings(kafka_settings(self.definition.kafka_connection)))
+        cluster = KafkaAdmin(client_settings(kafka_settings(self.definition.kafka_connection)))
         url = database_url(self.definition.database_connection)
         with connect(url, application_name="workorders commit") as database:
             batch = _own_batch(database, int(self.batch_id), self.definition.name)

@@ -15,7 +15,7 @@ from workorders.airflow.task_errors import explained, readable
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
-from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.outbox_relay.definition import RelayDefinition, load_relay
 from workorders.outbox.store.settings import buckets_of
 
@@ -139,7 +139,7 @@ class SendMessagesOperator(BaseOperator):
         definition = self.definition
         with explained(self, context, f"Outbox, shard {self.shard}", _UNSENT):
             result = run_relay(
-                Connections(database_url(definition.database_connection), kafka_settings(definition.kafka_connection)),
+                JobSecrets(database_url(definition.database_connection), kafka_settings(definition.kafka_connection)),
                 definition,
                 shards=[self.shard],
                 idle_timeout=definition.idle_timeout,

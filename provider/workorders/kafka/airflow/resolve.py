@@ -10,7 +10,7 @@ from workorders.airflow.context import user_of
 from workorders.airflow.task_errors import explained, readable
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
-from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
@@ -135,7 +135,7 @@ class ResolveOperator(BaseOperator):
                     f"Trigger {wish.trigger}, {wish.topic}: this Dag run decided nothing before it was cleared, and "
                     f"Airflow does not say who cleared it; nothing was decided, and nothing was changed. {_AGAIN}"
                 )
-            cluster = Cluster(client_settings(kafka_settings(definition.kafka_connection)))
+            cluster = KafkaAdmin(client_settings(kafka_settings(definition.kafka_connection)))
             decisions = consider(database, cluster, wish)
             sentences = [str(decision) for decision in decisions]
             if params["dry_run"]:

@@ -16,14 +16,14 @@ from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.airflow.connections import async_kafka_settings
 from workorders.kafka.airflow.ingest_runs import IngestRuns
-from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger.batches import unfinished_from
 from workorders.kafka.ledger.positions import positions_from
 from workorders.kafka.partitions import Partition, Position
-from workorders.kafka.planning.open_transactions import WaitingNews, held_by_transactions, waiting
-from workorders.kafka.planning.wakeup import Appetite, Backlog, backlog, doubtful, wakes
+from workorders.kafka.planning.open_transactions import OpenTransactionLog, blocked_by_transactions, waiting_partitions
+from workorders.kafka.planning.wakeup import Backlog, BatchPolicy, backlog, needs_high_watermark, should_plan
 
 _LEDGER = load_queries("workorders.kafka.ledger", "sql/positions.sql")
 _BATCHES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
@@ -130,16 +130,16 @@ class NewMessagesTrigger(WaitingTrigger):
         return MISSING_TOPIC_SECONDS if isinstance(error, UnknownTopicError) else super().longest_delay(error)
 
     @property
-    def appetite(self) -> Appetite:
+    def policy(self) -> BatchPolicy:
         """When a batch is wanted."""
-        return Appetite(self.min_messages, self.max_wait, self.rate_limit_per_second, self.max_messages)
+        return BatchPolicy(self.min_messages, self.max_wait, self.rate_limit_per_second, self.max_messages)
 
 
 class _SharedCluster:
     """The client of one cluster, for all triggers with the same settings."""
 
     def __init__(self, settings: str) -> None:
-        self.cluster = Cluster(client_settings(json.loads(settings)))
+        self.cluster = KafkaAdmin(client_settings(json.loads(settings)))
 
     async def close(self) -> None:
         """Leave the client to the garbage collector: it cannot be closed."""
@@ -148,7 +148,7 @@ class _SharedCluster:
 class _Watch:
     """What one waiting trigger remembers between two looks."""
 
-    def __init__(self, trigger: NewMessagesTrigger, cluster: Cluster, database: TriggererDatabase) -> None:
+    def __init__(self, trigger: NewMessagesTrigger, cluster: KafkaAdmin, database: TriggererDatabase) -> None:
         self._trigger = trigger
         self._cluster = cluster
         self._database = database
@@ -157,7 +157,7 @@ class _Watch:
         self._ledger: Mapping[Partition, Position] = {}
         self._idle_ends: dict[Partition, int] | None = None
         self._waiting_since: float | None = None
-        self._waiting_news = WaitingNews()
+        self._open_transactions = OpenTransactionLog()
 
     async def look(self) -> str | None:
         """Return why a batch should be planned now; None when there is no reason.
@@ -177,7 +177,7 @@ class _Watch:
         if ends == self._idle_ends:
             return None
         self._ledger = await self._positions()
-        logs = await self._cluster.offsets(doubtful(ends, self._ledger))
+        logs = await self._cluster.offsets(needs_high_watermark(ends, self._ledger))
         found = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs})
         busy = any(position.busy for position in self._ledger.values())
         self._idle_ends = ends if found.empty and not busy else None
@@ -191,8 +191,8 @@ class _Watch:
 
         Without it a hanging transaction looks like a topic to which nothing comes.
         """
-        held = await held_by_transactions(self._cluster, ends, await self._cluster.high_watermarks(ends))
-        for part, offset in self._waiting_news.of(waiting(held, self._ledger)).items():
+        held = await blocked_by_transactions(self._cluster, ends, await self._cluster.high_watermarks(ends))
+        for part, offset in self._open_transactions.new_entries(waiting_partitions(held, self._ledger)).items():
             self._trigger.log.info(
                 "%s %s waits for an open transaction: a producer has neither committed nor aborted what begins at "
                 "offset %s, so nothing behind it can be read yet.",
@@ -206,9 +206,9 @@ class _Watch:
             self._waiting_since = None
             return None
         self._waiting_since = self._waiting_since or now
-        if not wakes(
+        if not should_plan(
             waiting,
-            self._trigger.appetite,
+            self._trigger.policy,
             waited_seconds=now - self._waiting_since,
             seconds_since_last_batch=await self._seconds_since_last_batch(),
         ):
@@ -216,8 +216,8 @@ class _Watch:
         if waiting.new:
             places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.new)
             return f"New: {places}; where reading begins there is written down now."
-        if waiting.contradictions:
-            places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.contradictions)
+        if waiting.mismatches:
+            places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.mismatches)
             return f"Kafka and the ledger contradict each other on {places}; a batch will say how."
         return f"{waiting.offsets:,} offsets wait to be read."
 

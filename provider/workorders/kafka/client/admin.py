@@ -20,7 +20,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from workorders.kafka.client.broker_errors import COORDINATOR_MOVES, unavailable
+from workorders.kafka.client.broker_errors import COORDINATOR_UNAVAILABLE, unavailable_error
 from workorders.kafka.client.group_offsets import group_offsets
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.definition.fields import REGEX_MARK
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 REQUEST_TIMEOUT_SECONDS = 15.0
 
-_REFUSALS = frozenset(
+_AUTH_ERRORS = frozenset(
     {
         KafkaError._AUTHENTICATION,
         KafkaError._SSL,
@@ -49,7 +49,7 @@ _REFUSALS = frozenset(
 )
 _NO_SUCH_MESSAGE = -1
 """What a broker answers when no message is as young as a timestamp; every other negative number is no answer."""
-_MEMBERS = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
+_GROUP_ACTIVE = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
 _UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
@@ -69,7 +69,7 @@ class GroupMember:
         return f"{self.client_id} at {self.host}"
 
 
-class Cluster:
+class KafkaAdmin:
     """One Kafka cluster, asked through one client; any number of triggers may share it."""
 
     def __init__(self, settings: Mapping[str, str], *, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS) -> None:
@@ -85,14 +85,14 @@ class Cluster:
         self._servers = settings.get("bootstrap.servers", "")
         self._settings = settings
         self._timeout = timeout_seconds
-        self._refusal: KafkaError | None = None
+        self._auth_error: KafkaError | None = None
         # Critical messages alone: while a broker is away the client would print 18 lines a second, and what matters of
         # it stands in our own sentences.
         self._client = new_client(AdminClient, {"log_level": 2, **settings, "error_cb": self._remember})
 
     def _remember(self, error: KafkaError) -> None:
-        if error.code() in _REFUSALS:
-            self._refusal = error
+        if error.code() in _AUTH_ERRORS:
+            self._auth_error = error
 
     async def partitions(self, subscriptions: Sequence[str]) -> list[Partition]:
         """Return every partition of the topics that match; a regular expression may match none.
@@ -156,7 +156,7 @@ class Cluster:
             # The only question that librdkafka answers by blocking alone.
             metadata = await asyncio.to_thread(self._client.list_topics, timeout=self._timeout)
         except KafkaException as error:
-            raise self._explain(error) from error
+            raise self._to_domain_error(error) from error
         return [
             name
             for name in metadata.topics
@@ -249,13 +249,13 @@ class Cluster:
         try:
             (answer,) = await asyncio.gather(*map(asyncio.wrap_future, futures.values()))
         except KafkaException as error:
-            if _error(error).code() not in _MEMBERS:
-                raise self._explain(error) from error
+            if _error(error).code() not in _GROUP_ACTIVE:
+                raise self._to_domain_error(error) from error
             raise await self._not_committed(group, str(_error(error).str()), {_error(error).code()}) from error
         # A live member does not make the call raise: the error stands on each partition of the answer.
         refused = [found for found in answer.topic_partitions if found.error is not None]
-        if refused and all(found.error.code() in COORDINATOR_MOVES for found in refused):
-            raise unavailable(self._servers, refused[0].error)
+        if refused and all(found.error.code() in COORDINATOR_UNAVAILABLE for found in refused):
+            raise unavailable_error(self._servers, refused[0].error)
         if refused:
             places = ", ".join(f"{found.topic} {found.partition}: {found.error.str()}" for found in refused)
             raise await self._not_committed(group, places, {found.error.code() for found in refused})
@@ -265,7 +265,7 @@ class Cluster:
             f"The offsets of consumer group {group} could not be committed: {reason}. The work orders are safe in the "
             f"ledger, which does not depend on the group"
         )
-        if not codes & _MEMBERS:
+        if not codes & _GROUP_ACTIVE:
             return GroupCommitError(f"{text}.")
         try:
             members = ", ".join(map(str, await self.members(group)))
@@ -289,7 +289,7 @@ class Cluster:
             found = await asyncio.wrap_future(future)
         except KafkaException as error:
             about = f"the members of consumer group {group} are not known"
-            raise unavailable(self._servers, _error(error), about) from error
+            raise unavailable_error(self._servers, _error(error), about) from error
         return tuple(GroupMember(member.client_id, member.host.removeprefix("/")) for member in found.members)
 
     async def _all(self, futures: Iterable["concurrent.futures.Future[Any]"]) -> list[Any]:
@@ -297,24 +297,24 @@ class Cluster:
         try:
             answers = list(await asyncio.gather(*waiting))
         except KafkaException as error:
-            raise self._explain(error) from error
-        self._refusal = None
+            raise self._to_domain_error(error) from error
+        self._auth_error = None
         return answers
 
-    def _explain(self, exception: KafkaException) -> Exception:
+    def _to_domain_error(self, exception: KafkaException) -> Exception:
         self._client.poll(0)  # serves the callback that remembers why connections fail
         error = _error(exception)
         if error.code() in _UNKNOWN_TOPIC:
             return UnknownTopicError(f"Kafka at {self._servers} does not have the topic: {error.str()}.")
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            return TopicForbiddenError(self._refused(error))
-        if error.code() in _REFUSALS:
-            self._refusal = error
-        if self._refusal is not None:
-            return KafkaRefusedError(self._refused(self._refusal))
-        return unavailable(self._servers, error)
+            return TopicForbiddenError(self._refused_text(error))
+        if error.code() in _AUTH_ERRORS:
+            self._auth_error = error
+        if self._auth_error is not None:
+            return KafkaRefusedError(self._refused_text(self._auth_error))
+        return unavailable_error(self._servers, error)
 
-    def _refused(self, error: KafkaError) -> str:
+    def _refused_text(self, error: KafkaError) -> str:
         return (
             f"Kafka at {self._servers} refused us: {error.str()}; "
             f"check the credentials and permissions of the Airflow Kafka connection."

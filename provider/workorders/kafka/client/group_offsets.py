@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from workorders.kafka.client.broker_errors import COORDINATOR_MOVES, unavailable
+from workorders.kafka.client.broker_errors import COORDINATOR_UNAVAILABLE, unavailable_error
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.partitions import Partition
 
@@ -49,7 +49,7 @@ def _ask(
                 raise KafkaException(answer.error)
     except KafkaException as error:
         about = f"the offsets of consumer group {group} are not known"
-        raise unavailable(settings.get("bootstrap.servers", ""), error.args[0], about) from error
+        raise unavailable_error(settings.get("bootstrap.servers", ""), error.args[0], about) from error
     finally:
         consumer.close()
     offsets = {(answer.topic, answer.partition): answer.offset for answer in found}
@@ -63,7 +63,7 @@ def _until_coordinated(consumer: Consumer, wanted: Iterable[Partition], deadline
         try:
             return consumer.committed(places, max(deadline - time.monotonic(), _AGAIN_SECONDS))
         except KafkaException as error:
-            if error.args[0].code() not in COORDINATOR_MOVES or time.monotonic() > deadline:
+            if error.args[0].code() not in COORDINATOR_UNAVAILABLE or time.monotonic() > deadline:
                 raise
             consumer.poll(_AGAIN_SECONDS)
 

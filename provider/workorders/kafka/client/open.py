@@ -8,26 +8,26 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import ClientSettingsError
 
 if TYPE_CHECKING:
-    from workorders.kafka.client.admin import Cluster
+    from workorders.kafka.client.admin import KafkaAdmin
 
 SILENT = {"log_level": "0"}
 """librdkafka would print each failed connection; the answer has one sentence for all of them."""
 
 
-def open_cluster(
+def open_admin(
     connection_id: str,
     settings_of: Callable[[str], Mapping[str, Any]],
     *,
     own: Mapping[str, Any] | None = None,
     **options: Any,
-) -> "Cluster":
+) -> "KafkaAdmin":
     """Open a client by the id of its Kafka connection; nothing is asked yet.
 
     Args:
         connection_id: id of the connection.
         settings_of: librdkafka settings by that id; may raise ConfigurationError.
         own: settings that stand over those.
-        options: arguments for `Cluster`.
+        options: arguments for `KafkaAdmin`.
 
     Raises:
         ConfigurationError: the settings are missing or refused, or the client is not installed.
@@ -35,13 +35,13 @@ def open_cluster(
     settings = {**client_settings(settings_of(connection_id)), **(own or {})}
     try:
         # The client is an extra: what needs the database only does without it.
-        from workorders.kafka.client.admin import Cluster  # noqa: PLC0415
+        from workorders.kafka.client.admin import KafkaAdmin  # noqa: PLC0415
     except ImportError:
         raise ConfigurationError(
             "Kafka was not asked, for the package confluent-kafka is not installed; "
             "install airflow-provider-workorders[kafka]."
         ) from None
     try:
-        return Cluster(settings, **options)
+        return KafkaAdmin(settings, **options)
     except ClientSettingsError as error:
         raise ClientSettingsError(f"{connection_id}: {error}") from error

@@ -15,7 +15,7 @@ KAFKA_VARIABLE = "WORKORDERS_KAFKA"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Connections:
+class JobSecrets:
     """Where Postgres and Kafka are, secrets included: without a repr, and never logged."""
 
     database_url: str
@@ -23,7 +23,7 @@ class Connections:
     """librdkafka settings, as the Airflow connection has them."""
 
     @classmethod
-    def from_environment(cls) -> "Connections":
+    def from_environment(cls) -> "JobSecrets":
         """Read them from the process's environment.
 
         Raises:

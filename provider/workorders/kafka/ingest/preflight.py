@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import RangeError
 from workorders.kafka.ingest.attempt import Attempt
@@ -45,7 +45,7 @@ def prepare(
     if not parts:
         return Preparation((), {})
     places = {part.range.partition.topic_partition for part in batch.ranges}
-    logs = run(Cluster(client_settings(kafka)).log_ends({topic for topic, _ in places}, places))
+    logs = run(KafkaAdmin(client_settings(kafka)).log_ends({topic for topic, _ in places}, places))
     begins, errors = examine(batch.trigger.name, parts, logs)
     attempts = tuple(
         Attempt(

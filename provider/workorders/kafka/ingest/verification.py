@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import closing
 
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.range_consumer import read_range
 from workorders.kafka.exceptions import IncompleteReadError
 from workorders.kafka.ingest.log_checks import require_same_log
@@ -41,5 +41,5 @@ def prove_same_log(settings: Mapping[str, str], trigger: str, range_: OffsetRang
         KafkaRefusedError: the cluster refused us.
     """
     place = range_.partition.topic_partition
-    logs = run(Cluster(settings).log_ends([range_.partition.topic], [place]))
+    logs = run(KafkaAdmin(settings).log_ends([range_.partition.topic], [place]))
     require_same_log(trigger, range_, logs.get(place))

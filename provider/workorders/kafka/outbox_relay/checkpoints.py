@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.broker_errors import LEADER_MOVES
+from workorders.kafka.client.broker_errors import LEADER_UNAVAILABLE
 from workorders.kafka.client.new_client import assigned_consumer, new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.outbox.store.settings import BUCKETS
@@ -40,7 +40,7 @@ _UNKNOWN: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNO
 _FORBIDDEN: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 
 
-_TRANSIENT: Final = LEADER_MOVES | _UNKNOWN | {KafkaError._UNKNOWN_PARTITION, KafkaError._TRANSPORT}
+_TRANSIENT: Final = LEADER_UNAVAILABLE | _UNKNOWN | {KafkaError._UNKNOWN_PARTITION, KafkaError._TRANSPORT}
 
 
 class CheckpointTopicError(ConfigurationError):

@@ -11,8 +11,8 @@ from typing import Final
 from psycopg_pool import ConnectionPool
 
 from workorders.core.postgres.connection import NO_PREPARED_STATEMENTS, Connection, connect, connection_string
-from workorders.kafka.client.admin import Cluster
-from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.admin import KafkaAdmin
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.outbox_relay.context import new_context
 from workorders.kafka.outbox_relay.definition import RelayDefinition
@@ -48,7 +48,7 @@ class RelayResult:
 
 
 def run_relay(
-    connections: Connections,
+    connections: JobSecrets,
     definition: RelayDefinition,
     *,
     shards: Sequence[int] | None = None,
@@ -87,7 +87,7 @@ def run_relay(
             connection,
             kafka,
             definition,
-            topics=TopicMetadataCache(Cluster(kafka), ForbiddenTopics(definition.checkpoint_topic, listed)),
+            topics=TopicMetadataCache(KafkaAdmin(kafka), ForbiddenTopics(definition.checkpoint_topic, listed)),
             pool=pool,
             executor=executor,
             report_failure=relay.report_failure,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.outbox_relay.delivery_errors import RejectedMessage
 from workorders.outbox.store.rows import ROW_PARTITION, ROW_TOPIC, OutboxRow, Row
 
@@ -45,7 +45,7 @@ class ForbiddenTopics:
 class TopicMetadataCache:
     """The topics that can be written to and their numbers of partitions, cached for a minute."""
 
-    def __init__(self, cluster: Cluster, forbidden: ForbiddenTopics) -> None:
+    def __init__(self, cluster: KafkaAdmin, forbidden: ForbiddenTopics) -> None:
         self._cluster = cluster
         self._forbidden = forbidden
         self._partitions: dict[str, int] = {}

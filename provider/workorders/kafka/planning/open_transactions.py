@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from workorders.kafka.partitions import Partition, Position
 
 if TYPE_CHECKING:
-    from workorders.kafka.client.admin import Cluster
+    from workorders.kafka.client.admin import KafkaAdmin
 
 
-async def held_by_transactions(
-    cluster: "Cluster", last_stable: Mapping[Partition, int], high_watermarks: Mapping[Partition, int]
+async def blocked_by_transactions(
+    cluster: "KafkaAdmin", last_stable: Mapping[Partition, int], high_watermarks: Mapping[Partition, int]
 ) -> dict[Partition, int]:
     """Return the last stable offsets of now that an open transaction holds back.
 
@@ -26,7 +26,7 @@ async def held_by_transactions(
     return {part: offset for part, offset in stable.items() if offset < high_watermarks[part]}
 
 
-def waiting(held: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> dict[Partition, int]:
+def waiting_partitions(held: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> dict[Partition, int]:
     """Return where reading waits for an open transaction: all before it was read, and no batch is at work."""
     return {
         part: offset
@@ -35,14 +35,14 @@ def waiting(held: Mapping[Partition, int], ledger: Mapping[Partition, Position])
     }
 
 
-class WaitingNews:
+class OpenTransactionLog:
     """Remembers what was said, so that a transaction that stays open is said once, and a short one never."""
 
     def __init__(self) -> None:
         self._before: Mapping[Partition, int] = {}
         self._said: Mapping[Partition, int] = {}
 
-    def of(self, now: Mapping[Partition, int]) -> dict[Partition, int]:
+    def new_entries(self, now: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return what waits at the same offset as at the look before, and was not said yet."""
         lasting = {part: offset for part, offset in now.items() if self._before.get(part) == offset}
         news = {part: offset for part, offset in lasting.items() if self._said.get(part) != offset}

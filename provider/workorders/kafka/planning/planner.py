@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from workorders.core import triggers
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Position
-from workorders.kafka.planning.range_planning import Limits, allowed_by_rate, not_overtaken, plan
+from workorders.kafka.planning.range_planning import BatchLimits, allowed_by_rate, drop_stale_ends, plan_ranges
 from workorders.kafka.planning.starting_offsets import first_offsets
 
 
@@ -25,7 +25,7 @@ class Plan:
     ranges: tuple[OffsetRange, ...]
 
 
-async def plan_batch(connection: Connection, cluster: Cluster, definition: KafkaTriggerDefinition) -> Plan:
+async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: KafkaTriggerDefinition) -> Plan:
     """Record the next batch of a trigger, and the starting offsets of partitions that are new.
 
     Kafka is asked before the transaction begins, which must not wait for a network. What it answered can only be too
@@ -48,7 +48,7 @@ async def plan_batch(connection: Connection, cluster: Cluster, definition: Kafka
         ledger.lock_trigger(connection, trigger)
         _seed(connection, trigger, starts)
         now = ledger.positions(connection, trigger.name)
-        ranges = _ranges(connection, trigger, definition, not_overtaken(logs, known, now), now)
+        ranges = _ranges(connection, trigger, definition, drop_stale_ends(logs, known, now), now)
         batch_id = batches.create(connection, trigger, ranges) if ranges else None
     return Plan(trigger, batch_id, tuple(ranges))
 
@@ -66,10 +66,10 @@ def _ranges(
     logs: Sequence[PartitionOffsets],
     positions: Mapping[Partition, Position],
 ) -> list[OffsetRange]:
-    limits = Limits(definition.max_messages, definition.max_bytes)
+    limits = BatchLimits(definition.max_messages, definition.max_bytes)
     allowed = allowed_by_rate(
         definition.rate_limit_per_second, batches.seconds_since_last(connection, trigger), limits.messages
     )
     if allowed < limits.messages:
         limits = limits.allow(allowed)
-    return plan(logs, positions, limits)
+    return plan_ranges(logs, positions, limits)

@@ -11,15 +11,15 @@ FIRST_GUESS_MESSAGE_BYTES = 1024.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BatchLimits:
     """What one batch may hold at most."""
 
     messages: int
     bytes: int
 
-    def allow(self, messages: float) -> "Limits":
+    def allow(self, messages: float) -> "BatchLimits":
         """Return these limits with at most so many messages, which is what a rate limit leaves."""
-        return Limits(min(self.messages, math.floor(messages)), self.bytes)
+        return BatchLimits(min(self.messages, math.floor(messages)), self.bytes)
 
 
 def allowed_by_rate(rate_per_second: float | None, seconds_since_last_batch: float | None, burst: int) -> float:
@@ -34,7 +34,7 @@ def allowed_by_rate(rate_per_second: float | None, seconds_since_last_batch: flo
     return min(rate_per_second * max(seconds_since_last_batch, 0.0), burst)
 
 
-def not_overtaken(
+def drop_stale_ends(
     logs: Sequence[PartitionOffsets], before: Mapping[Partition, Position], now: Mapping[Partition, Position]
 ) -> list[PartitionOffsets]:
     """Leave out what another planner's batch has passed since this one looked at the log.
@@ -50,8 +50,8 @@ def _next(ledger: Mapping[Partition, Position], partition: Partition) -> int:
     return 0 if position is None else position.next_offset
 
 
-def plan(
-    offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition, Position], limits: Limits
+def plan_ranges(
+    offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition, Position], limits: BatchLimits
 ) -> list[OffsetRange]:
     """Share a batch between the free partitions that have something to read.
 
@@ -69,7 +69,7 @@ def plan(
     known = {position.partition.topic_partition: position for position in ledger.values()}
     wanted = [
         OffsetRange(position.partition, position.next_offset, position.next_offset + 1)
-        for position in vanished([log.partition for log in offsets], ledger)
+        for position in deleted_partitions([log.partition for log in offsets], ledger)
     ]
     for log in offsets:
         position = known.get(log.partition.topic_partition)
@@ -77,10 +77,10 @@ def plan(
             end = _end(log, position)
             if end > position.next_offset:
                 wanted.append(OffsetRange(position.partition, position.next_offset, end))
-    return _share(wanted, ledger, limits)
+    return _split_fairly(wanted, ledger, limits)
 
 
-def vanished(partitions: Iterable[Partition], ledger: Mapping[Partition, Position]) -> list[Position]:
+def deleted_partitions(partitions: Iterable[Partition], ledger: Mapping[Partition, Position]) -> list[Position]:
     """Return the free positions whose partition is gone, for its topic was made again with fewer of them.
 
     A topic that is not there at all says nothing: it may come back, or the trigger does not read it any more.
@@ -106,7 +106,9 @@ def _end(log: PartitionOffsets, position: Position) -> int:
     return max(log.last_stable, position.next_offset + 1) if contradiction else log.last_stable
 
 
-def _share(wanted: Sequence[OffsetRange], ledger: Mapping[Partition, Position], limits: Limits) -> list[OffsetRange]:
+def _split_fairly(
+    wanted: Sequence[OffsetRange], ledger: Mapping[Partition, Position], limits: BatchLimits
+) -> list[OffsetRange]:
     messages_left, bytes_left = limits.messages, float(limits.bytes)
     shares: list[OffsetRange] = []
     smallest_first = sorted(wanted, key=lambda range_: (range_.end - range_.start, range_))

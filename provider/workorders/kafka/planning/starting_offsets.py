@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ledger import positions
 from workorders.kafka.partitions import Partition, PartitionOffsets, Position
 
 
 async def first_offsets(
-    cluster: Cluster,
+    cluster: KafkaAdmin,
     definition: KafkaTriggerDefinition,
     logs: Sequence[PartitionOffsets],
     known: Mapping[Partition, Position],
@@ -28,7 +28,7 @@ async def first_offsets(
 
 
 async def _by_policy(
-    cluster: Cluster, definition: KafkaTriggerDefinition, logs: Sequence[PartitionOffsets]
+    cluster: KafkaAdmin, definition: KafkaTriggerDefinition, logs: Sequence[PartitionOffsets]
 ) -> dict[Partition, int]:
     starting = definition.starting_offsets
     partitions = [log.partition for log in logs]
@@ -36,12 +36,12 @@ async def _by_policy(
         return {log.partition: log.last_stable for log in logs}
     if starting.timestamp_ms is not None:
         found = await cluster.offsets_at(partitions, starting.timestamp_ms)
-        return {log.partition: _or(found[log.partition], log.last_stable) for log in logs}
+        return {log.partition: _or_default(found[log.partition], log.last_stable) for log in logs}
     if starting.policy == "group":
         committed = await cluster.committed(definition.group, partitions)
-        return {log.partition: _or(committed.get(log.partition), log.log_start) for log in logs}
+        return {log.partition: _or_default(committed.get(log.partition), log.log_start) for log in logs}
     return {log.partition: log.log_start for log in logs}
 
 
-def _or(offset: int | None, otherwise: int) -> int:
+def _or_default(offset: int | None, otherwise: int) -> int:
     return otherwise if offset is None else offset

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from workorders.kafka.partitions import Partition, Position
-from workorders.kafka.planning.range_planning import allowed_by_rate, vanished
+from workorders.kafka.planning.range_planning import allowed_by_rate, deleted_partitions
 
 
 @dataclass(frozen=True, slots=True)
-class Appetite:
+class BatchPolicy:
     """When a trigger wants a batch."""
 
     min_messages: int
@@ -27,16 +27,16 @@ class Backlog:
     new: tuple[Partition, ...]
     """Partitions that the ledger does not know. Where reading begins must be written down at once, even if they are
     empty: `latest` would otherwise be resolved after the first message came, and skip it."""
-    contradictions: tuple[Partition, ...]
+    mismatches: tuple[Partition, ...]
     """Partitions whose log and ledger disagree; they need a batch, whose failure people see."""
 
     @property
     def empty(self) -> bool:
         """Whether nothing at all waits."""
-        return self.offsets == 0 and not self.new and not self.contradictions
+        return self.offsets == 0 and not self.new and not self.mismatches
 
 
-def doubtful(ends: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> list[Partition]:
+def needs_high_watermark(ends: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> list[Partition]:
     """Return the partitions whose last stable offset lies behind the ledger: their high watermark must be asked.
 
     That is no contradiction yet: reading may have begun inside a transaction that is still open, or a batch was
@@ -64,7 +64,7 @@ def backlog(
     known = {position.partition.topic_partition: position for position in ledger.values()}
     offsets = 0
     new: list[Partition] = []
-    contradictions: list[Partition] = []
+    mismatches: list[Partition] = []
     for partition, end in ends.items():
         position = known.get(partition.topic_partition)
         if position is None:
@@ -75,15 +75,15 @@ def backlog(
             position.partition.topic_id != partition.topic_id
             or high_watermarks.get(partition, end) < position.next_offset
         ):
-            contradictions.append(partition)
+            mismatches.append(partition)
         else:
             offsets += max(end - position.next_offset, 0)
-    contradictions += [position.partition for position in vanished(ends, ledger)]
-    return Backlog(offsets, tuple(new), tuple(contradictions))
+    mismatches += [position.partition for position in deleted_partitions(ends, ledger)]
+    return Backlog(offsets, tuple(new), tuple(mismatches))
 
 
-def wakes(
-    waiting: Backlog, appetite: Appetite, *, waited_seconds: float, seconds_since_last_batch: float | None
+def should_plan(
+    waiting: Backlog, policy: BatchPolicy, *, waited_seconds: float, seconds_since_last_batch: float | None
 ) -> bool:
     """Return whether a batch should be planned now."""
     if waiting.new:
@@ -91,9 +91,7 @@ def wakes(
     if waiting.empty:
         return False
     enough = (
-        bool(waiting.contradictions)
-        or waiting.offsets >= appetite.min_messages
-        or waited_seconds >= appetite.max_wait_seconds
+        bool(waiting.mismatches) or waiting.offsets >= policy.min_messages or waited_seconds >= policy.max_wait_seconds
     )
-    allowed = allowed_by_rate(appetite.rate_limit_per_second, seconds_since_last_batch, appetite.max_messages)
+    allowed = allowed_by_rate(policy.rate_limit_per_second, seconds_since_last_batch, policy.max_messages)
     return enough and allowed >= 1

@@ -21,7 +21,7 @@ from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.recovery.decisions import Decision, Kind, Standing, called_for, decide
 
 if TYPE_CHECKING:
-    from workorders.kafka.client.admin import Cluster
+    from workorders.kafka.client.admin import KafkaAdmin
 
 _QUERIES = load_queries("workorders.kafka.recovery", "sql/decisions.sql")
 
@@ -79,7 +79,7 @@ class RecordedDecision:
         )
 
 
-def consider(connection: Connection, cluster: "Cluster", wish: Wish) -> list[Decision]:
+def consider(connection: Connection, cluster: "KafkaAdmin", wish: Wish) -> list[Decision]:
     """Return what would be done, and change nothing.
 
     Raises:
@@ -119,7 +119,7 @@ def consider(connection: Connection, cluster: "Cluster", wish: Wish) -> list[Dec
 
 def make(
     connection: Connection,
-    cluster: "Cluster",
+    cluster: "KafkaAdmin",
     decisions: Sequence[Decision],
     *,
     who: str,
@@ -172,7 +172,7 @@ class _Request:
 
 def _make(  # noqa: PLR0917 - the parts of `make`
     connection: Connection,
-    cluster: "Cluster",
+    cluster: "KafkaAdmin",
     decisions: Sequence[Decision],
     request: _Request,
     group: str,
@@ -204,7 +204,7 @@ def _require_undecided(connection: Connection, request: _Request) -> None:
 
 
 def _follow(
-    connection: Connection, cluster: "Cluster", decisions: Sequence[Decision], group: str, warnings: list[str]
+    connection: Connection, cluster: "KafkaAdmin", decisions: Sequence[Decision], group: str, warnings: list[str]
 ) -> None:
     """Let the group's offsets follow a ledger that went forward, as they do after each batch."""
     forward = {decision.to for decision in decisions if _moves_forward(decision)}
@@ -337,7 +337,7 @@ def _moves_forward(decision: Decision) -> bool:
     return decision.standing.log is not None and not decision.goes_back
 
 
-def _commit(cluster: "Cluster", group: str, positions: dict[Partition, int], warnings: list[str]) -> None:
+def _commit(cluster: "KafkaAdmin", group: str, positions: dict[Partition, int], warnings: list[str]) -> None:
     """Write the group's offsets; that they follow is for people and lag tools, and holds no decision up."""
     try:
         asyncio.run(cluster.commit(group, positions))

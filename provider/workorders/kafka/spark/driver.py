@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 from workorders.core.postgres.connection import connect
-from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import executor_settings, java_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.attempt import Attempt, Outcome
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_
     )
     given = parser.parse_args(arguments)
     try:
-        connections = Connections.from_environment()
+        connections = JobSecrets.from_environment()
         with at_work(connections.database_url, given.batch):
             results, superseded = ingest_batch(
                 connections, given.batch, given.epoch, session, max_rejected_share=given.max_rejected_share
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_
 
 
 def ingest_batch(
-    connections: Connections,
+    connections: JobSecrets,
     batch_id: int,
     epoch: int | None,
     session: OpenSession = open_session,
@@ -102,7 +102,7 @@ def ingest_batch(
 class _Job:
     """Runs the ranges of one batch through Spark."""
 
-    def __init__(self, connections: Connections, batch: Batch, session: OpenSession) -> None:
+    def __init__(self, connections: JobSecrets, batch: Batch, session: OpenSession) -> None:
         self._connections = connections
         self._definition = KafkaTriggerDefinition.model_validate(batch.definition)
         self._session = session
@@ -145,7 +145,7 @@ class _Job:
         return outcomes([row.asDict() for row in rows], attempts)
 
 
-def _settle(connections: Connections, batch: Batch, epoch: int, results: Sequence[Outcome]) -> list[Outcome]:
+def _settle(connections: JobSecrets, batch: Batch, epoch: int, results: Sequence[Outcome]) -> list[Outcome]:
     """Ask the database what is finished, which alone knows it, and write the stalls down."""
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
         now = batches.load(connection, batch.id)

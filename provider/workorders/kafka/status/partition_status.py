@@ -11,16 +11,16 @@ from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.history import work_orders
 from workorders.core.history.work_orders import RegisteredTrigger
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.client.open import SILENT, open_cluster
+from workorders.kafka.client.open import SILENT, open_admin
 from workorders.kafka.definition.fields import REGEX_MARK
 from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import Partition, PartitionOffsets
-from workorders.kafka.planning.open_transactions import held_by_transactions
+from workorders.kafka.planning.open_transactions import blocked_by_transactions
 from workorders.kafka.status import group_status
 
 if TYPE_CHECKING:
-    from workorders.kafka.client.admin import Cluster
+    from workorders.kafka.client.admin import KafkaAdmin
 
 TRIGGER_TYPE = "kafka"
 TIMEOUT_SECONDS = 5.0
@@ -308,20 +308,22 @@ def _ask_all(
     return dict(zip(sources, asyncio.run(ask_all()), strict=True))
 
 
-def _kafka(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) -> "Cluster | ConfigurationError":
+def _kafka(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) -> "KafkaAdmin | ConfigurationError":
     try:
-        return open_cluster(connection_id, settings_of, own=SILENT, timeout_seconds=TIMEOUT_SECONDS)
+        return open_admin(connection_id, settings_of, own=SILENT, timeout_seconds=TIMEOUT_SECONDS)
     except ConfigurationError as error:
         return error  # the ledger is shown all the same
 
 
-async def _ask(cluster: "Cluster | ConfigurationError", source: Source, rows: Sequence[PartitionStatus]) -> KafkaAnswer:
+async def _ask(
+    cluster: "KafkaAdmin | ConfigurationError", source: Source, rows: Sequence[PartitionStatus]
+) -> KafkaAnswer:
     if isinstance(cluster, ConfigurationError):
         return KafkaAnswer(problem=str(cluster))
     answer = KafkaAnswer()
     try:
         found = await cluster.offsets(await _partitions(cluster, source, rows))
-        held = await held_by_transactions(
+        held = await blocked_by_transactions(
             cluster,
             {log.partition: log.last_stable for log in found},
             {log.partition: log.high_watermark for log in found},
@@ -339,7 +341,7 @@ async def _ask(cluster: "Cluster | ConfigurationError", source: Source, rows: Se
     return replace(answer, members=members, problem=problem)
 
 
-async def _partitions(cluster: "Cluster", source: Source, rows: Sequence[PartitionStatus]) -> list[Partition]:
+async def _partitions(cluster: "KafkaAdmin", source: Source, rows: Sequence[PartitionStatus]) -> list[Partition]:
     """Return the partitions of every topic that the definition or the ledger names, as far as they exist."""
     patterns = [topic for topic in source.topics if topic.startswith(REGEX_MARK)]
     named = {topic for topic in source.topics if not topic.startswith(REGEX_MARK)} | {row.topic for row in rows}

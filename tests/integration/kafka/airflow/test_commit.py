@@ -18,7 +18,7 @@ from workorders.airflow.retries import endless_retries
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.operators import CommitOffsetsOperator
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
 from workorders.kafka.ledger import positions
 from workorders.kafka.partitions import OffsetRange, Partition
@@ -29,7 +29,7 @@ CONTEXT: Any = a_try(3)
 
 
 @pytest.fixture
-def partition(topics: Topics, cluster: Cluster, name: str) -> Partition:
+def partition(topics: Topics, cluster: KafkaAdmin, name: str) -> Partition:
     """A topic with five messages."""
     topics.create(name)
     topics.produce(name, [b"{}"] * 5)
@@ -41,7 +41,7 @@ def partition(topics: Topics, cluster: Cluster, name: str) -> Partition:
 def task(
     stack: LocalStack,
     connection: Connection,
-    cluster: Cluster,
+    cluster: KafkaAdmin,
     trigger: Trigger,
     partition: Partition,
     *,
@@ -84,7 +84,7 @@ def fail(task: CommitOffsetsOperator) -> str:
 
 @pytest.mark.parametrize("before", [None, 1, 99], ids=["expired or deleted", "reset", "ahead"])
 def test_the_group_is_put_where_the_ledger_is(
-    cluster: Cluster, partition: Partition, task: CommitOffsetsOperator, before: int | None
+    cluster: KafkaAdmin, partition: Partition, task: CommitOffsetsOperator, before: int | None
 ) -> None:
     if before is not None:
         commit(cluster, task.definition.group, {partition: before})
@@ -93,7 +93,7 @@ def test_the_group_is_put_where_the_ledger_is(
 
 
 def test_offsets_of_another_triggers_batch_are_not_committed(
-    cluster: Cluster, partition: Partition, task: CommitOffsetsOperator
+    cluster: KafkaAdmin, partition: Partition, task: CommitOffsetsOperator
 ) -> None:
     other = CommitOffsetsOperator(task_id="commit", definition=define("another"), batch_id=task.batch_id)
     with pytest.raises(AirflowFailException, match=f"^Batch {task.batch_id} belongs to trigger {task.definition.name}"):
@@ -102,7 +102,7 @@ def test_offsets_of_another_triggers_batch_are_not_committed(
 
 
 def test_a_stranger_in_the_group_is_named_and_the_commit_follows_once_he_has_gone(
-    stack: LocalStack, connection: Connection, cluster: Cluster, partition: Partition, task: CommitOffsetsOperator
+    stack: LocalStack, connection: Connection, cluster: KafkaAdmin, partition: Partition, task: CommitOffsetsOperator
 ) -> None:
     group = task.definition.group
     with member(stack.kafka_settings, group, partition.topic):

@@ -20,7 +20,7 @@ from workorders.kafka.airflow import operators
 from workorders.kafka.airflow.ingest_runs import run_id as run_id_of
 from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWorkOrdersOperator
 from workorders.kafka.airflow.stall_notifications import Alerting
-from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger.attempt_lock import nobody_at_work
@@ -84,7 +84,7 @@ def half_stalled(stack: LocalStack, topics: Topics, name: str) -> int:
 
 
 def test_a_retry_has_nothing_to_do_once_an_operator_has_decided_and_a_clear_replays_the_rest(
-    stack: LocalStack, cluster: Cluster, half_stalled: int, name: str, monkeypatch: pytest.MonkeyPatch
+    stack: LocalStack, cluster: KafkaAdmin, half_stalled: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = Task(stack, name, half_stalled, monkeypatch)
     with pytest.raises(StalledError, match="were deleted by retention"):
@@ -99,7 +99,7 @@ def test_a_retry_has_nothing_to_do_once_an_operator_has_decided_and_a_clear_repl
 def test_a_batch_that_was_superseded_whole_is_done_at_once_however_often_it_is_cleared(
     stack: LocalStack,
     connection: Connection,
-    cluster: Cluster,
+    cluster: KafkaAdmin,
     topics: Topics,
     *,
     name: str,

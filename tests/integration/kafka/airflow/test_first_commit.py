@@ -15,7 +15,7 @@ from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.operators import CommitOffsetsOperator
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import OffsetRange, Partition
@@ -47,8 +47,8 @@ def test_neither_the_first_group_of_a_broker_nor_one_that_it_is_just_reading_fai
     assert run(asked(fresh).committed(define("orders").group, [partition])) == {partition: 10}
 
 
-def asked(stack: LocalStack) -> Cluster:
-    return Cluster(client_settings(stack.kafka_settings))
+def asked(stack: LocalStack) -> KafkaAdmin:
+    return KafkaAdmin(client_settings(stack.kafka_settings))
 
 
 def commit(stack: LocalStack, partition: Partition, end: int) -> None:

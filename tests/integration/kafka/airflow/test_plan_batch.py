@@ -16,7 +16,7 @@ from support.topics import Topics
 from workorders.airflow.retries import ENDLESS_RETRIES, endless_retries
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.operators import PlanBatchOperator
-from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import NotPlannedError
 from workorders.kafka.ledger import batches, positions
 
@@ -159,7 +159,7 @@ def test_what_was_left_goes_along_with_the_next_batch(
 def test_a_broker_that_is_away_is_named_and_once_it_is_back_the_plan_is_made(
     stack: LocalStack, planning: Planning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workorders.kafka.airflow.operators.Cluster", partial(Cluster, timeout_seconds=1.0))
+    monkeypatch.setattr("workorders.kafka.airflow.operators.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=1.0))
     address = f"127.0.0.1:{free_port()}"
     with monkeypatch.context() as away:
         away.setenv(
@@ -173,7 +173,7 @@ def test_a_broker_that_is_away_is_named_and_once_it_is_back_the_plan_is_made(
 def test_wrong_credentials_are_said_without_the_password(
     stack: LocalStack, planning: Planning, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("workorders.kafka.airflow.operators.Cluster", partial(Cluster, timeout_seconds=3.0))
+    monkeypatch.setattr("workorders.kafka.airflow.operators.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=3.0))
     wrong = {**stack.kafka.sasl_settings, "sasl.password": "wrong-password"}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": wrong}))
     said = planning.sentence()

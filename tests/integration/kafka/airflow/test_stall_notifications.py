@@ -23,7 +23,7 @@ from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.operators import CreateWorkOrdersOperator
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.positions import PartitionStatus
@@ -127,7 +127,7 @@ def operator(stack: LocalStack, monkeypatch: pytest.MonkeyPatch, name: str) -> C
     )
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
-    monkeypatch.setattr("workorders.kafka.ingest.preflight.Cluster", partial(Cluster, timeout_seconds=1.0))
+    monkeypatch.setattr("workorders.kafka.ingest.preflight.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=1.0))
     return CreateWorkOrdersOperator(
         task_id="create_work_orders",
         trigger_name=name,
@@ -193,7 +193,7 @@ def test_a_long_stall_is_said_once_in_log_metrics_and_notifiers_and_so_is_its_en
 
 @pytest.fixture
 def readable(
-    stack: LocalStack, topics: Topics, cluster: Cluster, create: Ingest, monkeypatch: pytest.MonkeyPatch
+    stack: LocalStack, topics: Topics, cluster: KafkaAdmin, create: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> Ingest:
     """The task of a batch whose messages are there."""
     topic = f"{create.trigger.name}-there"
@@ -205,7 +205,7 @@ def readable(
         create.connection.execute("DELETE FROM workorders.kafka_ledger WHERE trigger_id = %s", (create.trigger.id,))
     create.batch_id = plan(create.connection, create.trigger, OffsetRange(partition, 0, 5))
     connect_kafka(monkeypatch, dict(stack.kafka_settings))
-    monkeypatch.setattr("workorders.kafka.ingest.preflight.Cluster", Cluster)
+    monkeypatch.setattr("workorders.kafka.ingest.preflight.KafkaAdmin", KafkaAdmin)
     return create
 
 

@@ -20,7 +20,7 @@ from workorders.airflow.triggers.polling import FAILED
 from workorders.airflow.triggers.resources import MAX_CONNECTIONS
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.triggers import LEFT_BEHIND_SECONDS, NewMessagesTrigger
-from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ledger import batches
@@ -41,9 +41,9 @@ def loop() -> Iterator[asyncio.Runner]:
 
 
 @pytest.fixture(scope="module")
-def planner(stack: LocalStack) -> Cluster:
+def planner(stack: LocalStack) -> KafkaAdmin:
     """One client for all that these tests plan."""
-    return Cluster(client_settings(stack.kafka_settings))
+    return KafkaAdmin(client_settings(stack.kafka_settings))
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
 class Waiting:
     """Makes triggers for one topic, plans its batches, and runs triggers until they fire."""
 
-    def __init__(self, name: str, loop: asyncio.Runner, planner: Cluster, stack: LocalStack) -> None:
+    def __init__(self, name: str, loop: asyncio.Runner, planner: KafkaAdmin, stack: LocalStack) -> None:
         self._name = name
         self._loop = loop
         self._database_url = stack.database_url
@@ -115,7 +115,7 @@ class Waiting:
 
 
 @pytest.fixture
-def waiting(name: str, loop: asyncio.Runner, planner: Cluster, stack: LocalStack, topics: Topics) -> Waiting:
+def waiting(name: str, loop: asyncio.Runner, planner: KafkaAdmin, stack: LocalStack, topics: Topics) -> Waiting:
     """A topic of two partitions without messages, and what waits for it."""
     topics.create(name, 2)
     made = Waiting(name, loop, planner, stack)

@@ -8,7 +8,7 @@ from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
 from support.groups import commit, member
 from support.topics import Topics
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.partitions import Partition, PartitionOffsets
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 THREE = [b"{}"] * 3
 
 
-def test_partitions_come_with_the_topics_id(cluster: Cluster, topics: Topics, name: str) -> None:
+def test_partitions_come_with_the_topics_id(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name, partitions=3)
     found = run(cluster.partitions([name]))
     assert [(part.topic, part.partition) for part in found] == [(name, 0), (name, 1), (name, 2)]
@@ -26,7 +26,7 @@ def test_partitions_come_with_the_topics_id(cluster: Cluster, topics: Topics, na
     assert topic_id
 
 
-def test_a_topic_made_again_has_another_id(cluster: Cluster, topics: Topics, name: str) -> None:
+def test_a_topic_made_again_has_another_id(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
     (before,) = run(cluster.partitions([name]))
     topics.delete(name)
@@ -36,7 +36,7 @@ def test_a_topic_made_again_has_another_id(cluster: Cluster, topics: Topics, nam
     assert before.topic_id != after.topic_id
 
 
-def test_a_topic_that_does_not_exist_is_unknown(cluster: Cluster, topics: Topics, name: str) -> None:
+def test_a_topic_that_does_not_exist_is_unknown(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
     with pytest.raises(UnknownTopicError, match=r"^Kafka at 127\.0\.0\.1:\d+ does not have the topic: "):
         run(cluster.partitions([name, f"{name}-not-there"]))
@@ -45,26 +45,26 @@ def test_a_topic_that_does_not_exist_is_unknown(cluster: Cluster, topics: Topics
 def test_a_wrong_password_is_a_refusal_and_no_broker_that_is_away(stack: LocalStack, topics: Topics, name: str) -> None:
     topics.create(name)
     right = stack.kafka.sasl_settings
-    assert run(Cluster(client_settings(right)).partitions([name]))
-    wrong = Cluster(client_settings({**right, "sasl.password": "wrong"}), timeout_seconds=3)
+    assert run(KafkaAdmin(client_settings(right)).partitions([name]))
+    wrong = KafkaAdmin(client_settings({**right, "sasl.password": "wrong"}), timeout_seconds=3)
     with pytest.raises(KafkaRefusedError, match=r"^Kafka at 127\.0\.0\.1:\d+ refused us: .*check the credentials"):
         run(wrong.partitions([name]))
 
 
-def test_a_regular_expression_matches_from_the_start_of_a_name(cluster: Cluster, topics: Topics, name: str) -> None:
+def test_a_regular_expression_matches_from_the_start_of_a_name(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     for topic in (f"{name}-a", f"{name}-b", f"x-{name}-c"):
         topics.create(topic)
     found = run(cluster.partitions([f"^{name}-.*"]))
     assert [part.topic for part in found] == [f"{name}-a", f"{name}-b"]
 
 
-def test_a_topic_that_is_named_and_matched_comes_once(cluster: Cluster, topics: Topics, name: str) -> None:
+def test_a_topic_that_is_named_and_matched_comes_once(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
     assert [part.topic for part in run(cluster.partitions([name, f"^{name}"]))] == [name]
 
 
 def test_a_regular_expression_may_match_nothing_and_never_matches_internal_topics(
-    cluster: Cluster, topics: Topics, name: str
+    cluster: KafkaAdmin, topics: Topics, name: str
 ) -> None:
     topics.create(name)
     topics.produce_committed(name, THREE)  # makes __transaction_state
@@ -73,7 +73,7 @@ def test_a_regular_expression_may_match_nothing_and_never_matches_internal_topic
 
 
 def test_the_last_stable_offset_stays_before_an_open_transaction_and_the_high_watermark_does_not(
-    cluster: Cluster, topics: Topics, name: str
+    cluster: KafkaAdmin, topics: Topics, name: str
 ) -> None:
     topics.create(name)
     topics.produce(name, THREE)
@@ -87,7 +87,7 @@ def test_the_last_stable_offset_stays_before_an_open_transaction_and_the_high_wa
     assert run(cluster.offsets([partition])) == [PartitionOffsets(partition, 0, ended, ended)]
 
 
-def test_a_log_begins_where_retention_left_it(cluster: Cluster, topics: Topics, name: str) -> None:
+def test_a_log_begins_where_retention_left_it(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name, partitions=2)
     topics.produce(name, THREE, partition=1)
     topics.delete_before(name, 2, partition=1)
@@ -95,7 +95,9 @@ def test_a_log_begins_where_retention_left_it(cluster: Cluster, topics: Topics, 
     assert run(cluster.offsets([empty, cut])) == [PartitionOffsets(empty, 0, 0, 0), PartitionOffsets(cut, 2, 3, 3)]
 
 
-def test_a_time_is_resolved_to_the_first_message_that_is_not_older(cluster: Cluster, topics: Topics, name: str) -> None:
+def test_a_time_is_resolved_to_the_first_message_that_is_not_older(
+    cluster: KafkaAdmin, topics: Topics, name: str
+) -> None:
     topics.create(name, partitions=2)
     for timestamp in (1000, 2000, 3000):
         topics.produce(name, [b"{}"], timestamp_ms=timestamp)
@@ -105,14 +107,16 @@ def test_a_time_is_resolved_to_the_first_message_that_is_not_older(cluster: Clus
         assert found == {with_messages: offset, empty: None}
 
 
-def test_asking_about_no_partitions_asks_nothing(cluster: Cluster) -> None:
+def test_asking_about_no_partitions_asks_nothing(cluster: KafkaAdmin) -> None:
     assert run(cluster.offsets([])) == []
     assert run(cluster.last_stable_offsets([])) == {}
     assert run(cluster.committed("group", [])) == {}
     run(cluster.commit("group", {}))
 
 
-def test_a_group_is_committed_forward_and_back_without_joining_it(cluster: Cluster, topics: Topics, name: str) -> None:
+def test_a_group_is_committed_forward_and_back_without_joining_it(
+    cluster: KafkaAdmin, topics: Topics, name: str
+) -> None:
     topics.create(name, partitions=2)
     first, second = run(cluster.partitions([name]))
     assert run(cluster.committed(name, [first, second])) == {first: None, second: None}
@@ -122,7 +126,7 @@ def test_a_group_is_committed_forward_and_back_without_joining_it(cluster: Clust
 
 
 def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_named(
-    stack: LocalStack, cluster: Cluster, topics: Topics, name: str
+    stack: LocalStack, cluster: KafkaAdmin, topics: Topics, name: str
 ) -> None:
     topics.create(name, partitions=2)
     topics.produce(name, THREE)
@@ -143,11 +147,11 @@ def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_name
     assert wait_until(lambda: run(cluster.members(name)) == (), seconds=30)
 
 
-def test_a_group_that_nobody_ever_used_has_no_members(cluster: Cluster, name: str) -> None:
+def test_a_group_that_nobody_ever_used_has_no_members(cluster: KafkaAdmin, name: str) -> None:
     assert run(cluster.members(name)) == ()
 
 
-def test_a_topic_that_is_gone_is_no_other_consumer(cluster: Cluster, topics: Topics, name: str) -> None:
+def test_a_topic_that_is_gone_is_no_other_consumer(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
     (partition,) = run(cluster.partitions([name]))
     commit(cluster, name, {partition: 1})
@@ -158,7 +162,7 @@ def test_a_topic_that_is_gone_is_no_other_consumer(cluster: Cluster, topics: Top
 
 
 def test_a_broker_that_is_away_is_said_within_the_time_limit(name: str) -> None:
-    away = Cluster({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, timeout_seconds=1.0)
+    away = KafkaAdmin({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, timeout_seconds=1.0)
     partition = Partition(name, 0, "id")
     for question in (
         away.partitions([name]),
@@ -176,7 +180,7 @@ def test_a_broker_that_is_away_is_said_within_the_time_limit(name: str) -> None:
 def test_a_question_about_a_partition_that_is_not_there_is_an_unknown_topic(
     stack: LocalStack, topics: Topics, name: str
 ) -> None:
-    impatient = Cluster(client_settings(stack.kafka_settings), timeout_seconds=3.0)
+    impatient = KafkaAdmin(client_settings(stack.kafka_settings), timeout_seconds=3.0)
     topics.create(name)
     with pytest.raises((UnknownTopicError, KafkaUnavailableError)):
         run(impatient.offsets([Partition(name, 5, "id")]))

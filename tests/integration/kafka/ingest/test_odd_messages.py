@@ -17,7 +17,7 @@ from support.definitions import define
 from support.raw_records import produce_raw
 from support.topics import Topics
 from workorders.core.postgres.connection import connect
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.preflight import prepare
 from workorders.kafka.ingest.record_mapping import RecordMapping
@@ -118,7 +118,7 @@ def large(stack: LocalStack) -> Topics:
 
 
 @pytest.fixture
-def plan(stack: LocalStack, cluster: Cluster, name: str) -> Callable[..., Plan]:
+def plan(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Callable[..., Plan]:
     def planned(**fields: Any) -> Plan:
         with connect(stack.database_url) as own:
             return run(plan_batch(own, cluster, define(name, max_bytes="1 GiB", **fields)))

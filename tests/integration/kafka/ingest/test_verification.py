@@ -9,7 +9,7 @@ from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.topics import Topics
 from workorders.kafka.client import new_client, range_consumer
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
 from workorders.kafka.ingest.verification import prove_end
@@ -23,7 +23,7 @@ THREE = [b"{}"] * 3
 class Log:
     """A topic of one partition, and the proof about it."""
 
-    def __init__(self, stack: LocalStack, topics: Topics, cluster: Cluster, name: str) -> None:
+    def __init__(self, stack: LocalStack, topics: Topics, cluster: KafkaAdmin, name: str) -> None:
         self.topics = topics
         self.name = topics.create(name)
         self._settings = client_settings(stack.kafka_settings)
@@ -34,7 +34,7 @@ class Log:
 
 
 @pytest.fixture
-def log(stack: LocalStack, topics: Topics, cluster: Cluster, name: str) -> Log:
+def log(stack: LocalStack, topics: Topics, cluster: KafkaAdmin, name: str) -> Log:
     return Log(stack, topics, cluster, name)
 
 
@@ -140,7 +140,7 @@ def test_an_open_transaction_inside_the_range_proves_nothing(log: Log) -> None:
         log.prove(3, 6)
 
 
-def test_no_group_is_left_behind(log: Log, cluster: Cluster) -> None:
+def test_no_group_is_left_behind(log: Log, cluster: KafkaAdmin) -> None:
     log.topics.produce_committed(log.name, THREE)
     log.prove(3, 4)
     assert run(cluster.committed(new_client.GROUP_NEVER_JOINED, [log.partition])) == {log.partition: None}

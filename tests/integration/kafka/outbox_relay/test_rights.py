@@ -23,7 +23,7 @@ from support.consumed import consumed
 from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.new_client import GROUP_NEVER_JOINED
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.outbox_relay import producer as sender
@@ -131,7 +131,7 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
     kept, lost = (topics.create(f"{name}-{what}") for what in ("kept", "lost"))
     for topic in (kept, lost):
         rights.give(ResourceType.TOPIC, topic, AclOperation.WRITE, AclOperation.DESCRIBE)
-    limited, produce = Cluster(client_settings(outbox.kafka)), TransactionalProducer.produce
+    limited, produce = KafkaAdmin(client_settings(outbox.kafka)), TransactionalProducer.produce
     began: list[int] = []
 
     def robbed_produce(producer: TransactionalProducer, rows: Any) -> Any:

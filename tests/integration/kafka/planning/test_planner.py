@@ -14,7 +14,7 @@ from support.topics import Topics
 from support.work_orders import accepted_range
 from workorders.core import triggers
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import UnknownTopicError
@@ -33,7 +33,7 @@ class PlannerDiedError(Exception):
     """The planner's process dies."""
 
 
-class InterruptedCluster(Cluster):
+class InterruptedCluster(KafkaAdmin):
     """A cluster that is asked for its offsets, and something happens before the planner has the answer."""
 
     def __init__(self, stack: LocalStack, happens: Callable[[], object]) -> None:
@@ -48,10 +48,10 @@ class InterruptedCluster(Cluster):
 
 
 @pytest.fixture
-def plan(stack: LocalStack, cluster: Cluster) -> Callable[..., Plan]:
+def plan(stack: LocalStack, cluster: KafkaAdmin) -> Callable[..., Plan]:
     """Plans on a connection of its own, as a task does."""
 
-    def planned(definition: KafkaTriggerDefinition, asked: Cluster = cluster) -> Plan:
+    def planned(definition: KafkaTriggerDefinition, asked: KafkaAdmin = cluster) -> Plan:
         with connect(stack.database_url) as own:
             return run(plan_batch(own, asked, definition))
 
@@ -94,7 +94,7 @@ def test_the_first_plan_writes_down_where_reading_begins_and_what_is_read_first(
 @pytest.mark.parametrize(("policy", "begin"), [("earliest", 0), ("latest", 10), ("group", 4), (1_600_000_007_000, 7)])
 def test_every_policy_is_resolved_before_anything_is_read(
     connection: Connection,
-    cluster: Cluster,
+    cluster: KafkaAdmin,
     topics: Topics,
     plan: Callable[..., Plan],
     *,
@@ -125,7 +125,13 @@ def test_latest_stays_where_it_was_resolved_although_nothing_was_there_to_read(
 
 
 def test_the_group_is_never_read_again(
-    stack: LocalStack, connection: Connection, cluster: Cluster, topics: Topics, plan: Callable[..., Plan], *, name: str
+    stack: LocalStack,
+    connection: Connection,
+    cluster: KafkaAdmin,
+    topics: Topics,
+    plan: Callable[..., Plan],
+    *,
+    name: str,
 ) -> None:
     definition = define(name, starting_offsets="group")
     topics.create(name)

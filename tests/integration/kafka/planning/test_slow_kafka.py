@@ -17,7 +17,7 @@ from workorders.core.creation.create_one import create_one
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.client.admin import Cluster
+from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.transaction import ingest
@@ -130,7 +130,7 @@ def test_other_partitions_are_planned_and_ingested_while_a_decision_sets_the_gro
     there = triggers.find(connection, name)
     connection.commit()
 
-    class Slow(Cluster):
+    class Slow(KafkaAdmin):
         asked = 0
 
         async def commit(self, group: str, positions: Mapping[Partition, int]) -> None:

@@ -3,7 +3,7 @@ import pytest
 from support.definitions import define
 from support.groups import commit
 from support.topics import Topics
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.partitions import Position
 from workorders.kafka.planning.starting_offsets import first_offsets
 
@@ -20,7 +20,7 @@ def filled(topics: Topics, name: str) -> str:
     return name
 
 
-def resolved(cluster: Cluster, name: str, starting_offsets: str | int, known: int | None = None) -> dict[int, int]:
+def resolved(cluster: KafkaAdmin, name: str, starting_offsets: str | int, known: int | None = None) -> dict[int, int]:
     """Return the first offset of each partition, when the ledger knows only the partition `known`."""
 
     async def resolve() -> dict[int, int]:
@@ -33,12 +33,12 @@ def resolved(cluster: Cluster, name: str, starting_offsets: str | int, known: in
     return run(resolve())
 
 
-def test_earliest_begins_where_the_log_begins(cluster: Cluster, filled: str) -> None:
+def test_earliest_begins_where_the_log_begins(cluster: KafkaAdmin, filled: str) -> None:
     assert resolved(cluster, filled, "earliest") == {0: 2, 1: 0}
 
 
 def test_latest_begins_at_the_last_stable_offset_so_that_an_open_transaction_is_not_skipped(
-    cluster: Cluster, topics: Topics, filled: str
+    cluster: KafkaAdmin, topics: Topics, filled: str
 ) -> None:
     with topics.open_transaction(filled, [b"{}"]):
         assert resolved(cluster, filled, "latest") == {0: 6, 1: 0}
@@ -54,13 +54,13 @@ def test_latest_begins_at_the_last_stable_offset_so_that_an_open_transaction_is_
     ],
 )
 def test_a_time_begins_at_the_first_message_that_is_not_older(
-    cluster: Cluster, filled: str, timestamp: int, offset: int
+    cluster: KafkaAdmin, filled: str, timestamp: int, offset: int
 ) -> None:
     assert resolved(cluster, filled, timestamp) == {0: offset, 1: 0}
 
 
 def test_group_begins_where_the_group_stands_and_at_the_earliest_offset_where_it_does_not(
-    cluster: Cluster, filled: str
+    cluster: KafkaAdmin, filled: str
 ) -> None:
     assert resolved(cluster, filled, "group") == {0: 2, 1: 0}
     (first, _) = run(cluster.partitions([filled]))
@@ -70,10 +70,10 @@ def test_group_begins_where_the_group_stands_and_at_the_earliest_offset_where_it
 
 @pytest.mark.parametrize("policy", ["latest", "group", 1_600_000_999_000])
 def test_a_new_partition_of_a_known_topic_begins_at_its_first_offset_whatever_the_policy(
-    cluster: Cluster, filled: str, policy: str | int
+    cluster: KafkaAdmin, filled: str, policy: str | int
 ) -> None:
     assert resolved(cluster, filled, policy, known=1) == {0: 2}
 
 
-def test_a_known_partition_begins_nowhere(cluster: Cluster, filled: str) -> None:
+def test_a_known_partition_begins_nowhere(cluster: KafkaAdmin, filled: str) -> None:
     assert 1 not in resolved(cluster, filled, "earliest", known=1)

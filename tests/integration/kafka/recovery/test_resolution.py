@@ -20,7 +20,7 @@ from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.core.triggers import find as find_trigger
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import (
     DataLostError,
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def resolve(stack: LocalStack, cluster: Cluster, name: str) -> Callable[..., Made]:
+def resolve(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Callable[..., Made]:
     """Considers and makes a decision on connections of its own, as the command does."""
 
     def resolved(kind: Kind, *partitions: int, offset: int | None = None, topic: str = "") -> Made:
@@ -50,7 +50,7 @@ def resolve(stack: LocalStack, cluster: Cluster, name: str) -> Callable[..., Mad
     return resolved
 
 
-def considered(stack: LocalStack, cluster: Cluster, wish: Wish) -> list[Decision]:
+def considered(stack: LocalStack, cluster: KafkaAdmin, wish: Wish) -> list[Decision]:
     with connect(stack.database_url) as own:
         return consider(own, cluster, wish)
 
@@ -327,7 +327,7 @@ def test_starting_over_forward_skips_and_says_what(
 
 def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
     connection: Connection,
-    cluster: Cluster,
+    cluster: KafkaAdmin,
     topics: Topics,
     going_on: GoingOn,
     *,
@@ -347,7 +347,7 @@ def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
 
 
 def test_looking_changes_nothing(
-    connection: Connection, stack: LocalStack, cluster: Cluster, stalled: int, name: str
+    connection: Connection, stack: LocalStack, cluster: KafkaAdmin, stalled: int, name: str
 ) -> None:
     before = everything(connection, found(connection, name))
     (decision,) = considered(stack, cluster, Wish(Kind.RESUME, name, name))
@@ -456,7 +456,7 @@ def test_an_attempt_from_before_the_decision_is_fenced(
 def test_what_has_changed_since_it_was_shown_is_not_done(
     connection: Connection,
     stack: LocalStack,
-    cluster: Cluster,
+    cluster: KafkaAdmin,
     stalled: int,
     *,
     resolve: Callable[..., Made],
@@ -475,7 +475,7 @@ def test_what_has_changed_since_it_was_shown_is_not_done(
 
 
 def test_a_request_that_two_processes_work_at_is_decided_once(
-    connection: Connection, stack: LocalStack, cluster: Cluster, going_on: GoingOn, name: str
+    connection: Connection, stack: LocalStack, cluster: KafkaAdmin, going_on: GoingOn, name: str
 ) -> None:
     shown = considered(stack, cluster, Wish(Kind.START_OVER, name, name, (0,), 4))
     with connect(stack.database_url) as own:
@@ -489,14 +489,14 @@ def test_a_request_that_two_processes_work_at_is_decided_once(
 
 @pytest.mark.parametrize(("who", "why"), [("", "a reason"), ("ada", " ")])
 def test_a_decision_without_who_or_why_is_refused(
-    stack: LocalStack, cluster: Cluster, stalled: int, name: str, *, who: str, why: str
+    stack: LocalStack, cluster: KafkaAdmin, stalled: int, name: str, *, who: str, why: str
 ) -> None:
     shown = considered(stack, cluster, Wish(Kind.RESUME, name, name))
     with connect(stack.database_url) as own, pytest.raises(DecisionRefusedError, match="needs who made it, and why"):
         make(own, cluster, shown, who=who, why=why, group="g")
 
 
-class Cutting(Cluster):
+class Cutting(KafkaAdmin):
     """A cluster that, when the group's offsets are written, cuts our connection to Postgres."""
 
     def __init__(self, stack: LocalStack) -> None:
@@ -540,7 +540,7 @@ def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(
 ) -> None:
     topics.produce(name, TEN)
 
-    class Interrupted(Cluster):
+    class Interrupted(KafkaAdmin):
         async def offsets(self, partitions: Sequence[Partition]) -> list[PartitionOffsets]:
             answer = await super().offsets(partitions)
             with ThreadPoolExecutor(1) as pool:

@@ -17,7 +17,7 @@ from support.work_orders import positions
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.kafka.client.secrets import Connections
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.ingest.attempt import Outcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches
@@ -94,7 +94,7 @@ def test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing(
         outcome = writer.result(60)
     assert outcome.error is not None
 
-    (settled,) = _settle(Connections(stack.database_url, {}), before, made.epoch, [outcome])
+    (settled,) = _settle(JobSecrets(stack.database_url, {}), before, made.epoch, [outcome])
     assert settled == Outcome(range_, Created(10, 0), outcome.seconds)
     stood = row(connection, trigger)
     assert (stood.next_offset, stood.status, stood.last_error) == (110, "active", None)

@@ -15,7 +15,7 @@ from support.topics import Topics
 from support.work_orders import positions, remove
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.positions import stream_name
@@ -35,7 +35,7 @@ MANY = 300_000
 
 
 @pytest.fixture
-def plan(stack: LocalStack, cluster: Cluster, name: str) -> Callable[..., Plan]:
+def plan(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Callable[..., Plan]:
     def planned(**fields: Any) -> Plan:
         with connect(stack.database_url) as own:
             return run(plan_batch(own, cluster, define(name, **fields)))
@@ -217,7 +217,7 @@ def test_after_each_kind_of_decision_the_trigger_goes_on_and_every_message_has_o
     stack: LocalStack,
     connection: Connection,
     topics: Topics,
-    cluster: Cluster,
+    cluster: KafkaAdmin,
     submit: Submit,
     *,
     name: str,

@@ -12,7 +12,7 @@ from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import register_definition
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ledger import batches, positions
@@ -30,7 +30,7 @@ def definition(name: str) -> KafkaTriggerDefinition:
     return KafkaTriggerDefinition(name=name, workflow="admit", topics=(name,))
 
 
-def answers(cluster: Cluster, topic: str) -> bool:
+def answers(cluster: KafkaAdmin, topic: str) -> bool:
     async def ask() -> None:
         await cluster.offsets(await cluster.partitions([topic]))
 
@@ -42,7 +42,7 @@ def answers(cluster: Cluster, topic: str) -> bool:
 
 
 @pytest.fixture
-def topic(topics: Topics, cluster: Cluster, name: str) -> str:
+def topic(topics: Topics, cluster: KafkaAdmin, name: str) -> str:
     topics.create(name, 2)
     # A busy broker names the leader of a new partition a moment before it leads it.
     eventually(lambda: answers(cluster, name), seconds=30, what=f"offsets of the new topic {name}")
@@ -51,7 +51,7 @@ def topic(topics: Topics, cluster: Cluster, name: str) -> str:
 
 @pytest.fixture
 def planned(
-    connection: Connection, cluster: Cluster, topic: str, definition: KafkaTriggerDefinition
+    connection: Connection, cluster: KafkaAdmin, topic: str, definition: KafkaTriggerDefinition
 ) -> KafkaTriggerDefinition:
     """The trigger has looked at its topic, which is empty."""
     assert run(plan_batch(connection, cluster, definition)).batch_id is None
@@ -85,7 +85,7 @@ def test_an_empty_topic_is_up_to_date(
 
 
 def test_messages_are_a_lag_of_the_ledger_and_of_the_group(
-    connection: Connection, stack: LocalStack, topics: Topics, cluster: Cluster, planned: KafkaTriggerDefinition
+    connection: Connection, stack: LocalStack, topics: Topics, cluster: KafkaAdmin, planned: KafkaTriggerDefinition
 ) -> None:
     topics.produce(planned.name, MESSAGES)
     run(cluster.commit(planned.group, {partition_of(connection, planned.name): 2}))
@@ -152,7 +152,7 @@ def test_a_group_that_is_not_at_the_ledger_is_said_and_changes_nothing(
     connection: Connection,
     stack: LocalStack,
     topics: Topics,
-    cluster: Cluster,
+    cluster: KafkaAdmin,
     planned: KafkaTriggerDefinition,
     *,
     committed: int | None,
@@ -201,7 +201,7 @@ def test_a_planned_batch_and_its_stall_are_shown(
 
 
 def test_a_new_partition_is_not_planned_yet(
-    connection: Connection, stack: LocalStack, topics: Topics, cluster: Cluster, planned: KafkaTriggerDefinition
+    connection: Connection, stack: LocalStack, topics: Topics, cluster: KafkaAdmin, planned: KafkaTriggerDefinition
 ) -> None:
     topics.grow(planned.name, 3)
     eventually(lambda: answers(cluster, planned.name), seconds=30, what="offsets of the new partition")
@@ -218,7 +218,7 @@ def test_deleted_messages_that_nobody_read_are_shown(
 
 
 def test_a_topic_that_was_made_again_is_shown(
-    connection: Connection, stack: LocalStack, topics: Topics, cluster: Cluster, planned: KafkaTriggerDefinition
+    connection: Connection, stack: LocalStack, topics: Topics, cluster: KafkaAdmin, planned: KafkaTriggerDefinition
 ) -> None:
     topics.delete(planned.name)
     topics.create(planned.name, 1)

@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from workorders.kafka.client.broker_errors import unavailable
+from workorders.kafka.client.broker_errors import unavailable_error
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,13 @@ from workorders.kafka.client.broker_errors import unavailable
 def test_a_broker_that_answered_is_not_said_to_be_away(code: int, what: str) -> None:
     error = KafkaError(code)
     assert (
-        str(unavailable("broker:9092", error)) == f"Kafka at broker:9092 {what}: {error.str()}. [WO-KAFKA-UNAVAILABLE]"
+        str(unavailable_error("broker:9092", error))
+        == f"Kafka at broker:9092 {what}: {error.str()}. [WO-KAFKA-UNAVAILABLE]"
     )
 
 
 def test_what_is_not_known_is_said_before_the_reason() -> None:
     error = KafkaError(KafkaError._TIMED_OUT)
-    text = str(unavailable("broker:9092", error, "the offsets of consumer group g are not known"))
+    text = str(unavailable_error("broker:9092", error, "the offsets of consumer group g are not known"))
     why = f"the offsets of consumer group g are not known: {error.str()}."
     assert text == f"Kafka at broker:9092 did not answer: {why} [WO-KAFKA-UNAVAILABLE]"

@@ -12,9 +12,9 @@ import workorders.kafka
 from support.wrong_settings import WRONG, assert_said, wrong_settings
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client import group_offsets, range_consumer
-from workorders.kafka.client.admin import Cluster, run
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.new_client import new_client
-from workorders.kafka.client.open import open_cluster
+from workorders.kafka.client.open import open_admin
 from workorders.kafka.exceptions import ClientSettingsError
 from workorders.kafka.outbox_relay.checkpoints import Checkpoints
 from workorders.kafka.outbox_relay.definition import RelayDefinition
@@ -24,12 +24,12 @@ from workorders.kafka.partitions import OffsetRange, Partition
 PARTITION = Partition("orders", 0, "id")
 Start = Callable[[Mapping[str, Any]], object]
 STARTS: dict[str, Start] = {
-    "admin": Cluster,
+    "admin": KafkaAdmin,
     "group": lambda given: run(group_offsets.group_offsets(given, "group", [PARTITION], timeout_seconds=1)),
     "range": lambda given: next(range_consumer.read_range(given, OffsetRange(PARTITION, 0, 9), 0)),
     "checkpoints": lambda given: Checkpoints(given, "checkpoints", "outbox", b"key"),
     "producer": lambda given: TransactionalProducer(RelayDefinition(), given, "id"),
-    "command line": lambda given: open_cluster("kafka_default", lambda _: given),
+    "command line": lambda given: open_admin("kafka_default", lambda _: given),
 }
 
 
@@ -65,4 +65,4 @@ def test_no_secret_is_repeated_even_where_librdkafka_quotes_it(kind: type[Any], 
 
 def test_a_value_that_is_no_secret_is_shown_since_it_is_what_has_to_be_corrected() -> None:
     with pytest.raises(ClientSettingsError, match='Invalid value "tls" for configuration property'):
-        Cluster({"bootstrap.servers": "a:1", "security.protocol": "tls"})
+        KafkaAdmin({"bootstrap.servers": "a:1", "security.protocol": "tls"})

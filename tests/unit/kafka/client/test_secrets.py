@@ -10,7 +10,7 @@ import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from workorders.core.environment import DATABASE_URL_VARIABLE
-from workorders.kafka.client.secrets import KAFKA_VARIABLE, Connections
+from workorders.kafka.client.secrets import KAFKA_VARIABLE, JobSecrets
 
 SECRET = "correct horse battery staple"
 PROGRAM = """#!{python}
@@ -36,7 +36,7 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def submit(**settings: object) -> None:
     hook = SparkSubmitHook(conn_id="spark_default", application_args=["--batch", "7"], **settings)  # type: ignore[arg-type]
-    with Connections("postgresql:///orders", {"sasl.password": SECRET}).in_environment():
+    with JobSecrets("postgresql:///orders", {"sasl.password": SECRET}).in_environment():
         hook.submit("application.py")
 
 

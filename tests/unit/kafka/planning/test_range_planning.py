@@ -10,9 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Position
-from workorders.kafka.planning.range_planning import FIRST_GUESS_MESSAGE_BYTES, Limits, allowed_by_rate, plan
+from workorders.kafka.planning.range_planning import (
+    FIRST_GUESS_MESSAGE_BYTES,
+    BatchLimits,
+    allowed_by_rate,
+    plan_ranges,
+)
 
-ENOUGH = Limits(messages=1_000_000, bytes=1 << 50)
+ENOUGH = BatchLimits(messages=1_000_000, bytes=1 << 50)
 
 
 @dataclass(frozen=True)
@@ -21,10 +26,10 @@ class Situation:
 
     logs: Sequence[PartitionOffsets]
     ledger: Mapping[Partition, Position]
-    limits: Limits
+    limits: BatchLimits
 
     def plan(self) -> list[OffsetRange]:
-        return plan(self.logs, self.ledger, self.limits)
+        return plan_ranges(self.logs, self.ledger, self.limits)
 
     @property
     def backlogs(self) -> dict[Partition, int]:
@@ -47,7 +52,7 @@ few_or_many = st.integers(0, 20) | st.integers(0, 1_000_000)
 
 
 @st.composite
-def situations(draw: st.DrawFn, limits: st.SearchStrategy[Limits] | None = None) -> Situation:
+def situations(draw: st.DrawFn, limits: st.SearchStrategy[BatchLimits] | None = None) -> Situation:
     """Ledgers and logs that agree with each other."""
     logs: list[PartitionOffsets] = []
     ledger: dict[Partition, Position] = {}
@@ -58,7 +63,7 @@ def situations(draw: st.DrawFn, limits: st.SearchStrategy[Limits] | None = None)
         logs.append(PartitionOffsets(partition, log_start, last_stable, last_stable + unstable))
         if draw(st.integers(0, 9)):
             ledger[partition] = Position(partition, next_offset, draw(st.booleans()), draw(means))
-    any_limits = st.builds(Limits, st.integers(1, 30) | st.integers(1, 1_000_000), st.integers(1, 1 << 30))
+    any_limits = st.builds(BatchLimits, st.integers(1, 30) | st.integers(1, 1_000_000), st.integers(1, 1 << 30))
     return Situation(logs, ledger, draw(any_limits if limits is None else limits))
 
 
@@ -102,7 +107,7 @@ def test_something_is_planned_whenever_something_waits(situation: Situation) -> 
 def test_no_free_partition_starves_when_the_limits_have_room_for_one_message_of_each(situation: Situation) -> None:
     waiting = situation.backlogs
     largest = max((situation.size(partition) for partition in waiting), default=1.0)
-    roomy = Limits(
+    roomy = BatchLimits(
         max(situation.limits.messages, len(waiting)), max(situation.limits.bytes, math.ceil(len(waiting) * largest))
     )
     assert {range_.partition for range_ in replace(situation, limits=roomy).plan()} == set(waiting)
@@ -112,7 +117,7 @@ def test_no_free_partition_starves_when_the_limits_have_room_for_one_message_of_
 def test_of_two_partitions_none_gets_less_than_the_other_but_by_its_backlog_or_one_message(
     situation: Situation,
 ) -> None:
-    by_count = replace(situation, limits=Limits(situation.limits.messages, ENOUGH.bytes))
+    by_count = replace(situation, limits=BatchLimits(situation.limits.messages, ENOUGH.bytes))
     taken = dict.fromkeys(by_count.backlogs, 0) | {range_.partition: length(range_) for range_ in by_count.plan()}
     left_behind = [taken[part] for part, backlog in by_count.backlogs.items() if taken[part] < backlog]
     assert max(taken.values(), default=0) <= min(left_behind, default=math.inf) + 1
@@ -135,7 +140,7 @@ def test_planning_again_and_again_takes_every_offset_exactly_once(situation: Sit
     unfinished: list[OffsetRange] = []
     growths = data.draw(st.lists(st.integers(0, 5), max_size=5))
     while True:
-        ranges = plan(list(logs.values()), ledger, situation.limits)
+        ranges = plan_ranges(list(logs.values()), ledger, situation.limits)
         for range_ in ranges:
             taken[range_.partition] += range(range_.start, range_.end)
             ledger[range_.partition] = replace(ledger[range_.partition], busy=True)
@@ -163,7 +168,7 @@ ORDERS = Partition("orders", 0, "id")
 
 
 def planned(log: PartitionOffsets, position: Position) -> list[OffsetRange]:
-    return plan([log], {position.partition: position}, ENOUGH)
+    return plan_ranges([log], {position.partition: position}, ENOUGH)
 
 
 @pytest.mark.parametrize(
@@ -199,19 +204,19 @@ def test_messages_of_an_open_transaction_are_waited_for() -> None:
 
 def test_a_message_larger_than_a_batch_makes_a_batch_of_its_own() -> None:
     position = Position(ORDERS, 7, busy=False, mean_message_bytes=5000.0)
-    (range_,) = plan([PartitionOffsets(ORDERS, 0, 90, 90)], {ORDERS: position}, Limits(100, 1024))
+    (range_,) = plan_ranges([PartitionOffsets(ORDERS, 0, 90, 90)], {ORDERS: position}, BatchLimits(100, 1024))
     assert length(range_) == 1
 
 
 def test_nothing_is_planned_when_the_rate_leaves_nothing() -> None:
     position = Position(ORDERS, 0, busy=False)
-    limits = Limits(100, 1 << 20).allow(0.9)
-    assert plan([PartitionOffsets(ORDERS, 0, 90, 90)], {ORDERS: position}, limits) == []
+    limits = BatchLimits(100, 1 << 20).allow(0.9)
+    assert plan_ranges([PartitionOffsets(ORDERS, 0, 90, 90)], {ORDERS: position}, limits) == []
 
 
 def test_a_rate_leaves_whole_messages_and_never_raises_the_limit() -> None:
-    assert Limits(100, 7).allow(12.9) == Limits(12, 7)
-    assert Limits(100, 7).allow(1000.0) == Limits(100, 7)
+    assert BatchLimits(100, 7).allow(12.9) == BatchLimits(12, 7)
+    assert BatchLimits(100, 7).allow(1000.0) == BatchLimits(100, 7)
 
 
 def test_without_a_rate_limit_everything_is_allowed() -> None:
@@ -242,7 +247,7 @@ def test_a_rate_limit_allows_what_was_saved_up_since_the_last_batch(
     waits=st.lists(st.floats(0, 100), max_size=50),
 )
 def test_batches_one_after_the_other_keep_to_the_rate(rate: float, burst: int, waits: list[float]) -> None:
-    total = sum(Limits(burst, 1).allow(allowed_by_rate(rate, wait, burst)).messages for wait in waits)
+    total = sum(BatchLimits(burst, 1).allow(allowed_by_rate(rate, wait, burst)).messages for wait in waits)
     assert total <= rate * sum(waits) + 1e-6
 
 
@@ -262,7 +267,7 @@ def test_partitions_that_a_new_topic_lacks_are_planned_so_that_people_see_it(
     known = [Partition("orders", number, "old") for number in (0, 1)]
     ledger = {partition: Position(partition, 7, busy=False) for partition in known}
     found = [PartitionOffsets(Partition("orders", number, topic_id), 0, 7, 7) for topic_id, number in logs]
-    ranges = plan(found, ledger, ENOUGH)
+    ranges = plan_ranges(found, ledger, ENOUGH)
     assert [(range_.partition.topic_id, range_.partition.partition) for range_ in ranges] == planned
     assert {(range_.start, range_.end) for range_ in ranges} <= {(7, 8)}
 
@@ -271,4 +276,4 @@ def test_a_partition_that_an_operator_has_accepted_as_gone_is_left_alone() -> No
     gone = Partition("orders", 1, "new")
     there = Partition("orders", 0, "new")
     ledger = {part: Position(part, 0, busy=False) for part in (there, gone)}
-    assert plan([PartitionOffsets(there, 0, 0, 0)], ledger, ENOUGH) == []
+    assert plan_ranges([PartitionOffsets(there, 0, 0, 0)], ledger, ENOUGH) == []

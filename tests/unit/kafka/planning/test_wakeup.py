@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workorders.kafka.partitions import Partition, PartitionOffsets, Position
-from workorders.kafka.planning.range_planning import Limits, plan
-from workorders.kafka.planning.wakeup import Appetite, Backlog, backlog, doubtful, wakes
+from workorders.kafka.planning.range_planning import BatchLimits, plan_ranges
+from workorders.kafka.planning.wakeup import Backlog, BatchPolicy, backlog, needs_high_watermark, should_plan
 
 ORDERS, PATIENTS = Partition("orders", 0, "id"), Partition("patients", 3, "id")
 NOTHING = Backlog(0, (), ())
-AT_ONCE = Appetite(min_messages=1, max_wait_seconds=0.0, rate_limit_per_second=None, max_messages=100)
-PATIENT = Appetite(min_messages=10, max_wait_seconds=30.0, rate_limit_per_second=None, max_messages=100)
+AT_ONCE = BatchPolicy(min_messages=1, max_wait_seconds=0.0, rate_limit_per_second=None, max_messages=100)
+PATIENT = BatchPolicy(min_messages=10, max_wait_seconds=30.0, rate_limit_per_second=None, max_messages=100)
 
 
-def awake(waiting: Backlog, appetite: Appetite, waited: float = 0.0, since_last: float | None = None) -> bool:
-    return wakes(waiting, appetite, waited_seconds=waited, seconds_since_last_batch=since_last)
+def awake(waiting: Backlog, policy: BatchPolicy, waited: float = 0.0, since_last: float | None = None) -> bool:
+    return should_plan(waiting, policy, waited_seconds=waited, seconds_since_last_batch=since_last)
 
 
 def test_a_partition_at_its_end_waits_for_nothing() -> None:
@@ -97,9 +97,9 @@ def test_a_ledger_inside_an_open_transaction_is_waited_for_as_planning_does() ->
     """The policy `group` may begin there, if the group was a reader of uncommitted messages."""
     position = Position(ORDERS, 9, busy=False)
     log = PartitionOffsets(ORDERS, log_start=0, last_stable=7, high_watermark=12)
-    planned = plan([log], {ORDERS: position}, Limits(100, 1 << 20))
+    planned = plan_ranges([log], {ORDERS: position}, BatchLimits(100, 1 << 20))
     ends, ledger = {ORDERS: log.last_stable}, {ORDERS: position}
-    assert doubtful(ends, ledger) == [ORDERS]
+    assert needs_high_watermark(ends, ledger) == [ORDERS]
     waiting = backlog(ends, ledger, {ORDERS: log.high_watermark})
     assert awake(waiting, AT_ONCE) is bool(planned)
 
@@ -108,4 +108,4 @@ def test_a_ledger_inside_an_open_transaction_is_waited_for_as_planning_does() ->
 def test_a_partition_that_a_topic_made_again_lacks_wakes_unless_a_batch_holds_it(*, busy: bool) -> None:
     old = Partition("orders", 1, "old")
     ledger = {ORDERS: Position(ORDERS, 7, busy=False), old: Position(old, 3, busy=busy)}
-    assert backlog({ORDERS: 7}, ledger).contradictions == (() if busy else (old,))
+    assert backlog({ORDERS: 7}, ledger).mismatches == (() if busy else (old,))

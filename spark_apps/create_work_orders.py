@@ -2,10 +2,10 @@
 
 import sys
 
-from workorders.kafka.spark.session import begin_session
+from workorders.kafka.spark.session import start_session
 
 if __name__ == "__main__":
-    session = begin_session()
+    session = start_session()
 
     # Imported while the JVM works: of a small batch's time, this is a second.
     from workorders.kafka.spark.driver import main

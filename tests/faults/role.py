@@ -19,7 +19,7 @@ from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.ingest.preflight import prepare
+from workorders.kafka.ingest.preflight import preflight
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.planning.planner import plan_batch
@@ -45,10 +45,10 @@ def ingest(connections: JobSecrets, batch_id: int) -> int:
         batch = batches.load(database, batch_id)
         if batch.supersessions and not batch.unfinished:
             return 0  # an operator's decision has left nothing to do
-        prepared = prepare(connections.kafka, batch, epoch)
+        prepared = preflight(connections.kafka, batch, epoch)
         if not prepared.attempts:
-            refusals = {range_: str(error) for range_, error in prepared.refusals.items()}
-            stalls.write_down(database, batch, epoch, refusals)
+            refusals = {range_: str(error) for range_, error in prepared.unreadable.items()}
+            stalls.record(database, batch, epoch, refusals)
             print("\n".join(refusals.values()), flush=True)
             return 1
     return spark(batch_id, epoch)
@@ -67,7 +67,7 @@ def commit(connections: JobSecrets, batch_id: int) -> int:
     cluster = KafkaAdmin(client_settings(connections.kafka))
     with connect(connections.database_url, application_name="workorders commit") as database:
         batch = batches.load(database, batch_id)
-        ledger.lock_commits(database, batch.trigger.id)
+        ledger.lock_group_commits(database, batch.trigger.id)
         positions = ledger.positions_of_batch(database, batch.id)
         group = KafkaTriggerDefinition.model_validate(batch.definition).group
         run(cluster.commit(group, positions))

@@ -17,9 +17,9 @@ from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ingest.attempt import Attempt
-from workorders.kafka.ingest.preflight import Preparation, prepare
+from workorders.kafka.ingest.preflight import PreflightResult, preflight
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.ingest.verification import prove_end, prove_same_log
+from workorders.kafka.ingest.verification import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Partition
@@ -43,13 +43,13 @@ class GoingOn:
         with connect(self.stack.database_url) as own:
             return run(plan_batch(own, self.cluster, self.definition))
 
-    def prepare(self, batch_id: int) -> Preparation:
+    def prepare(self, batch_id: int) -> PreflightResult:
         """Begin an attempt: take an epoch, hold the batch against Kafka, and write down what cannot be read."""
         with connect(self.stack.database_url, autocommit=True) as own:
             epoch = positions.take_epoch(own, batch_id)
             batch = batches.load(own, batch_id)
-            prepared = prepare(self.stack.kafka_settings, batch, epoch)
-            stalls.write_down(own, batch, epoch, {range_: str(error) for range_, error in prepared.refusals.items()})
+            prepared = preflight(self.stack.kafka_settings, batch, epoch)
+            stalls.record(own, batch, epoch, {range_: str(error) for range_, error in prepared.unreadable.items()})
         return prepared
 
     def ingest(self, attempt: Attempt, *, after_the_read: Callable[[], object] = lambda: None) -> None:
@@ -67,18 +67,18 @@ class GoingOn:
                 own,
                 attempt,
                 items(),
-                partial(prove_end, settings, attempt.range),
-                partial(prove_same_log, settings, attempt.trigger.name, attempt.range),
+                partial(verify_range_end, settings, attempt.range),
+                partial(verify_topic_unchanged, settings, attempt.trigger.name, attempt.range),
             )
 
-    def attempt(self, batch_id: int) -> Preparation:
+    def attempt(self, batch_id: int) -> PreflightResult:
         """Make one attempt at a batch: what can be read is ingested, what cannot is stalled."""
         prepared = self.prepare(batch_id)
         for attempt in prepared.attempts:
             self.ingest(attempt)
         return prepared
 
-    def until_idle(self) -> list[Preparation]:
+    def until_idle(self) -> list[PreflightResult]:
         """Plan and attempt until nothing is left to plan."""
         made = []
         while (planned := self.plan()).batch_id is not None:
@@ -90,7 +90,7 @@ class GoingOn:
         planned = self.plan()
         assert planned.batch_id is not None
         prepared = self.attempt(planned.batch_id)
-        assert prepared.refusals
+        assert prepared.unreadable
         assert not prepared.attempts
         return planned.batch_id
 

@@ -50,7 +50,7 @@ def main(batch_id: int, epoch: int) -> None:
     range_ = batch.ranges[0].range
     attempt = Attempt(batch_id=batch_id, trigger=batch.trigger, range=range_, epoch=epoch, read_from=range_.start)
     # There is no topic: the messages are made here.
-    with patch.object(executor, "prove_same_log"):
+    with patch.object(executor, "verify_topic_unchanged"):
         outcome = PartitionIngest(database_url, {}, RecordMapping(), [attempt]).ingest(attempt, distinct(range_))
     if outcome.error is not None:
         sys.exit(outcome.error)

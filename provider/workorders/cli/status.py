@@ -99,7 +99,7 @@ def _cells(row: PartitionRow) -> Sequence[str]:
         count(row.next_offset, unknown="-"),
         # Kafka answered when it gave an end of the log: the group has no offset then.
         count(row.group_offset, unknown="?" if row.last_stable is None else "-"),
-        row.group_word or "",
+        row.group_relation or "",
         count(row.last_stable),
         count(row.high_watermark),
         count(row.lag),
@@ -126,7 +126,7 @@ def _json(trigger: TriggerStatus) -> dict[str, Any]:
                 "topic_id": row.topic_id,
                 "ledger": row.next_offset,
                 "group": row.group_offset,
-                "group_is": row.group_word,
+                "group_is": row.group_relation,
                 "last_stable": row.last_stable,
                 "high_watermark": row.high_watermark,
                 "lag": row.lag,

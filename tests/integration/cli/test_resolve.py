@@ -13,7 +13,7 @@ from support.ingesting import everything
 from workorders.cli.account import account
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import find as find_trigger
-from workorders.kafka.ledger.attempt_lock import at_work
+from workorders.kafka.ledger.attempt_lock import attempt_lock
 
 pytestmark = pytest.mark.integration
 
@@ -155,7 +155,7 @@ def test_settings_that_the_client_refuses_are_said_and_change_nothing(
 
 
 def test_an_attempt_at_work_is_said(stack: LocalStack, workorders: Command, stalled: int, name: str) -> None:
-    with at_work(stack.database_url, stalled):
+    with attempt_lock(stack.database_url, stalled):
         ended = workorders("resolve", "resume", name, name, "--why", "x", "--yes")
     assert ended.code == 1
     assert f"an attempt at batch {stalled} is at work; nothing was changed" in ended.err

@@ -76,7 +76,7 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof, same_log).created == 5
     again = replace(attempt(writer, batch_id), replayed=5)
     assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof, same_log).already_there == 5
-    positions.lock_commits(writer, trigger.id)
+    positions.lock_group_commits(writer, trigger.id)
     assert positions.positions_of_batch(writer, batch_id) == {range_.partition: 5}
     assert [alert.cleared for alert in stall_alerts.claim(writer, trigger, after_seconds=0)] == [True]
     schema.require_newest(url_of(stack, "workorders_writer"))

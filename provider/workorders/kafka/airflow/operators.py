@@ -33,10 +33,10 @@ from workorders.kafka.exceptions import (
     NotPlannedError,
     StalledError,
 )
-from workorders.kafka.ingest.preflight import prepare
+from workorders.kafka.ingest.preflight import preflight
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.attempt_lock import at_work
+from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.planning.planner import plan_batch
 
@@ -235,7 +235,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     def _attempt(self, context: "Context", batch_id: int) -> None:
         try:
             connections = JobSecrets(database_url(self.database_connection), kafka_settings(self.kafka_connection))
-            with at_work(connections.database_url, batch_id):
+            with attempt_lock(connections.database_url, batch_id):
                 epoch = self._begin(connections, batch_id, again=self._is_retry(context))
                 if epoch is not None:
                     self._submit(context, connections, batch_id, epoch)
@@ -271,13 +271,13 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             try:
                 if batch.unfinished:  # a replay makes nothing that was not counted before
                     limits.require_capacity(database, batch.trigger)
-                prepared = prepare(connections.kafka, batch, epoch, max_rejected_share=self.max_rejected_share)
+                prepared = preflight(connections.kafka, batch, epoch, max_rejected_share=self.max_rejected_share)
             except WorkOrdersError as error:
-                stalls.write_down_all(database, batch, epoch, _nothing_committed(error))
+                stalls.record_all(database, batch, epoch, _nothing_committed(error))
                 raise
             if not prepared.attempts:
-                refusals = {range_: str(error) for range_, error in prepared.refusals.items()}
-                stalls.write_down(database, batch, epoch, refusals)
+                refusals = {range_: str(error) for range_, error in prepared.unreadable.items()}
+                stalls.record(database, batch, epoch, refusals)
                 raise StalledError(" ".join(refusals.values()))
         return epoch
 
@@ -294,8 +294,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         except (AirflowException, OSError) as error:
             self.log.error("The Spark application failed: %s", error)
             with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
-                stalls.write_down_unsaid(database, batch_id, epoch)
-                reasons = stalls.sentences(database, batch_id)
+                stalls.record_unexplained(database, batch_id, epoch)
+                reasons = stalls.errors_of_batch(database, batch_id)
                 wait = ledger.seconds_to_next_try(database, batch_id)
             said = " ".join(reasons) or f"The Spark application failed: {error}"
             raise StalledError(said, retry_after_seconds=wait) from None
@@ -361,7 +361,7 @@ class CommitOffsetsOperator(BaseOperator):
         url = database_url(self.definition.database_connection)
         with connect(url, application_name="workorders commit") as database:
             batch = _own_batch(database, int(self.batch_id), self.definition.name)
-            ledger.lock_commits(database, batch.trigger.id)
+            ledger.lock_group_commits(database, batch.trigger.id)
             positions = ledger.positions_of_batch(database, batch.id)
             run(cluster.commit(self.definition.group, positions))
         unfinished = ", ".join(str(part.range) for part in batch.unfinished)

@@ -32,7 +32,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RangeOutcome:
     """What became of one range in one attempt."""
 
     range: OffsetRange

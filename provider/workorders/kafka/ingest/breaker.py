@@ -8,23 +8,23 @@ from workorders.core.items import Item
 from workorders.kafka.exceptions import TooManyRejectedError
 from workorders.kafka.ingest.attempt import Attempt
 
-FEWEST_REJECTED = 10
+MIN_REJECTED = 10
 """With fewer rejected messages in a range the breaker holds still: a quiet partition has a message or two a batch, and
 one bad message there would be all of them."""
 _REFUSED_BY_POSTGRES = "refused-by-postgres"
 
 
-def too_many(rejected: int, messages: int, most: float) -> bool:
+def exceeds_share(rejected: int, messages: int, max_share: float) -> bool:
     """Return whether so many rejected messages of so many are too large a share."""
-    return rejected >= FEWEST_REJECTED and rejected > most * messages
+    return rejected >= MIN_REJECTED and rejected > max_share * messages
 
 
 class Breaker:
     """Counts the rejected messages of one range on their way."""
 
-    def __init__(self, attempt: Attempt, most: float) -> None:
+    def __init__(self, attempt: Attempt, max_share: float) -> None:
         self._attempt = attempt
-        self._most = most
+        self._max_share = max_share
         self._messages = 0
         self._reasons: Counter[str] = Counter()
         self._rejected = 0
@@ -42,11 +42,11 @@ class Breaker:
             if item.rejection is not None:
                 self._rejected += 1
                 self._reasons[item.rejection.code] += 1
-                if too_many(self._rejected, range_.end - range_.start, self._most):
+                if exceeds_share(self._rejected, range_.end - range_.start, self._max_share):
                     raise self._error()
             yield item
 
-    def require_few(self, created: Created) -> None:
+    def require_within_share(self, created: Created) -> None:
         """Judge the whole range, with what Postgres refused though our own checks had let it through.
 
         Raises:
@@ -56,7 +56,7 @@ class Breaker:
         if refused > 0:
             self._rejected += refused
             self._reasons[_REFUSED_BY_POSTGRES] += refused
-        if too_many(self._rejected, self._messages, self._most):
+        if exceeds_share(self._rejected, self._messages, self._max_share):
             raise self._error()
 
     def _error(self) -> TooManyRejectedError:
@@ -64,7 +64,7 @@ class Breaker:
         return TooManyRejectedError(
             f"{self._attempt.trigger.name}: {self._attempt.range}: {self._rejected} of {self._messages} messages read "
             f"({self._rejected / self._messages:.0%}) were rejected, {count} of them as {code}, which is more than "
-            f"max_rejected_share ({self._most:g}) allows; the range was rolled back and nothing was committed there. "
-            f"Check that the trigger reads the right topic in the right form. To record them as rejected, raise or "
-            f"remove max_rejected_share in the trigger's file and clear the task."
+            f"max_rejected_share ({self._max_share:g}) allows. The range was rolled back, and nothing was committed "
+            f"there. Check that the trigger reads the right topic in the right form. To record them as rejected, raise "
+            f"or remove max_rejected_share in the trigger's file and clear the task."
         )

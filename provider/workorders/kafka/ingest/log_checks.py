@@ -23,24 +23,24 @@ def require_same_log(trigger: str, range_: OffsetRange, log: PartitionOffsets | 
     """
     if log is None:
         raise DataLostError(
-            f"{range_}: Kafka does not have this partition any more; {_untouched(trigger, range_, Kind.ACCEPT_TOPIC)}, "
-            f"once the topic is there again."
+            f"{range_}: Kafka does not have this partition any more; "
+            f"{_needs_decision(trigger, range_, Kind.ACCEPT_TOPIC)}, after the topic was re-created."
         )
     if log.partition.topic_id != range_.partition.topic_id:
         raise TopicRecreatedError(
             f"{range_}: topic {range_.partition.topic} was deleted and made again, so its offsets mean other messages "
-            f"now; {_untouched(trigger, range_, Kind.ACCEPT_TOPIC)}."
+            f"now; {_needs_decision(trigger, range_, Kind.ACCEPT_TOPIC)}."
         )
     if log.high_watermark < range_.end:
         gone = f"[{log.high_watermark}, {range_.end})"
         unread = f", and offsets {gone} are gone unread" if log.high_watermark >= range_.start else ""
         raise DataLostError(
             f"{range_}: the log ends at offset {log.high_watermark}, so it was cut short since the batch was planned"
-            f"{unread}; {_untouched(trigger, range_, Kind.RESUME)}."
+            f"{unread}; {_needs_decision(trigger, range_, Kind.RESUME)}."
         )
 
 
-def begin_of_reading(trigger: str, part: BatchRange, log: PartitionOffsets | None) -> int:
+def first_readable_offset(trigger: str, part: BatchRange, log: PartitionOffsets | None) -> int:
     """Return the offset at which an attempt at this range begins to read.
 
     That is the range's start, or for a replay the first offset that Kafka still has, at most the range's end: what
@@ -65,12 +65,12 @@ def begin_of_reading(trigger: str, part: BatchRange, log: PartitionOffsets | Non
     if log_start > range_.start:
         raise DataLostError(
             f"{range_}: offsets [{range_.start}, {log_start}) were deleted by retention before they were read; "
-            f"{_untouched(trigger, range_, Kind.RESUME)}."
+            f"{_needs_decision(trigger, range_, Kind.RESUME)}."
         )
     return range_.start
 
 
-def examine(
+def check_ranges(
     trigger: str, parts: Sequence[BatchRange], logs: Mapping[tuple[str, int], PartitionOffsets]
 ) -> tuple[dict[Partition, int], dict[Partition, RangeError]]:
     """Return where to begin reading, and what cannot be read, by partition.
@@ -85,13 +85,13 @@ def examine(
     for part in parts:
         partition = part.range.partition
         try:
-            begins[partition] = begin_of_reading(trigger, part, logs.get(partition.topic_partition))
+            begins[partition] = first_readable_offset(trigger, part, logs.get(partition.topic_partition))
         except RangeError as error:
             errors[partition] = error
     return begins, errors
 
 
-def _untouched(trigger: str, range_: OffsetRange, kind: Kind) -> str:
+def _needs_decision(trigger: str, range_: OffsetRange, kind: Kind) -> str:
     return (
         f"nothing was committed there and nothing was skipped; an operator must decide how to go on, "
         f"by `{command(kind, trigger, range_.partition)}`"

@@ -8,24 +8,24 @@ from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import RangeError
 from workorders.kafka.ingest.attempt import Attempt
-from workorders.kafka.ingest.log_checks import examine
+from workorders.kafka.ingest.log_checks import check_ranges
 from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.partitions import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
-class Preparation:
+class PreflightResult:
     """The ranges of a batch, judged."""
 
     attempts: tuple[Attempt, ...]
     """What can be read now."""
-    refusals: Mapping[OffsetRange, RangeError]
+    unreadable: Mapping[OffsetRange, RangeError]
     """What cannot, and why."""
 
 
-def prepare(
+def preflight(
     kafka: Mapping[str, Any], batch: Batch, epoch: int, *, max_rejected_share: float | None = None
-) -> Preparation:
+) -> PreflightResult:
     """Hold the batch against what Kafka has now.
 
     An attempt takes the ranges that are not ingested yet: a try after a partial failure reads nothing twice. When all
@@ -43,10 +43,10 @@ def prepare(
     """
     parts = batch.unfinished or batch.finished
     if not parts:
-        return Preparation((), {})
+        return PreflightResult((), {})
     places = {part.range.partition.topic_partition for part in batch.ranges}
     logs = run(KafkaAdmin(client_settings(kafka)).log_ends({topic for topic, _ in places}, places))
-    begins, errors = examine(batch.trigger.name, parts, logs)
+    begins, errors = check_ranges(batch.trigger.name, parts, logs)
     attempts = tuple(
         Attempt(
             batch_id=batch.id,
@@ -61,5 +61,5 @@ def prepare(
         for part in parts
         if part.range.partition in begins
     )
-    refusals = {part.range: errors[part.range.partition] for part in parts if part.range.partition in errors}
-    return Preparation(attempts, refusals)
+    unreadable = {part.range: errors[part.range.partition] for part in parts if part.range.partition in errors}
+    return PreflightResult(attempts, unreadable)

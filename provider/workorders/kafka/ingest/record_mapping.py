@@ -125,9 +125,9 @@ class RecordMapping:
             detail = f"key and headers make a request of {omitted} bytes, more than max_message_bytes"
             request = _CUT_REQUEST % (source.topic, offset, source.partition, omitted)
             return Item(stream, offset, request, None, Rejection("too-large", detail), value)
-        return self.judge_value(stream, offset, request, value, odd)
+        return self.validate_value(stream, offset, request, value, odd)
 
-    def judge_value(
+    def validate_value(
         self, stream: str | None, offset: int | None, request: bytes, value: bytes | None, odd: bool
     ) -> Item:
         """Return the item of a value whose request is there already; `odd` is what `is_odd` says of it."""

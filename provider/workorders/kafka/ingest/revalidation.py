@@ -23,4 +23,4 @@ def revalidate(definition: Mapping[str, Any], raw: bytes | None, request: bytes)
         detail = "key and headers were too large to be kept, so the request cannot be made again"
         return Item(None, None, request, None, Rejection("too-large", detail), raw)
     mapping = RecordMapping.of(KafkaTriggerDefinition.model_validate(definition))
-    return mapping.judge_value(None, None, request, raw, raw is not None and is_odd(raw))
+    return mapping.validate_value(None, None, request, raw, raw is not None and is_odd(raw))

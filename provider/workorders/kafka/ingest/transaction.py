@@ -20,11 +20,11 @@ from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.breaker import Breaker
 from workorders.kafka.ledger import batches, positions
 
-ProveEnd = Callable[[int], None]
-ProveSameLog = Callable[[], None]
+VerifyEnd = Callable[[int], None]
+VerifyTopic = Callable[[], None]
 
 
-class _Watch:
+class _OrderCheck:
     """Passes items on and keeps what is needed to prove that they are the range's, whole and in order."""
 
     def __init__(self, attempt: Attempt, items: Iterable[Item]) -> None:
@@ -59,7 +59,7 @@ class _Watch:
 
 
 def ingest(
-    connection: Connection, attempt: Attempt, items: Iterable[Item], prove_end: ProveEnd, prove_same_log: ProveSameLog
+    connection: Connection, attempt: Attempt, items: Iterable[Item], verify_end: VerifyEnd, verify_topic: VerifyTopic
 ) -> Created:
     """Create the work orders of one range, exactly once, and commit.
 
@@ -67,9 +67,9 @@ def ingest(
         connection: of its own to this call; no transaction is open on it.
         attempt: what to ingest, and under which epoch.
         items: the range's visible messages, in the order of their offsets.
-        prove_end: called with the offset behind the last item when that is not the range's end. It returns when a
+        verify_end: called with the offset behind the last item when that is not the range's end. It returns when a
             `read_committed` reader finds nothing between there and the end, and raises otherwise.
-        prove_same_log: called after all that was read, before the commit, and while nothing is locked that another
+        verify_topic: called after all that was read, before the commit, and while nothing is locked that another
             partition, trigger or caller needs, for it asks Kafka. It returns when the topic still is the one
             that the range was planned of, with its log as long as then, and raises otherwise: the reader itself does
             not notice a topic that is made again under it.
@@ -83,27 +83,27 @@ def ingest(
             itself: then the ledger tells.
     """
     if attempt.is_replay:
-        return _replay(connection, attempt, items, prove_end, prove_same_log)
+        return _replay(connection, attempt, items, verify_end, verify_topic)
     breaker = None if attempt.max_rejected_share is None else Breaker(attempt, attempt.max_rejected_share)
-    watch = _Watch(attempt, items if breaker is None else breaker.watch(items))
+    watch = _OrderCheck(attempt, items if breaker is None else breaker.watch(items))
     with connection.transaction():
         positions.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
-        _require_turn(connection, attempt)
+        _require_ownership(connection, attempt)
 
         def prove() -> None:
-            _require_whole(watch, attempt, prove_end)
-            prove_same_log()
+            _require_whole(watch, attempt, verify_end)
+            verify_topic()
 
         created = _create(connection, attempt, watch, prove, fresh=_is_new(connection, attempt))
         if breaker is not None:
-            breaker.require_few(created)
-        positions.move(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)
+            breaker.require_within_share(created)
+        positions.advance(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)
         batches.finish(connection, attempt.batch_id, attempt.range, created)
-        _note_whole(connection, attempt, created)
+        _record_complete(connection, attempt, created)
     return created
 
 
-def _note_whole(connection: Connection, attempt: Attempt, created: Created) -> None:
+def _record_complete(connection: Connection, attempt: Attempt, created: Created) -> None:
     """Let retention know how many messages are in a range with gaps, which every transaction of a producer leaves."""
     range_ = attempt.range
     messages = created.created + created.rejected + created.already_there
@@ -124,15 +124,15 @@ def _is_new(connection: Connection, attempt: Attempt) -> bool:
 
 
 def _replay(
-    connection: Connection, attempt: Attempt, items: Iterable[Item], prove_end: ProveEnd, prove_same_log: ProveSameLog
+    connection: Connection, attempt: Attempt, items: Iterable[Item], verify_end: VerifyEnd, verify_topic: VerifyTopic
 ) -> Created:
     """Insert what is missing and move nothing, for the ledger is past this range already."""
-    watch = _Watch(attempt, items)
+    watch = _OrderCheck(attempt, items)
 
     def prove() -> None:
-        _require_whole(watch, attempt, prove_end)
+        _require_whole(watch, attempt, verify_end)
         if attempt.read_from < attempt.range.end:
-            prove_same_log()
+            verify_topic()
 
     with connection.transaction():
         positions.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
@@ -148,7 +148,7 @@ def _replay(
 
 
 def _create(
-    connection: Connection, attempt: Attempt, watch: _Watch, prove: Callable[[], None], *, fresh: bool
+    connection: Connection, attempt: Attempt, watch: _OrderCheck, prove: Callable[[], None], *, fresh: bool
 ) -> Created:
     try:
         return create_for(connection, attempt.trigger, watch, fresh=fresh, prove=prove)
@@ -165,7 +165,7 @@ def _missing_after_replay(connection: Connection, attempt: Attempt) -> int:
     return (attempt.replayed or 0) - there
 
 
-def _require_turn(connection: Connection, attempt: Attempt) -> None:
+def _require_ownership(connection: Connection, attempt: Attempt) -> None:
     range_ = attempt.range
     locked = positions.lock(connection, attempt.trigger, range_.partition)
     where = f"{attempt.trigger.name}: {range_}"
@@ -182,8 +182,8 @@ def _require_turn(connection: Connection, attempt: Attempt) -> None:
         )
 
 
-def _require_whole(watch: _Watch, attempt: Attempt, prove_end: ProveEnd) -> None:
+def _require_whole(watch: _OrderCheck, attempt: Attempt, verify_end: VerifyEnd) -> None:
     # Spark's stream into Python ends in the same way when its reader fails as when it is done (seen on 4.2.0): the end
     # of the input proves nothing, so the last offset must, or a look at what lies behind it.
     if watch.next_offset < attempt.range.end:
-        prove_end(watch.next_offset)
+        verify_end(watch.next_offset)

@@ -10,7 +10,7 @@ from workorders.kafka.ingest.log_checks import require_same_log
 from workorders.kafka.partitions import OffsetRange
 
 
-def prove_end(settings: Mapping[str, str], range_: OffsetRange, from_offset: int) -> None:
+def verify_range_end(settings: Mapping[str, str], range_: OffsetRange, from_offset: int) -> None:
     """Return when a `read_committed` reader finds no message in `[from_offset, range_.end)`.
 
     Transaction markers, aborted messages and compaction leave such gaps at the end of a range.
@@ -29,7 +29,7 @@ def prove_end(settings: Mapping[str, str], range_: OffsetRange, from_offset: int
         )
 
 
-def prove_same_log(settings: Mapping[str, str], trigger: str, range_: OffsetRange) -> None:
+def verify_topic_unchanged(settings: Mapping[str, str], trigger: str, range_: OffsetRange) -> None:
     """Return when the topic has the id that the range was planned with, and its log is as long as then.
 
     Spark compares no topic ids. An id never comes back, so the right one *after* the last message was read says that

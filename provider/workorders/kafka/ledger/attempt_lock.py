@@ -12,7 +12,7 @@ _QUERIES = load_queries("workorders.kafka.ledger", "sql/attempt_lock.sql")
 
 
 @contextmanager
-def at_work(database_url: str, batch_id: int) -> Iterator[Connection]:
+def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
     """Hold the batch's lock while the context lasts; any number of attempts hold it together.
 
     Postgres releases it when the connection ends, however the process ended: a dead attempt holds nothing. Losing the
@@ -36,7 +36,7 @@ def at_work(database_url: str, batch_id: int) -> Iterator[Connection]:
                 connection.rollback()
 
 
-def nobody_at_work(connection: Connection, batch_id: int) -> bool:
+def try_exclude_attempts(connection: Connection, batch_id: int) -> bool:
     """Return whether no attempt at the batch is at work; if so, none begins until the caller's transaction ends."""
     row = connection.execute(_QUERIES["try_exclude_attempts"], {"batch_id": batch_id}).fetchone()
     return bool(row and row[0])

@@ -145,7 +145,7 @@ def lock(connection: Connection, trigger: Trigger, partition: Partition) -> Lock
     return LockedPosition(*row)
 
 
-def move(
+def advance(
     connection: Connection, trigger: Trigger, range_: OffsetRange, epoch: int, mean_message_bytes: float | None
 ) -> None:
     """Move the ledger from the range's start to its end, by compare and set.
@@ -154,7 +154,7 @@ def move(
         FencedError: the ledger is not at the start, or belongs to another attempt; the caller must roll back.
     """
     moved = connection.execute(
-        _QUERIES["move"],
+        _QUERIES["advance"],
         {
             **_key(trigger, range_.partition),
             "start_offset": range_.start,
@@ -183,9 +183,9 @@ def seconds_to_next_try(connection: Connection, batch_id: int) -> int | None:
     return None if row is None or row[0] is None else max(row[0], 1)
 
 
-def lock_commits(connection: Connection, trigger_id: int) -> None:
+def lock_group_commits(connection: Connection, trigger_id: int) -> None:
     """Let no other commit to this trigger's consumer group happen until the transaction ends."""
-    connection.execute(_QUERIES["lock_commits"], {"trigger_id": trigger_id})
+    connection.execute(_QUERIES["lock_group_commits"], {"trigger_id": trigger_id})
 
 
 def positions_of_batch(connection: Connection, batch_id: int) -> dict[Partition, int]:
@@ -200,7 +200,7 @@ def status(connection: Connection, trigger: str | None = None) -> list[Partition
         return cursor.execute(_QUERIES["status"], {"trigger": trigger}).fetchall()
 
 
-def unknown(partitions: Iterable[Partition], known: Iterable[Partition]) -> list[Partition]:
+def missing_from_ledger(partitions: Iterable[Partition], known: Iterable[Partition]) -> list[Partition]:
     """Return the partitions that the ledger has no row for, whatever their topic id."""
     rows = {partition.topic_partition for partition in known}
     return [partition for partition in partitions if partition.topic_partition not in rows]

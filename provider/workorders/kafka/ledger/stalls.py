@@ -13,7 +13,7 @@ BREAKER_RETRY_SECONDS: Final = 600
 """Wait after the breaker tripped: only a person's change of the trigger file lets the same messages pass."""
 
 
-def write_down(
+def record(
     connection: Connection,
     batch: Batch,
     epoch: int,
@@ -48,29 +48,29 @@ def write_down(
             )
 
 
-def write_down_all(connection: Connection, batch: Batch, epoch: int, error: str) -> None:
+def record_all(connection: Connection, batch: Batch, epoch: int, error: str) -> None:
     """Stall every range that is not ingested yet, for one reason that concerns them all."""
-    write_down(connection, batch, epoch, {part.range: error for part in batch.ranges if part.unfinished})
+    record(connection, batch, epoch, {part.range: error for part in batch.ranges if part.unfinished})
 
 
-def write_down_unsaid(connection: Connection, batch_id: int, epoch: int) -> None:
+def record_unexplained(connection: Connection, batch_id: int, epoch: int) -> None:
     """Stall the ranges that an attempt left without a reason, for it died before it could give one."""
     batch = batches.load(connection, batch_id)
     unsaid = [part.range for part in batch.ranges if part.unfinished and part.last_error is None]
-    write_down(connection, batch, epoch, {range_: _unsaid(range_) for range_ in unsaid})
+    record(connection, batch, epoch, {range_: _unexplained(range_) for range_ in unsaid})
 
 
-def sentences(connection: Connection, batch_id: int) -> list[str]:
+def errors_of_batch(connection: Connection, batch_id: int) -> list[str]:
     """Return why the newest attempt at a batch failed, a sentence a range.
 
     An unfinished range without a reason is named as well: the attempt died before it could give one.
     """
     return [
-        part.last_error or _unsaid(part.range)
+        part.last_error or _unexplained(part.range)
         for part in batches.load(connection, batch_id).ranges
         if not part.superseded and (part.last_error or not part.finished)
     ]
 
 
-def _unsaid(range_: OffsetRange) -> str:
+def _unexplained(range_: OffsetRange) -> str:
     return f"{range_}: the attempt ended before it said why; nothing was committed there."

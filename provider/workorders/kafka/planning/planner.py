@@ -55,7 +55,7 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
 
 def _seed(connection: Connection, trigger: Trigger, starts: Mapping[Partition, int]) -> None:
     known = ledger.positions(connection, trigger.name)
-    for partition in ledger.unknown(starts, known):
+    for partition in ledger.missing_from_ledger(starts, known):
         ledger.insert(connection, trigger, partition, starts[partition])
 
 

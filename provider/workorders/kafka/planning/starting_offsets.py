@@ -19,7 +19,7 @@ async def first_offsets(
     A new partition of a known topic begins at its first offset: its messages came after the trigger started, whatever
     the policy says. A topic that is new to the trigger begins by policy.
     """
-    new = positions.unknown([log.partition for log in logs], known)
+    new = positions.missing_from_ledger([log.partition for log in logs], known)
     known_topics = {partition.topic for partition in known}
     log_of = {log.partition: log for log in logs}
     starts = {part: log_of[part].log_start for part in new if part.topic in known_topics}

@@ -16,7 +16,7 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.attempt_lock import nobody_at_work
+from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
 from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.recovery.decisions import Decision, Kind, Standing, called_for, decide
 
@@ -182,7 +182,7 @@ def _make(  # noqa: PLR0917 - the parts of `make`
         trigger = triggers.find(connection, decisions[0].standing.trigger)
         # No commit to the group may overtake this one. That is all that is locked while Kafka is asked: a planner or an
         # attempt at other partitions of the trigger must not wait for it.
-        ledger.lock_commits(connection, trigger.id)
+        ledger.lock_group_commits(connection, trigger.id)
         _require_undecided(connection, request)
         back = {decision.to: decision.to_offset for decision in decisions if decision.goes_back}
         if back:
@@ -211,7 +211,7 @@ def _follow(
     try:
         with connection.transaction():
             trigger = triggers.find(connection, decisions[0].standing.trigger)
-            ledger.lock_commits(connection, trigger.id)
+            ledger.lock_group_commits(connection, trigger.id)
             now = ledger.positions(connection, trigger.name)
             _commit(cluster, group, {part: now[part].next_offset for part in forward if part in now}, warnings)
     except psycopg.Error as error:
@@ -269,7 +269,7 @@ def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision
             f"wait for its end, and decide again."
         ) from error
     for batch_id in sorted({standing.batch_id for standing in standings if standing.batch_id is not None}):
-        if not nobody_at_work(connection, batch_id):
+        if not try_exclude_attempts(connection, batch_id):
             raise DecisionRefusedError(
                 f"{trigger.name}: an attempt at batch {batch_id} is at work; nothing was changed; wait for its end, or "
                 f"end the task create_work_orders of its run, and decide again."

@@ -15,16 +15,16 @@ from workorders.core.postgres.connection import connect
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import executor_settings, java_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.ingest.attempt import Attempt, Outcome
-from workorders.kafka.ingest.preflight import prepare
+from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
+from workorders.kafka.ingest.preflight import preflight
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches, positions, stalls
-from workorders.kafka.ledger.attempt_lock import at_work
+from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch, BatchRange
-from workorders.kafka.spark.executor import RESULT_SCHEMA, PartitionIngest, outcomes, sentence
-from workorders.kafka.spark.report import table
+from workorders.kafka.spark.executor import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
+from workorders.kafka.spark.report import outcome_table
 from workorders.kafka.spark.session import open_session
-from workorders.kafka.spark.source import read
+from workorders.kafka.spark.source import read_ranges
 
 OpenSession = Callable[[], SparkSession]
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_
     given = parser.parse_args(arguments)
     try:
         connections = JobSecrets.from_environment()
-        with at_work(connections.database_url, given.batch):
+        with attempt_lock(connections.database_url, given.batch):
             results, superseded = ingest_batch(
                 connections, given.batch, given.epoch, session, max_rejected_share=given.max_rejected_share
             )
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_
         return 1
     for sentence_ in superseded:
         print(sentence_, flush=True)  # noqa: T201
-    print(table(results), flush=True)  # noqa: T201
+    print(outcome_table(results), flush=True)  # noqa: T201
     errors = [result.error for result in results if result.error is not None]
     for reason in errors:
         print(reason, flush=True)  # noqa: T201
@@ -75,7 +75,7 @@ def ingest_batch(
     session: OpenSession = open_session,
     *,
     max_rejected_share: float | None = None,
-) -> tuple[list[Outcome], tuple[str, ...]]:
+) -> tuple[list[RangeOutcome], tuple[str, ...]]:
     """Make one attempt at a batch.
 
     A range that fails is written down in the ledger with its reason; the others are committed all the same.
@@ -91,15 +91,16 @@ def ingest_batch(
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
         attempt_epoch = positions.take_epoch(connection, batch_id) if epoch is None else epoch
         batch = batches.load(connection, batch_id)
-    prepared = prepare(connections.kafka, batch, attempt_epoch, max_rejected_share=max_rejected_share)
+    prepared = preflight(connections.kafka, batch, attempt_epoch, max_rejected_share=max_rejected_share)
     results = [
-        Outcome(range_, Created(), 0.0, sentence(range_, refusal)) for range_, refusal in prepared.refusals.items()
+        RangeOutcome(range_, Created(), 0.0, describe_failure(range_, refusal))
+        for range_, refusal in prepared.unreadable.items()
     ]
-    results += _Job(connections, batch, session).ingest(prepared.attempts)
-    return _settle(connections, batch, attempt_epoch, results), batch.supersessions
+    results += _SparkIngest(connections, batch, session).ingest(prepared.attempts)
+    return _reconcile_with_database(connections, batch, attempt_epoch, results), batch.supersessions
 
 
-class _Job:
+class _SparkIngest:
     """Runs the ranges of one batch through Spark."""
 
     def __init__(self, connections: JobSecrets, batch: Batch, session: OpenSession) -> None:
@@ -107,7 +108,7 @@ class _Job:
         self._definition = KafkaTriggerDefinition.model_validate(batch.definition)
         self._session = session
 
-    def ingest(self, attempts: Sequence[Attempt]) -> list[Outcome]:
+    def ingest(self, attempts: Sequence[Attempt]) -> list[RangeOutcome]:
         """Ingest the ranges together; one at a time if Spark's own reader fails, so that one cannot fail the others.
 
         A range that Spark's reader can never read is read without it. PySpark has exceptions of its own for the Java
@@ -117,13 +118,16 @@ class _Job:
         try:
             found = self._run(task, [attempt for attempt in attempts if attempt.read_from < attempt.range.end])
         except ConfigurationError as error:  # the session was refused, which no second try changes
-            return [Outcome(attempt.range, Created(), 0.0, sentence(attempt.range, error)) for attempt in attempts]
+            return [
+                RangeOutcome(attempt.range, Created(), 0.0, describe_failure(attempt.range, error))
+                for attempt in attempts
+            ]
         except (PySparkException, Py4JError) as error:
             if len(attempts) == 1 and _UNREADABLE_TIMESTAMP in str(error):
                 print(_WITHOUT_SPARK.format(attempts[0].range), flush=True)  # noqa: T201 - belongs into the task's log
                 return [task.ingest_without_spark(attempts[0])]
             if len(attempts) == 1:
-                return [Outcome(attempts[0].range, Created(), 0.0, sentence(attempts[0].range, error))]
+                return [RangeOutcome(attempts[0].range, Created(), 0.0, describe_failure(attempts[0].range, error))]
             return [outcome for attempt in attempts for outcome in self.ingest([attempt])]
         # Spark read to the end and reported no message: all of the range is aborted, compacted or markers.
         invisible = [attempt for attempt in attempts if attempt.range not in {outcome.range for outcome in found}]
@@ -137,28 +141,30 @@ class _Job:
             attempts,
         )
 
-    def _run(self, task: PartitionIngest, attempts: Sequence[Attempt]) -> list[Outcome]:
+    def _run(self, task: PartitionIngest, attempts: Sequence[Attempt]) -> list[RangeOutcome]:
         if not attempts:
             return []
-        messages = read(self._session(), java_settings(self._connections.kafka), attempts)
+        messages = read_ranges(self._session(), java_settings(self._connections.kafka), attempts)
         rows = messages.mapInArrow(task, RESULT_SCHEMA).collect()
-        return outcomes([row.asDict() for row in rows], attempts)
+        return outcomes_from_rows([row.asDict() for row in rows], attempts)
 
 
-def _settle(connections: JobSecrets, batch: Batch, epoch: int, results: Sequence[Outcome]) -> list[Outcome]:
+def _reconcile_with_database(
+    connections: JobSecrets, batch: Batch, epoch: int, results: Sequence[RangeOutcome]
+) -> list[RangeOutcome]:
     """Ask the database what is finished, which alone knows it, and write the stalls down."""
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
         now = batches.load(connection, batch.id)
         before = {part.range for part in batch.ranges if part.finished}
         finished = {part.range: part for part in now.ranges if part.finished and part.range not in before}
-        settled = [_believe(result, finished.get(result.range)) for result in results]
+        settled = [_reconcile(result, finished.get(result.range)) for result in results]
         errors = {result.range: result.error for result in settled if result.error is not None}
         tripped = {result.range for result in settled if result.too_many_rejected}
-        stalls.write_down(connection, now, epoch, errors, tripped)
+        stalls.record(connection, now, epoch, errors, tripped)
     return settled
 
 
-def _believe(result: Outcome, finished: BatchRange | None) -> Outcome:
+def _reconcile(result: RangeOutcome, finished: BatchRange | None) -> RangeOutcome:
     """Return the outcome as the database has it.
 
     A range that reports an error and is finished all the same lost its connection while COMMIT was under way, or Spark
@@ -167,7 +173,7 @@ def _believe(result: Outcome, finished: BatchRange | None) -> Outcome:
     if result.error is None or result.fenced or finished is None:
         return result
     counts = Created(finished.created or 0, finished.rejected or 0, finished.already_there)
-    return Outcome(result.range, counts, result.seconds)
+    return RangeOutcome(result.range, counts, result.seconds)
 
 
 if __name__ == "__main__":

@@ -19,10 +19,10 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.range_consumer import read_range
 from workorders.kafka.exceptions import FencedError, TooManyRejectedError
-from workorders.kafka.ingest.attempt import Attempt, Outcome
+from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.ingest.verification import prove_end, prove_same_log
+from workorders.kafka.ingest.verification import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
 
@@ -69,16 +69,16 @@ class PartitionIngest:
         if first is None:
             return
         attempt = self._attempt(first["topic"][0].as_py(), first["partition"][0].as_py())
-        with _uncollected():
+        with _gc_disabled():
             outcome = self.ingest(attempt, chain([first], record_batches))
         yield _row(outcome)
 
-    def ingest_without_spark(self, attempt: Attempt) -> Outcome:
+    def ingest_without_spark(self, attempt: Attempt) -> RangeOutcome:
         """Read one range with our own consumer, a message at a time and several times slower, and ingest it."""
         with closing(read_range(self.kafka_settings, attempt.range, attempt.read_from)) as records:
             return self.ingest(attempt, records)
 
-    def ingest(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Outcome:
+    def ingest(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> RangeOutcome:
         """Ingest what was read of one range on a connection of its own, and say what became of it."""
         begun = time.monotonic()
         created, error, fenced, too_many = Created(), None, False, False
@@ -88,13 +88,13 @@ class PartitionIngest:
                     connection,
                     attempt,
                     self._items(attempt, read),
-                    partial(prove_end, self.kafka_settings, attempt.range),
-                    partial(prove_same_log, self.kafka_settings, attempt.trigger.name, attempt.range),
+                    partial(verify_range_end, self.kafka_settings, attempt.range),
+                    partial(verify_topic_unchanged, self.kafka_settings, attempt.trigger.name, attempt.range),
                 )
         except Exception as failure:  # noqa: BLE001 - whatever it is, it concerns this partition alone and is reported
-            error, fenced = sentence(attempt.range, failure), isinstance(failure, FencedError)
+            error, fenced = describe_failure(attempt.range, failure), isinstance(failure, FencedError)
             too_many = isinstance(failure, TooManyRejectedError)
-        return Outcome(attempt.range, created, time.monotonic() - begun, error, fenced, too_many)
+        return RangeOutcome(attempt.range, created, time.monotonic() - begun, error, fenced, too_many)
 
     def _items(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Iterator[Item]:
         stream = stream_name(attempt.range.partition, attempt.generation)
@@ -111,7 +111,7 @@ class PartitionIngest:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _gc_disabled() -> Iterator[None]:
     """Keep Python's cycle collector out: messages make no cycles, and looking for some is a tenth of the CPU here."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -122,7 +122,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def sentence(range_: OffsetRange, failure: BaseException) -> str:
+def describe_failure(range_: OffsetRange, failure: BaseException) -> str:
     """Return a failure as one plain line; our own exceptions say it all, others get the place."""
     # A failure in the JVM brings its stack, which Spark's log has as well. Half a surrogate pair, which some errors
     # quote, cannot travel.
@@ -133,11 +133,11 @@ def sentence(range_: OffsetRange, failure: BaseException) -> str:
     return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."
 
 
-def outcomes(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) -> list[Outcome]:
+def outcomes_from_rows(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) -> list[RangeOutcome]:
     """Turn the rows of RESULT_SCHEMA back into outcomes."""
     ranges = {attempt.range.partition.topic_partition: attempt.range for attempt in attempts}
     return [
-        Outcome(
+        RangeOutcome(
             ranges[row["topic"], row["partition"]],  # type: ignore[index]
             Created(row["created"], row["rejected"], row["already_there"]),  # type: ignore[arg-type]
             row["seconds"],  # type: ignore[arg-type]
@@ -149,7 +149,7 @@ def outcomes(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) 
     ]
 
 
-def _row(outcome: Outcome) -> pyarrow.RecordBatch:
+def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
     """Return an outcome as a row of RESULT_SCHEMA.
 
     By way of Arrow's reader of JSON: to make an array out of Python's objects, pyarrow imports pandas if it is there,

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from workorders.kafka.ingest.attempt import Outcome
+from workorders.kafka.ingest.attempt import RangeOutcome
 
 _HEADINGS = ("partition", "offsets", "created", "rejected", "already there", "seconds", "")
 
 
-def table(outcomes: Sequence[Outcome]) -> str:
+def outcome_table(outcomes: Sequence[RangeOutcome]) -> str:
     """Return the outcomes as an aligned table of plain text, sorted by partition."""
     lines = [_HEADINGS, *(_cells(outcome) for outcome in sorted(outcomes, key=lambda outcome: outcome.range))]
     widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADINGS))]
@@ -20,7 +20,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def _cells(outcome: Outcome) -> tuple[str, ...]:
+def _cells(outcome: RangeOutcome) -> tuple[str, ...]:
     partition, range_ = outcome.range.partition, outcome.range
     place = (f"{partition.topic} {partition.partition}", f"[{range_.start}, {range_.end})")
     if outcome.error is not None:

@@ -38,7 +38,7 @@ def open_session() -> SparkSession:
     return builder.getOrCreate()
 
 
-def begin_session() -> Future[SparkSession]:
+def start_session() -> Future[SparkSession]:
     """Open the session in a thread, while the caller imports the rest, asks Postgres, and asks Kafka."""
     thread = ThreadPoolExecutor(1, thread_name_prefix="spark-session")
     session = thread.submit(open_session)

@@ -16,7 +16,7 @@ _FETCHING = {
 }
 
 
-def read(spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> DataFrame:
+def read_ranges(spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> DataFrame:
     """Return the visible messages of the ranges, in the order of their offsets within a partition.
 
     The columns are those that `RecordMapping.items` takes. Milliseconds travel as a plain number: a Spark timestamp

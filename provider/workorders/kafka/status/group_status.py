@@ -7,7 +7,7 @@ BEHIND = "behind"
 NONE = "none"
 
 
-def word(*, start_offset: int, next_offset: int, group_offset: int | None) -> str | None:
+def relation(*, start_offset: int, next_offset: int, group_offset: int | None) -> str | None:
     """Return `ahead`, `behind` or `none` when the group's offset is not the ledger's; None when all is as it should be.
 
     Before the first batch of a partition the group has no offset there, and that is right.
@@ -19,7 +19,7 @@ def word(*, start_offset: int, next_offset: int, group_offset: int | None) -> st
     return AHEAD if group_offset > next_offset else BEHIND
 
 
-def sentences(group: str, places: Mapping[str, Sequence[str]], members: Iterable[str]) -> list[str]:
+def notes(group: str, places: Mapping[str, Sequence[str]], members: Iterable[str]) -> list[str]:
     """Return what is to be said of a group: nothing when it follows the ledger and nobody else is in it.
 
     Args:

@@ -44,7 +44,7 @@ class KafkaAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class KafkaSource:
     """What is needed of a trigger's stored definition, which an older version of this package may have written."""
 
     topics: tuple[str, ...]
@@ -52,7 +52,7 @@ class Source:
     kafka_connection: str
 
     @classmethod
-    def of(cls, trigger: RegisteredTrigger) -> "Source":
+    def of(cls, trigger: RegisteredTrigger) -> "KafkaSource":
         """Read the definition, with the defaults of `KafkaTriggerDefinition` for what is not in it."""
         stored = trigger.definition
         return cls(
@@ -90,7 +90,7 @@ class PartitionRow:
     """The sentence of the last failed attempt."""
     batch_id: int | None
     """The unfinished batch that holds the partition."""
-    group_word: str | None = None
+    group_relation: str | None = None
     """`ahead` of the ledger, `behind` it or `none`, when the group's offset is not the ledger's; None when it is, or is
     not known."""
 
@@ -152,7 +152,7 @@ def require_kafka(connection: Connection, trigger: str) -> None:
         raise ConfigurationError(f"Trigger {trigger} is of type {row.type} and reads no partitions.")
 
 
-def source_of(connection: Connection, trigger: str) -> Source:
+def source_of(connection: Connection, trigger: str) -> KafkaSource:
     """Return what a Kafka trigger reads, and by which connection.
 
     Raises:
@@ -161,7 +161,7 @@ def source_of(connection: Connection, trigger: str) -> Source:
         psycopg.Error: the database failed.
     """
     require_kafka(connection, trigger)
-    return next(Source.of(found) for found in work_orders.registered_triggers(connection) if found.name == trigger)
+    return next(KafkaSource.of(found) for found in work_orders.registered_triggers(connection) if found.name == trigger)
 
 
 def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[PartitionRow]:
@@ -183,7 +183,7 @@ def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
     # Offsets of a topic that was made again count other messages: comparing them would be wrong.
     same = log is not None and log.partition.topic_id == row.topic_id
     group_offset = None if log is None else answer.committed.get(log.partition)
-    status = _word(row, log, kafka_answered=answer.logs is not None)
+    status = _status_word(row, log, kafka_answered=answer.logs is not None)
     return PartitionRow(
         topic=row.topic,
         partition=row.partition,
@@ -200,14 +200,14 @@ def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
         next_attempt_at=row.next_attempt_at if stalled else None,
         last_error=row.last_error,
         batch_id=row.batch_id,
-        group_word=_group_word(row, log.partition, answer) if same and log is not None else None,
+        group_relation=_group_relation(row, log.partition, answer) if same and log is not None else None,
     )
 
 
-def _group_word(row: PartitionStatus, partition: Partition, answer: KafkaAnswer) -> str | None:
+def _group_relation(row: PartitionStatus, partition: Partition, answer: KafkaAnswer) -> str | None:
     if partition not in answer.committed:
         return None
-    return group_status.word(
+    return group_status.relation(
         start_offset=row.start_offset, next_offset=row.next_offset, group_offset=answer.committed[partition]
     )
 
@@ -237,17 +237,17 @@ def _lag(log: PartitionOffsets | None, offset: int | None) -> int | None:
     return None if log is None or offset is None else max(log.last_stable - offset, 0)
 
 
-def _word(row: PartitionStatus, log: PartitionOffsets | None, *, kafka_answered: bool) -> str:
+def _status_word(row: PartitionStatus, log: PartitionOffsets | None, *, kafka_answered: bool) -> str:
     if row.status == "stalled":
         return "stalled"
     if row.batch_id is not None:
         return f"in batch {row.batch_id}"
     if log is None:
         return "not in Kafka" if kafka_answered else "?"
-    return _contradiction(row, log) or _progress(row, log)
+    return _mismatch(row, log) or _progress(row, log)
 
 
-def _contradiction(row: PartitionStatus, log: PartitionOffsets) -> str | None:
+def _mismatch(row: PartitionStatus, log: PartitionOffsets) -> str | None:
     """Return how log and ledger disagree; the next batch stalls with the full sentence."""
     if log.partition.topic_id != row.topic_id:
         return "topic made again"
@@ -267,7 +267,7 @@ def _progress(row: PartitionStatus, log: PartitionOffsets) -> str:
 
 
 def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer: KafkaAnswer) -> TriggerStatus:
-    source = Source.of(trigger)
+    source = KafkaSource.of(trigger)
     partitions = tuple(merge(rows, answer))
     return TriggerStatus(
         name=trigger.name,
@@ -276,7 +276,7 @@ def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer:
         kafka_connection=source.kafka_connection,
         problem=answer.problem,
         partitions=partitions,
-        group_notes=tuple(group_status.sentences(source.group, _places(partitions), answer.members)),
+        group_notes=tuple(group_status.notes(source.group, _places(partitions), answer.members)),
     )
 
 
@@ -284,8 +284,8 @@ def _places(rows: Iterable[PartitionRow]) -> dict[str, list[str]]:
     """Return the partitions by how the group differs there."""
     places: dict[str, list[str]] = {}
     for row in rows:
-        if row.group_word is not None:
-            places.setdefault(row.group_word, []).append(f"{row.topic} {row.partition}")
+        if row.group_relation is not None:
+            places.setdefault(row.group_relation, []).append(f"{row.topic} {row.partition}")
     return places
 
 
@@ -294,7 +294,7 @@ def _ask_all(
     rows_of: Mapping[str, Sequence[PartitionStatus]],
     settings_of: Callable[[str], Mapping[str, Any]],
 ) -> dict[str, KafkaAnswer]:
-    sources = {trigger.name: Source.of(trigger) for trigger in known}
+    sources = {trigger.name: KafkaSource.of(trigger) for trigger in known}
     clusters = {
         connection_id: _kafka(connection_id, settings_of)
         for connection_id in {source.kafka_connection for source in sources.values()}
@@ -316,7 +316,7 @@ def _kafka(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) 
 
 
 async def _ask(
-    cluster: "KafkaAdmin | ConfigurationError", source: Source, rows: Sequence[PartitionStatus]
+    cluster: "KafkaAdmin | ConfigurationError", source: KafkaSource, rows: Sequence[PartitionStatus]
 ) -> KafkaAnswer:
     if isinstance(cluster, ConfigurationError):
         return KafkaAnswer(problem=str(cluster))
@@ -341,7 +341,7 @@ async def _ask(
     return replace(answer, members=members, problem=problem)
 
 
-async def _partitions(cluster: "KafkaAdmin", source: Source, rows: Sequence[PartitionStatus]) -> list[Partition]:
+async def _partitions(cluster: "KafkaAdmin", source: KafkaSource, rows: Sequence[PartitionStatus]) -> list[Partition]:
     """Return the partitions of every topic that the definition or the ledger names, as far as they exist."""
     patterns = [topic for topic in source.topics if topic.startswith(REGEX_MARK)]
     named = {topic for topic in source.topics if not topic.startswith(REGEX_MARK)} | {row.topic for row in rows}

@@ -65,7 +65,7 @@ def task(
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
     range_ = OffsetRange(partition, 0, 5)
     batch_id = plan(connection, trigger, range_)
-    positions.move(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
+    positions.advance(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
     connection.commit()
     return CommitOffsetsOperator(
         task_id="commit_offsets", definition=define(trigger.name), batch_id=batch_id, **endless_retries()

@@ -23,7 +23,7 @@ from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ledger import batches, stalls
-from workorders.kafka.ledger.attempt_lock import nobody_at_work
+from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
 from workorders.kafka.recovery.decisions import Kind
 from workorders.kafka.recovery.resolution import Wish
 
@@ -64,7 +64,7 @@ class Task:
 
     def _note(self, *_: object) -> None:
         with connect(self._stack.database_url) as own:
-            self.submitted.append(nobody_at_work(own, self._batch_id))
+            self.submitted.append(try_exclude_attempts(own, self._batch_id))
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def half_stalled(stack: LocalStack, topics: Topics, name: str) -> int:
     topics.produce(name, TEN, partition=1)
     planned = trigger.plan()
     assert planned.batch_id is not None
-    assert len(trigger.attempt(planned.batch_id).refusals) == 1
+    assert len(trigger.attempt(planned.batch_id).unreadable) == 1
     return planned.batch_id
 
 
@@ -163,7 +163,7 @@ def fail(stack: LocalStack, batch_id: int, waits: dict[int, int]) -> None:
         ranges = {batch.ranges[number].range: wait for number, wait in waits.items()}
         errors = {range_: f"Partition {range_.partition.partition} failed." for range_ in ranges}
         tripped = [range_ for range_, wait in ranges.items() if wait == stalls.BREAKER_RETRY_SECONDS]
-        stalls.write_down(own, batch, found[0], errors, tripped)
+        stalls.record(own, batch, found[0], errors, tripped)
     raise AirflowException("Error code is: 1.")
 
 

@@ -57,7 +57,7 @@ def commit(stack: LocalStack, partition: Partition, end: int) -> None:
         trigger = triggers.register(connection, name="orders", type_="kafka", workflow="admit", definition={})
         range_ = OffsetRange(partition, end - 5, end)
         batch_id = plan(connection, trigger, range_)
-        positions.move(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
+        positions.advance(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
         batches.finish(connection, batch_id, range_, Created(5))
     CommitOffsetsOperator(
         task_id="commit", definition=define("orders"), batch_id=batch_id, **endless_retries()

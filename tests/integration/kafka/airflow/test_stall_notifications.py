@@ -109,7 +109,7 @@ class Ingest:
         """Let the range be ingested after all."""
         (part,) = batches.load(self.connection, self.batch_id).ranges
         epoch = positions.take_epoch(self.connection, self.batch_id)
-        positions.move(self.connection, self.trigger, part.range, epoch, None)
+        positions.advance(self.connection, self.trigger, part.range, epoch, None)
         batches.finish(self.connection, self.batch_id, part.range, Created(10, 0, 0))
         self.connection.commit()
 

@@ -13,7 +13,7 @@ from workorders.core import triggers
 from workorders.core.admission import duplicates
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.ingest.attempt import Outcome
+from workorders.kafka.ingest.attempt import RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.spark.executor import PartitionIngest
@@ -21,7 +21,7 @@ from workorders.kafka.spark.executor import PartitionIngest
 pytestmark = pytest.mark.integration
 
 
-def attempt(stack: LocalStack, going_on: GoingOn, batch_id: int) -> Outcome:
+def attempt(stack: LocalStack, going_on: GoingOn, batch_id: int) -> RangeOutcome:
     """Make one attempt at a batch of one range, as the driver does, and write its failure down."""
     (prepared,) = going_on.prepare(batch_id).attempts
     attempt = replace(prepared, max_rejected_share=going_on.definition.max_rejected_share)
@@ -30,7 +30,7 @@ def attempt(stack: LocalStack, going_on: GoingOn, batch_id: int) -> Outcome:
     outcome = task.ingest_without_spark(attempt)
     with connect(stack.database_url, autocommit=True) as own:
         if outcome.error is not None:
-            stalls.write_down(own, batches.load(own, batch_id), attempt.epoch, {outcome.range: outcome.error})
+            stalls.record(own, batches.load(own, batch_id), attempt.epoch, {outcome.range: outcome.error})
     return outcome
 
 

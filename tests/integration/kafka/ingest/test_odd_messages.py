@@ -19,7 +19,7 @@ from support.topics import Topics
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.ingest.preflight import prepare
+from workorders.kafka.ingest.preflight import preflight
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.planning.planner import Plan, plan_batch
@@ -147,7 +147,7 @@ def ingest_without_spark(stack: LocalStack, planned: Plan, partition: int) -> No
         epoch = positions.take_epoch(own, planned.batch_id)
         own.commit()
         batch = batches.load(own, planned.batch_id)
-    attempts = prepare(stack.kafka_settings, batch, epoch).attempts
+    attempts = preflight(stack.kafka_settings, batch, epoch).attempts
     task = PartitionIngest(stack.database_url, client_settings(stack.kafka_settings), RecordMapping(), attempts)
     assert task.ingest_without_spark(attempts[partition]).error is None
 

@@ -12,7 +12,7 @@ from workorders.kafka.client import new_client, range_consumer
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
-from workorders.kafka.ingest.verification import prove_end
+from workorders.kafka.ingest.verification import verify_range_end
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -30,7 +30,7 @@ class Log:
         (self.partition,) = run(cluster.partitions([name]))
 
     def prove(self, from_offset: int, end: int) -> None:
-        prove_end(self._settings, OffsetRange(self.partition, 0, end), from_offset)
+        verify_range_end(self._settings, OffsetRange(self.partition, 0, end), from_offset)
 
 
 @pytest.fixture
@@ -129,7 +129,9 @@ def test_a_broker_that_is_away_proves_nothing(monkeypatch: pytest.MonkeyPatch, n
     monkeypatch.setattr(range_consumer, "TIMEOUT_SECONDS", 1.0)
     begin = time.monotonic()
     with pytest.raises(KafkaUnavailableError, match=rf"^{name} 0 \[0, 9\): Kafka did not answer within 1 s"):
-        prove_end({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, OffsetRange(Partition(name, 0, "id"), 0, 9), 3)
+        verify_range_end(
+            {"bootstrap.servers": f"127.0.0.1:{free_port()}"}, OffsetRange(Partition(name, 0, "id"), 0, 9), 3
+        )
     assert time.monotonic() - begin < 10
 
 

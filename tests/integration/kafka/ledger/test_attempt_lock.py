@@ -5,7 +5,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.ledger.attempt_lock import at_work, nobody_at_work
+from workorders.kafka.ledger.attempt_lock import attempt_lock, try_exclude_attempts
 from workorders.kafka.spark import driver
 
 pytestmark = pytest.mark.integration
@@ -14,14 +14,14 @@ BATCH = 999_999_001
 
 
 def nobody(connection: Connection, batch_id: int = BATCH) -> bool:
-    answer = nobody_at_work(connection, batch_id)
+    answer = try_exclude_attempts(connection, batch_id)
     connection.rollback()
     return answer
 
 
 def test_an_attempt_is_at_work_until_its_end_and_on_its_batch_alone(stack: LocalStack, connection: Connection) -> None:
     assert nobody(connection)
-    with at_work(stack.database_url, BATCH):
+    with attempt_lock(stack.database_url, BATCH):
         assert not nobody(connection)
         assert nobody(connection, BATCH + 1)
     assert nobody(connection)
@@ -30,7 +30,7 @@ def test_an_attempt_is_at_work_until_its_end_and_on_its_batch_alone(stack: Local
 def test_an_attempt_whose_connection_is_cut_goes_on_unnoticed_and_ends_well(
     stack: LocalStack, connection: Connection
 ) -> None:
-    with at_work(stack.database_url, BATCH):
+    with attempt_lock(stack.database_url, BATCH):
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s",
             (f"workorders attempt at batch {BATCH}",),
@@ -41,7 +41,7 @@ def test_an_attempt_whose_connection_is_cut_goes_on_unnoticed_and_ends_well(
 def test_an_attempt_may_idle_as_long_as_spark_reads_and_holds_no_vacuum_up(
     stack: LocalStack, connection: Connection
 ) -> None:
-    with at_work(stack.database_url, BATCH) as held:
+    with attempt_lock(stack.database_url, BATCH) as held:
         assert held.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("0",)
         horizon = connection.execute(
             "SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE application_name = %s",

@@ -64,9 +64,9 @@ def test_moving_is_compare_and_set(
         (OffsetRange(partition, 100, 110), epoch + 1),
     ):
         with pytest.raises(FencedError, match="nothing was committed here"):
-            positions.move(connection, trigger, range_, of_epoch, 10.0)
+            positions.advance(connection, trigger, range_, of_epoch, 10.0)
     assert row(connection, trigger).next_offset == 100
-    positions.move(connection, trigger, OffsetRange(partition, 100, 110), epoch, 10.0)
+    positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, 10.0)
     assert row(connection, trigger).next_offset == 110
 
 
@@ -74,8 +74,8 @@ def test_the_size_of_messages_is_kept_when_a_range_had_none(
     connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
 ) -> None:
     epoch = positions.take_epoch(connection, batch_id)
-    positions.move(connection, trigger, OffsetRange(partition, 100, 110), epoch, 321.5)
-    positions.move(connection, trigger, OffsetRange(partition, 110, 120), epoch, None)
+    positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, 321.5)
+    positions.advance(connection, trigger, OffsetRange(partition, 110, 120), epoch, None)
     assert positions.positions(connection, trigger.name)[partition].mean_message_bytes == 321.5
 
 
@@ -139,7 +139,7 @@ def test_an_older_attempt_says_nothing_of_a_stall(
 def test_moving_ends_a_stall(connection: Connection, trigger: Trigger, partition: Partition, batch_id: int) -> None:
     epoch = positions.take_epoch(connection, batch_id)
     positions.stall(connection, trigger, partition, epoch=epoch, error="no", delay_seconds=1)
-    positions.move(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
+    positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
     stood = row(connection, trigger)
     assert (stood.status, stood.attempts, stood.next_attempt_at, stood.last_error) == ("active", 0, None, None)
 
@@ -157,8 +157,8 @@ def test_the_positions_of_a_batch_are_the_ledgers_and_not_the_ranges(
     """What is committed to the group can neither overtake the ledger nor go back behind a later batch."""
     assert positions.positions_of_batch(connection, batch_id) == {partition: 100}
     epoch = positions.take_epoch(connection, batch_id)
-    positions.move(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
-    positions.move(connection, trigger, OffsetRange(partition, 110, 200), epoch, None)
+    positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
+    positions.advance(connection, trigger, OffsetRange(partition, 110, 200), epoch, None)
     assert positions.positions_of_batch(connection, batch_id) == {partition: 200}
 
 

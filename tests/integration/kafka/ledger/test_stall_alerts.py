@@ -37,7 +37,7 @@ def claim(stack: LocalStack, trigger: Trigger, after_seconds: float = HOUR) -> l
 
 
 def finish(connection: Connection, trigger: Trigger, batch_id: int, range_: OffsetRange) -> None:
-    positions.move(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
+    positions.advance(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
     batches.finish(connection, batch_id, range_, Created(10, 0, 0))
     connection.commit()
 

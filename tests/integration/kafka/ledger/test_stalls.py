@@ -29,13 +29,13 @@ def begin(connection: Connection, batch_id: int) -> int:
 
 
 def write_down(connection: Connection, batch_id: int, epoch: int, errors: dict[OffsetRange, str]) -> None:
-    stalls.write_down(connection, batches.load(connection, batch_id), epoch, errors)
+    stalls.record(connection, batches.load(connection, batch_id), epoch, errors)
     connection.commit()
 
 
 def finish(connection: Connection, batch_id: int, range_: OffsetRange, epoch: int) -> None:
     trigger = batches.load(connection, batch_id).trigger
-    positions.move(connection, trigger, range_, epoch, None)
+    positions.advance(connection, trigger, range_, epoch, None)
     batches.finish(connection, batch_id, range_, Created(5, 0, 0))
     connection.commit()
 
@@ -47,7 +47,7 @@ def test_a_failure_stalls_its_partition_alone_and_keeps_its_reason(
     finish(connection, batch_id, ranges[0], epoch)
     write_down(connection, batch_id, epoch, {ranges[1]: "orders 1: no."})
     assert [row(connection, trigger, number).status for number in (0, 1)] == ["active", "stalled"]
-    assert stalls.sentences(connection, batch_id) == ["orders 1: no."]
+    assert stalls.errors_of_batch(connection, batch_id) == ["orders 1: no."]
 
 
 def test_the_wait_doubles_with_every_attempt(
@@ -56,7 +56,7 @@ def test_the_wait_doubles_with_every_attempt(
     waits = []
     for _ in range(4):
         epoch = begin(connection, batch_id)
-        stalls.write_down(connection, batches.load(connection, batch_id), epoch, {ranges[0]: "no"})
+        stalls.record(connection, batches.load(connection, batch_id), epoch, {ranges[0]: "no"})
         # Asked before the commit, for now() is when the transaction began, and a commit may take seconds.
         found = connection.execute(
             "SELECT round(extract(epoch FROM next_attempt_at - now())) FROM workorders.kafka_ledger "
@@ -75,9 +75,9 @@ def test_after_the_breaker_the_wait_is_long_and_a_batch_is_due_when_its_first_pa
     assert positions.seconds_to_next_try(connection, batch_id) is None
     epoch = begin(connection, batch_id)
     batch = batches.load(connection, batch_id)
-    stalls.write_down(connection, batch, epoch, {ranges[0]: "rubbish"}, tripped=[ranges[0]])
+    stalls.record(connection, batch, epoch, {ranges[0]: "rubbish"}, tripped=[ranges[0]])
     assert positions.seconds_to_next_try(connection, batch_id) == stalls.BREAKER_RETRY_SECONDS == 600
-    stalls.write_down(connection, batch, epoch, {ranges[1]: "away"})
+    stalls.record(connection, batch, epoch, {ranges[1]: "away"})
     assert positions.seconds_to_next_try(connection, batch_id) == 1
     finish(connection, batch_id, ranges[1], epoch)
     assert positions.seconds_to_next_try(connection, batch_id) == pytest.approx(600, abs=5)
@@ -87,7 +87,7 @@ def test_an_attempt_that_died_is_named_for_every_range_that_it_left(
     connection: Connection, ranges: list[OffsetRange], batch_id: int
 ) -> None:
     finish(connection, batch_id, ranges[0], begin(connection, batch_id))
-    assert stalls.sentences(connection, batch_id) == [
+    assert stalls.errors_of_batch(connection, batch_id) == [
         f"{ranges[1]}: the attempt ended before it said why; nothing was committed there."
     ]
 
@@ -100,7 +100,7 @@ def test_a_replay_that_fails_keeps_its_reason_and_stalls_nothing(
         finish(connection, batch_id, range_, epoch)
     write_down(connection, batch_id, begin(connection, batch_id), {ranges[0]: "orders 0: two are lost."})
     assert row(connection, trigger).status == "active"
-    assert stalls.sentences(connection, batch_id) == ["orders 0: two are lost."]
+    assert stalls.errors_of_batch(connection, batch_id) == ["orders 0: two are lost."]
 
 
 def test_a_range_that_is_ingested_at_last_has_no_reason_any_more(
@@ -110,7 +110,7 @@ def test_a_range_that_is_ingested_at_last_has_no_reason_any_more(
     epoch = begin(connection, batch_id)
     for range_ in ranges:
         finish(connection, batch_id, range_, epoch)
-    assert stalls.sentences(connection, batch_id) == []
+    assert stalls.errors_of_batch(connection, batch_id) == []
 
 
 @pytest.mark.parametrize("finished", [False, True], ids=["the newer one goes on", "the newer one is done"])

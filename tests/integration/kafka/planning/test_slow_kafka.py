@@ -22,7 +22,7 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.attempt_lock import nobody_at_work
+from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.recovery.decisions import Kind
@@ -142,7 +142,7 @@ def test_other_partitions_are_planned_and_ingested_while_a_decision_sets_the_gro
                 ledger.lock_trigger(own, there)  # as a planner does
                 for partition in ledger.positions(own, name):
                     ledger.lock(own, there, partition)
-                assert nobody_at_work(own, batch_id)
+                assert try_exclude_attempts(own, batch_id)
                 own.rollback()
             await super().commit(group, positions)
 

@@ -31,7 +31,7 @@ from workorders.kafka.exceptions import (
 )
 from workorders.kafka.ledger import batches, stall_alerts
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.attempt_lock import at_work
+from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.recovery.decisions import Decision, Kind
@@ -202,7 +202,7 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
         anew.produce(name, [b"{}"] * messages, partition=number)
     planned = trigger.plan()
     assert planned.batch_id is not None
-    assert len(trigger.attempt(planned.batch_id).refusals) == 2
+    assert len(trigger.attempt(planned.batch_id).unreadable) == 2
     assert len(resolve(Kind.ACCEPT_TOPIC).decisions) == 2
     trigger.until_idle()
     new = {stream(trigger, number): list(range(messages)) for number in range(partitions)}
@@ -372,7 +372,7 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
     assert batches.unfinished(connection, name) == []
     assert batches.summaries(connection, name)[0].finished_at is not None
     prepared = going_on.prepare(stalled)
-    assert (prepared.attempts, dict(prepared.refusals)) == ((), {})
+    assert (prepared.attempts, dict(prepared.unreadable)) == ((), {})
     assert ledger.positions_of_batch(connection, stalled) == {}
     with pytest.raises(FencedError), connection.transaction():
         batches.finish(connection, stalled, part.range, Created(10))
@@ -383,8 +383,8 @@ def test_a_decision_waits_for_no_attempt_and_overtakes_none(
 ) -> None:
     before = everything(connection, found(connection, name))
     with (
-        at_work(stack.database_url, stalled),
-        at_work(stack.database_url, stalled),
+        attempt_lock(stack.database_url, stalled),
+        attempt_lock(stack.database_url, stalled),
         pytest.raises(DecisionRefusedError, match=f"an attempt at batch {stalled} is at work; nothing was changed"),
     ):
         resolve(Kind.RESUME)
@@ -637,7 +637,7 @@ def test_a_topic_that_is_gone_can_be_given_up(
     planned = going_on.plan()
     assert planned.batch_id is not None
     topics.delete(name)
-    assert going_on.attempt(planned.batch_id).refusals
+    assert going_on.attempt(planned.batch_id).unreadable
     resolve(Kind.RESUME)
     assert (last(connection, name).lost_start, last(connection, name).lost_end) == (10, 20)
     assert batches.summaries(connection, name)[0].finished_at is not None

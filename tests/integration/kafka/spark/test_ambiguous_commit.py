@@ -18,13 +18,13 @@ from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.secrets import JobSecrets
-from workorders.kafka.ingest.attempt import Outcome
+from workorders.kafka.ingest.attempt import RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark import executor
-from workorders.kafka.spark.driver import _settle
+from workorders.kafka.spark.driver import _reconcile_with_database
 from workorders.kafka.spark.executor import PartitionIngest
 
 pytestmark = pytest.mark.integration
@@ -74,7 +74,7 @@ def test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # There is no topic: the messages are made here.
-    monkeypatch.setattr(executor, "prove_same_log", lambda *_: None)
+    monkeypatch.setattr(executor, "verify_topic_unchanged", lambda *_: None)
     connection.execute("SET synchronous_commit = local")
     connection.commit()
     range_ = OffsetRange(partition_of(name), 100, 110)
@@ -94,8 +94,8 @@ def test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing(
         outcome = writer.result(60)
     assert outcome.error is not None
 
-    (settled,) = _settle(JobSecrets(stack.database_url, {}), before, made.epoch, [outcome])
-    assert settled == Outcome(range_, Created(10, 0), outcome.seconds)
+    (settled,) = _reconcile_with_database(JobSecrets(stack.database_url, {}), before, made.epoch, [outcome])
+    assert settled == RangeOutcome(range_, Created(10, 0), outcome.seconds)
     stood = row(connection, trigger)
     assert (stood.next_offset, stood.status, stood.last_error) == (110, "active", None)
     assert positions(connection, trigger, stream) == list(range(100, 110))

@@ -165,7 +165,7 @@ def test_a_group_that_is_not_at_the_ledger_is_said_and_changes_nothing(
         commit(cluster, planned.group, {partition_of(connection, planned.name): committed})
     found = look(connection, stack, planned.name)
     row = first(found)
-    assert (row.group_word, row.group_offset, row.next_offset, row.status) == (word, committed, 5, "up to date")
+    assert (row.group_relation, row.group_offset, row.next_offset, row.status) == (word, committed, 5, "up to date")
     assert [text.split(" on ")[0] for text in found.group_notes] == [text.format(planned.group) for text in notes]
     assert run(plan_batch(connection, cluster, planned)).batch_id is None
 

@@ -8,7 +8,7 @@ from workorders.core.items import Item, Rejection
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import TooManyRejectedError
 from workorders.kafka.ingest.attempt import Attempt
-from workorders.kafka.ingest.breaker import Breaker, too_many
+from workorders.kafka.ingest.breaker import Breaker, exceeds_share
 from workorders.kafka.partitions import OffsetRange, Partition
 
 
@@ -28,13 +28,13 @@ def messages(good: int, bad: int) -> list[Item]:
 def test_a_larger_share_than_the_limit_is_too_many_from_ten_messages_on(
     rejected_messages: int, all_messages: int, tripped: bool
 ) -> None:
-    assert too_many(rejected_messages, all_messages, 0.5) is tripped
+    assert exceeds_share(rejected_messages, all_messages, 0.5) is tripped
 
 
 def test_items_pass_unchanged_as_long_as_the_limit_may_hold() -> None:
     breaker, items = Breaker(attempt(100), 0.5), messages(50, 50)
     assert list(breaker.watch(items)) == items
-    breaker.require_few(Created(50, 50, 0))
+    breaker.require_within_share(Created(50, 50, 0))
 
 
 def test_reading_stops_once_no_rest_of_the_range_could_help() -> None:
@@ -48,14 +48,14 @@ def test_offsets_without_a_message_do_not_lower_the_share() -> None:
     breaker = Breaker(attempt(1000), 0.5)
     list(breaker.watch(messages(9, 11)))
     with pytest.raises(TooManyRejectedError):
-        breaker.require_few(Created(9, 11, 0))
+        breaker.require_within_share(Created(9, 11, 0))
 
 
 def test_what_postgres_refused_counts_as_well() -> None:
     breaker = Breaker(attempt(20), 0.5)
     list(breaker.watch(messages(20, 0)))
     with pytest.raises(TooManyRejectedError, match="11 of them as refused-by-postgres"):
-        breaker.require_few(Created(9, 11, 0))
+        breaker.require_within_share(Created(9, 11, 0))
 
 
 def test_the_sentence_says_share_count_most_frequent_reason_and_how_to_go_on() -> None:
@@ -63,10 +63,10 @@ def test_the_sentence_says_share_count_most_frequent_reason_and_how_to_go_on() -
     breaker = Breaker(attempt(1000), 0.5)
     list(breaker.watch(items))
     with pytest.raises(TooManyRejectedError) as raised:
-        breaker.require_few(Created(2, 13, 0))
+        breaker.require_within_share(Created(2, 13, 0))
     text = str(raised.value)
     assert text.startswith(
         "shop: orders 0 [100, 1100): 13 of 15 messages read (87%) were rejected, 10 of them as not-json, which is more "
-        "than max_rejected_share (0.5) allows; the range was rolled back and nothing was committed there."
+        "than max_rejected_share (0.5) allows. The range was rolled back, and nothing was committed there."
     )
     assert "raise or remove max_rejected_share in the trigger's file" in text

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from workorders.kafka.exceptions import DataLostError, RangeError, TopicRecreatedError
-from workorders.kafka.ingest.log_checks import begin_of_reading, examine, require_same_log
+from workorders.kafka.ingest.log_checks import check_ranges, first_readable_offset, require_same_log
 from workorders.kafka.ledger.batches import BatchRange
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 
@@ -17,13 +17,13 @@ HEALTHY = PartitionOffsets(ORDERS, 0, 200, 200)
 @pytest.mark.parametrize("part", [PLANNED, FINISHED])
 @pytest.mark.parametrize("log_start", [0, 99, 100])
 def test_a_range_that_kafka_still_has_is_read_from_its_start(part: BatchRange, log_start: int) -> None:
-    assert begin_of_reading("shop", part, replace(HEALTHY, log_start=log_start)) == 100
+    assert first_readable_offset("shop", part, replace(HEALTHY, log_start=log_start)) == 100
 
 
 @pytest.mark.parametrize(("log_start", "gone"), [(101, "[100, 101)"), (200, "[100, 200)"), (900, "[100, 900)")])
 def test_what_retention_deleted_unread_is_named(log_start: int, gone: str) -> None:
     with pytest.raises(DataLostError) as raised:
-        begin_of_reading("shop", PLANNED, PartitionOffsets(ORDERS, log_start, 1000, 1000))
+        first_readable_offset("shop", PLANNED, PartitionOffsets(ORDERS, log_start, 1000, 1000))
     assert str(raised.value) == (
         f"orders 0 [100, 200): offsets {gone} were deleted by retention before they were read; nothing was committed "
         f"there and nothing was skipped; an operator must decide how to go on, by "
@@ -33,7 +33,7 @@ def test_what_retention_deleted_unread_is_named(log_start: int, gone: str) -> No
 
 def test_a_log_that_was_cut_short_is_named_with_its_end() -> None:
     with pytest.raises(DataLostError, match=r"^orders 0 \[100, 200\): the log ends at offset 199, so it was cut short"):
-        begin_of_reading("shop", PLANNED, PartitionOffsets(ORDERS, 0, 150, 199))
+        first_readable_offset("shop", PLANNED, PartitionOffsets(ORDERS, 0, 150, 199))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_log_that_was_cut_short_is_named_with_its_end() -> None:
 )
 def test_what_a_cut_took_unread_is_named(end: int, gone: str) -> None:
     with pytest.raises(DataLostError) as raised:
-        begin_of_reading("shop", PLANNED, PartitionOffsets(ORDERS, 0, end, end))
+        first_readable_offset("shop", PLANNED, PartitionOffsets(ORDERS, 0, end, end))
     assert gone in str(raised.value)
     assert "by `workorders resolve resume shop orders --partition 0`." in str(raised.value)
 
@@ -49,11 +49,11 @@ def test_what_a_cut_took_unread_is_named(end: int, gone: str) -> None:
 @pytest.mark.parametrize("end", [199, 99])
 def test_a_replay_is_not_read_from_a_log_that_ends_before_it(end: int) -> None:
     with pytest.raises(DataLostError, match="was cut short"):
-        begin_of_reading("shop", FINISHED, PartitionOffsets(ORDERS, 0, end, end))
+        first_readable_offset("shop", FINISHED, PartitionOffsets(ORDERS, 0, end, end))
 
 
 def test_a_replay_from_before_a_cut_that_was_accepted_reads_nothing() -> None:
-    assert begin_of_reading("shop", replace(FINISHED, cut_since=True), HEALTHY) == 200
+    assert first_readable_offset("shop", replace(FINISHED, cut_since=True), HEALTHY) == 200
 
 
 @pytest.mark.parametrize("log_start", [0, 150, 900])
@@ -62,25 +62,25 @@ def test_what_is_deleted_after_it_was_read_is_no_loss(log_start: int) -> None:
 
 
 def test_an_open_transaction_inside_the_log_is_no_cut() -> None:
-    assert begin_of_reading("shop", PLANNED, PartitionOffsets(ORDERS, 0, 150, 200)) == 100
+    assert first_readable_offset("shop", PLANNED, PartitionOffsets(ORDERS, 0, 150, 200)) == 100
 
 
 @pytest.mark.parametrize("part", [PLANNED, FINISHED])
 def test_a_topic_that_was_made_again_is_never_read_with_the_old_offsets(part: BatchRange) -> None:
     recreated = PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 1000, 1000)
     with pytest.raises(TopicRecreatedError, match=r"topic orders was deleted and made again"):
-        begin_of_reading("shop", part, recreated)
+        first_readable_offset("shop", part, recreated)
 
 
 @pytest.mark.parametrize("part", [PLANNED, FINISHED])
 def test_a_partition_that_is_gone_is_lost_data(part: BatchRange) -> None:
     with pytest.raises(DataLostError, match="does not have this partition any more"):
-        begin_of_reading("shop", part, None)
+        first_readable_offset("shop", part, None)
 
 
 @pytest.mark.parametrize(("log_start", "begin"), [(0, 100), (100, 100), (150, 150), (200, 200), (900, 200)])
 def test_a_replay_begins_where_kafka_still_has_the_range(log_start: int, begin: int) -> None:
-    assert begin_of_reading("shop", FINISHED, PartitionOffsets(ORDERS, log_start, 1000, 1000)) == begin
+    assert first_readable_offset("shop", FINISHED, PartitionOffsets(ORDERS, log_start, 1000, 1000)) == begin
 
 
 def test_every_sentence_says_that_nothing_was_committed_and_who_decides() -> None:
@@ -92,7 +92,7 @@ def test_every_sentence_says_that_nothing_was_committed_and_who_decides() -> Non
     ]
     for log in logs:
         with pytest.raises(RangeError, match="nothing was committed there and nothing was skipped; an operator must"):
-            begin_of_reading("shop", PLANNED, log)
+            first_readable_offset("shop", PLANNED, log)
 
 
 def test_one_bad_range_leaves_the_others_of_a_batch_readable() -> None:
@@ -106,7 +106,7 @@ def test_one_bad_range_leaves_the_others_of_a_batch_readable() -> None:
         log.partition.topic_partition: log
         for log in (HEALTHY, PartitionOffsets(replace(visits, topic_id="other"), 0, 9, 9))
     }
-    begins, errors = examine("shop", parts, logs)
+    begins, errors = check_ranges("shop", parts, logs)
     assert begins == {ORDERS: 100}
     assert {partition: type(error) for partition, error in errors.items()} == {
         patients: DataLostError,

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from workorders.kafka.ledger.positions import positions_from, stream_name, unknown
+from workorders.kafka.ledger.positions import missing_from_ledger, positions_from, stream_name
 from workorders.kafka.partitions import Partition, Position
 
 ORDERS = Partition("orders", 3, "Xk9")
@@ -13,7 +13,7 @@ def test_the_stream_of_a_partition_names_the_topic_id_too() -> None:
 
 def test_a_partition_with_a_row_is_known_whatever_its_topic_id() -> None:
     new = Partition("orders", 4, "Xk9")
-    assert unknown([replace(ORDERS, topic_id="other"), new], [ORDERS]) == [new]
+    assert missing_from_ledger([replace(ORDERS, topic_id="other"), new], [ORDERS]) == [new]
 
 
 def test_rows_of_the_query_become_positions_by_partition() -> None:

@@ -12,11 +12,11 @@ from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError, TooManyRejectedError
-from workorders.kafka.ingest.attempt import Attempt, Outcome
+from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.spark import executor
-from workorders.kafka.spark.executor import RESULT_SCHEMA, PartitionIngest, outcomes, sentence
+from workorders.kafka.spark.executor import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
 
 ORDERS = OffsetRange(Partition("orders", 3, "id"), 100, 200)
 ATTEMPT = Attempt(batch_id=7, trigger=Trigger(1, "orders", "kafka", 1, "admit"), range=ORDERS, epoch=1, read_from=100)
@@ -68,7 +68,7 @@ def test_a_partition_without_messages_answers_nothing() -> None:
 
 def test_a_failure_is_answered_and_not_raised_so_that_other_partitions_go_on() -> None:
     (answer,) = INGEST(iter([messages(), messages(100), messages(101)]))
-    (outcome,) = outcomes(answer.to_pylist(), [ATTEMPT])
+    (outcome,) = outcomes_from_rows(answer.to_pylist(), [ATTEMPT])
     assert outcome.range == ORDERS
     assert outcome.created == Created()
     assert outcome.error is not None
@@ -105,7 +105,7 @@ def test_an_answer_becomes_the_outcome_of_its_own_range() -> None:
         "fenced": False,
         "too_many_rejected": False,
     }
-    assert outcomes([row], [ATTEMPT, other]) == [Outcome(other.range, Created(1, 2, 3), 0.5, None)]
+    assert outcomes_from_rows([row], [ATTEMPT, other]) == [RangeOutcome(other.range, Created(1, 2, 3), 0.5, None)]
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_an_answer_says_whether_the_attempt_was_fenced_and_whether_the_breaker_t
 
     monkeypatch.setattr(executor, "connect", refuse)
     (answer,) = INGEST(iter([messages(100)]))
-    (outcome,) = outcomes(answer.to_pylist(), [ATTEMPT])
+    (outcome,) = outcomes_from_rows(answer.to_pylist(), [ATTEMPT])
     assert (outcome.fenced, outcome.too_many_rejected) == (fenced, too_many)
 
 
 def test_our_own_failures_are_said_as_they_are() -> None:
-    assert sentence(ORDERS, FencedError("orders: fenced; nothing was committed here.")) == (
+    assert describe_failure(ORDERS, FencedError("orders: fenced; nothing was committed here.")) == (
         "orders: fenced; nothing was committed here. [WO-FENCED]"
     )
 
@@ -138,14 +138,16 @@ def test_our_own_failures_are_said_as_they_are() -> None:
     "failure", [psycopg.OperationalError("server closed\n\tunexpectedly"), ValueError("no\n  way")]
 )
 def test_any_other_failure_is_one_line_with_its_place(failure: Exception) -> None:
-    text = sentence(ORDERS, failure)
+    text = describe_failure(ORDERS, failure)
     assert text.startswith(f"orders 3 [100, 200): {type(failure).__name__}: ")
     assert text.endswith("; nothing was committed there.")
     assert "\n" not in text
 
 
 def test_a_failure_that_quotes_what_text_cannot_hold_is_answered_all_the_same() -> None:
-    assert sentence(ORDERS, ValueError("odd \ud800")).startswith("orders 3 [100, 200): ValueError: odd \\ud800;")
+    assert describe_failure(ORDERS, ValueError("odd \ud800")).startswith(
+        "orders 3 [100, 200): ValueError: odd \\ud800;"
+    )
 
 
 def test_the_cycle_collector_works_again_after_a_partition() -> None:
@@ -155,7 +157,7 @@ def test_the_cycle_collector_works_again_after_a_partition() -> None:
 
 def test_a_failure_in_the_jvm_is_said_without_its_stack() -> None:
     java = "Job aborted: Lost task 0.0: KafkaIllegalStateException: no\n\tat org.apache.spark.A.b(A.scala:1)\n\tat C.d"
-    assert sentence(ORDERS, RuntimeError(java)) == (
+    assert describe_failure(ORDERS, RuntimeError(java)) == (
         "orders 3 [100, 200): RuntimeError: Job aborted: Lost task 0.0: KafkaIllegalStateException: no; "
         "nothing was committed there."
     )
@@ -169,15 +171,15 @@ def test_items_go_to_the_stream_of_their_log_and_the_topic_is_proved_with_the_ex
     proved: list[object] = []
 
     def ingest(
-        _: object, __: object, items: Iterable[Item], ___: object, prove_same_log: Callable[[], None]
+        _: object, __: object, items: Iterable[Item], ___: object, verify_topic_unchanged: Callable[[], None]
     ) -> Created:
         streams.extend(item.stream for item in items)
-        prove_same_log()
+        verify_topic_unchanged()
         return Created(2)
 
     monkeypatch.setattr(executor, "connect", lambda *_, **__: nullcontext())
     monkeypatch.setattr(executor, "ingest", ingest)
-    monkeypatch.setattr(executor, "prove_same_log", lambda *given: proved.extend(given))
+    monkeypatch.setattr(executor, "verify_topic_unchanged", lambda *given: proved.extend(given))
     outcome = INGEST.ingest(replace(ATTEMPT, generation=5), iter([messages(100, 101)]))
     assert (outcome.created, outcome.error) == (Created(2), None)
     assert streams == ["orders/3@id~5"] * 2

@@ -1,15 +1,15 @@
 from workorders.core.creation.work_orders import Created
-from workorders.kafka.ingest.attempt import Outcome
+from workorders.kafka.ingest.attempt import RangeOutcome
 from workorders.kafka.partitions import OffsetRange, Partition
-from workorders.kafka.spark.report import table
+from workorders.kafka.spark.report import outcome_table
 
 
-def outcome(topic: str, partition: int, created: Created, error: str | None = None) -> Outcome:
-    return Outcome(OffsetRange(Partition(topic, partition, "id"), 100, 2100), created, 1.26, error)
+def outcome(topic: str, partition: int, created: Created, error: str | None = None) -> RangeOutcome:
+    return RangeOutcome(OffsetRange(Partition(topic, partition, "id"), 100, 2100), created, 1.26, error)
 
 
 def test_a_log_ends_with_a_line_a_partition_sorted_and_aligned() -> None:
-    lines = table(
+    lines = outcome_table(
         [
             outcome("visits", 0, Created(), "visits 0 [100, 2100): no."),
             outcome("orders", 10, Created(1234, 5, 0)),
@@ -25,5 +25,5 @@ def test_a_log_ends_with_a_line_a_partition_sorted_and_aligned() -> None:
 
 
 def test_a_partition_that_stalled_shows_no_counts() -> None:
-    (_, line) = table([outcome("orders", 0, Created(7, 7, 7), "orders 0 [100, 2100): no.")]).splitlines()
+    (_, line) = outcome_table([outcome("orders", 0, Created(7, 7, 7), "orders 0 [100, 2100): no.")]).splitlines()
     assert "7" not in line

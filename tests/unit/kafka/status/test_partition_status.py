@@ -117,12 +117,12 @@ def test_since_and_the_next_try_are_those_of_a_stall() -> None:
     ],
 )
 def test_a_group_that_is_not_at_the_ledger_is_said(row: PartitionStatus, group: int | None, word: str | None) -> None:
-    assert one(row, log(), group=group).group_word == word
+    assert one(row, log(), group=group).group_relation == word
 
 
 def test_a_group_is_not_held_against_another_topic_of_that_name_or_an_offset_that_kafka_did_not_tell() -> None:
     again = Partition("orders", 0, "id-2")
     (merged,) = merge([ROW], KafkaAnswer([log(partition=again)], {again: 3}))
-    assert merged.group_word is None
+    assert merged.group_relation is None
     (merged,) = merge([ROW], KafkaAnswer([log()]))
-    assert merged.group_word is None
+    assert merged.group_relation is None

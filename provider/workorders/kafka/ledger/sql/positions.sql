@@ -67,7 +67,7 @@ FROM workorders.kafka_ledger
 WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s
 FOR UPDATE;
 
--- name: move
+-- name: advance
 -- Compare and set: a writer that lost its epoch or its place changes no row, and says so.
 UPDATE workorders.kafka_ledger
 SET next_offset = %(end_offset)s,
@@ -104,7 +104,7 @@ WHERE ranges.batch_id = %(batch_id)s
     AND ranges.superseded_by IS NULL
     AND ledger.next_attempt_at IS NOT NULL;
 
--- name: lock_commits
+-- name: lock_group_commits
 -- Commits of one trigger go one after the other, so that the group's offset never goes back.
 SELECT pg_advisory_xact_lock(hashtextextended('workorders commit', %(trigger_id)s));
 

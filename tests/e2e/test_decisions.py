@@ -12,11 +12,11 @@ from support.observed_trigger import Place, some_events
 TRIGGER = "decisions"
 FORM: dict[str, Any] = {
     "trigger": "decisions",
-    "decision": "resume",
+    "decision": "skip-lost",
     "topic": "e2e.decisions",
     "partitions": [],
     "offset": None,
-    "why": "retention was short",
+    "reason": "retention was short",
 }
 
 

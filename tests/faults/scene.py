@@ -148,7 +148,7 @@ class Scene:
 
     def start_decision(self, kind: str, *options: str) -> Task:
         """Start `workorders resolve` for the trigger's topic, with the question answered in advance."""
-        return self.start_command("resolve", kind, self.name, self.name, *options, "--why", "a fault", "--yes")
+        return self.start_command("resolve", kind, self.name, self.name, *options, "--reason", "a fault", "--yes")
 
     def finish(self, batch_id: int) -> bool:
         """Run the tasks of a batch's ingest run once; say whether both ended well."""

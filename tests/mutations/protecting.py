@@ -100,7 +100,7 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "request-decided-twice-at-once",
         10,
-        (Change("kafka/recovery/resolution.py", "        _require_undecided(connection, request)\n", ""),),
+        (Change("kafka/recovery/resolution.py", "        _require_undecided(connection, signature)\n", ""),),
         (f"{RESOLVING}::test_a_request_that_two_processes_work_at_is_decided_once",),
     ),
     Mutation(

@@ -24,7 +24,7 @@ from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Partition
 from workorders.kafka.planning.planner import Plan, plan_batch
-from workorders.kafka.recovery.resolution import Made, Wish, consider, make
+from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, apply, preview
 
 SECONDS = 30.0
 TEN = [b"{}"] * 10
@@ -148,11 +148,11 @@ def after_ten(stack: LocalStack, topics: Topics, name: str) -> GoingOn:
     return trigger
 
 
-def decided(stack: LocalStack, cluster: KafkaAdmin, wish: Wish) -> Made:
+def decided(stack: LocalStack, cluster: KafkaAdmin, request: DecisionRequest) -> AppliedDecisions:
     """Consider and make a decision on a connection of its own, as the command does."""
     with connect(stack.database_url) as own:
-        considered = consider(own, cluster, wish)
-        return make(own, cluster, considered, who="ada", why="a test", group=f"workorders-{wish.trigger}")
+        considered = preview(own, cluster, request)
+        return apply(own, cluster, considered, actor="ada", reason="a test", group=f"workorders-{request.trigger}")
 
 
 def kept(connection: Connection, trigger: str) -> dict[str, list[int]]:

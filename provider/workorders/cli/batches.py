@@ -202,7 +202,7 @@ def _json(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> dict[st
                 "finished_at": part.finished_at,
                 "created": part.created,
                 "rejected": part.rejected,
-                "already_there": part.already_there if part.finished else None,
+                "existing": part.existing if part.finished else None,
                 "superseded_by": part.superseded_by,
                 "attempts": row.attempts if row else None,
                 "next_try": row.next_attempt_at if row else None,

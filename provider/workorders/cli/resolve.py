@@ -1,4 +1,4 @@
-"""`workorders resolve` and `workorders decisions`: what an operator decides where Kafka lost data."""
+"""`workorders resolve` and `workorders decisions`: decisions of operators where Kafka lost data."""
 
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +12,15 @@ from workorders.cli.output import AsJson, Column, note, print_json, print_table,
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.open import open_admin
-from workorders.kafka.recovery.decisions import Decision, Kind
-from workorders.kafka.recovery.resolution import Made, RecordedDecision, Wish, consider, make, recorded
+from workorders.kafka.recovery.decisions import Decision, DecisionKind
+from workorders.kafka.recovery.resolution import (
+    AppliedDecisions,
+    DecisionRequest,
+    RecordedDecision,
+    apply,
+    list_decisions,
+    preview,
+)
 from workorders.kafka.status.partition_status import source_of
 
 if TYPE_CHECKING:
@@ -30,23 +37,21 @@ Partitions = Annotated[
         metavar="N",
         min=0,
         show_default=False,
-        help="Number of a partition; may be repeated. Left out, all partitions of the topic that call for it.",
+        help="Partition number, repeatable; all that need the decision if not given.",
     ),
 ]
-Why = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="The reason; it is kept with the decision.")]
-Who = Annotated[
+Reason = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="Reason, which is recorded.")]
+Actor = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", show_default=False, help="Who decides; your account if not given, which is kept as well."
-    ),
+    typer.Option(metavar="NAME", show_default=False, help="Name of the person who decides; your account if not given."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the decisions and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Apply without confirmation.")]
 
 _COLUMNS = (
     Column("decision", number=True),
     Column("decided"),
-    Column("who"),
+    Column("actor"),
     Column("trigger"),
     Column("partition"),
     Column("kind"),
@@ -54,16 +59,16 @@ _COLUMNS = (
     Column("to", number=True),
     Column("lost"),
     Column("superseded batch", number=True),
-    Column("why"),
+    Column("reason"),
 )
 
 
-@app.command()
-def resume(
+@app.command("skip-lost")
+def skip_lost(
     trigger: Trigger,
     topic: Topic,
     *,
-    why: Why,
+    reason: Reason,
     partition: Partitions = None,
     offset: Annotated[
         int | None,
@@ -71,27 +76,27 @@ def resume(
             metavar="N",
             min=0,
             show_default=False,
-            help="Only for a log that was cut short: offset of the first message that is new.",
+            help="First new offset, only for a truncated log.",
         ),
     ] = None,
-    who: Who = None,
+    actor: Actor = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Go on behind messages that Kafka does not have any more.
+    """Skip messages that Kafka has lost.
 
-    Where retention deleted messages unread, that is the first offset that Kafka still has; where a log was cut short,
-    its end. Says first which offsets get no work order, and asks.
+    Reading continues at the first offset that Kafka still has, or at the end of a truncated log. Shows which offsets
+    get no work order, and asks for confirmation.
 
     \b
     Examples:
-      workorders resolve resume orders orders --partition 2 --why "retention was 1 h" --dry-run
-      workorders resolve resume orders orders --why "broker 3 lost its disk" --yes
+      workorders resolve skip-lost orders orders --partition 2 --reason "retention was 1 h" --dry-run
+      workorders resolve skip-lost orders orders --reason "broker 3 lost its disk" --yes
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    wish = Wish(Kind.RESUME, trigger, topic, tuple(partition or ()), offset)
-    _resolve(wish, why=why, who=who, dry_run=dry_run, yes=yes, as_json=as_json, database=database)
+    request = DecisionRequest(DecisionKind.SKIP_LOST, trigger, topic, tuple(partition or ()), offset)
+    _resolve(request, reason=reason, actor=actor, dry_run=dry_run, yes=yes, as_json=as_json, database=database)
 
 
 @app.command("accept-topic")
@@ -99,76 +104,74 @@ def accept_topic(
     trigger: Trigger,
     topic: Topic,
     *,
-    why: Why,
+    reason: Reason,
     partition: Partitions = None,
     offset: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, show_default=False, help="Where to begin; the new topic's first offset if not given."
+            metavar="N", min=0, show_default=False, help="First offset to read; the new topic's first one if not given."
         ),
     ] = None,
-    who: Who = None,
+    actor: Actor = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Follow a topic that was deleted and made again under its name.
+    """Follow a topic that was re-created under its name.
 
-    Work orders of the old topic stay, and none is taken for one of the new topic.
+    Work orders of the old topic stay; the new topic's offsets are other messages.
 
     \b
     Example:
-      workorders resolve accept-topic orders orders --why "made again with 12 partitions"
+      workorders resolve accept-topic orders orders --reason "re-created with 12 partitions"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    wish = Wish(Kind.ACCEPT_TOPIC, trigger, topic, tuple(partition or ()), offset)
-    _resolve(wish, why=why, who=who, dry_run=dry_run, yes=yes, as_json=as_json, database=database)
+    request = DecisionRequest(DecisionKind.ACCEPT_TOPIC, trigger, topic, tuple(partition or ()), offset)
+    _resolve(request, reason=reason, actor=actor, dry_run=dry_run, yes=yes, as_json=as_json, database=database)
 
 
-@app.command("start-over")
-def start_over(
+@app.command("seek")
+def seek(
     trigger: Trigger,
     topic: Topic,
     *,
-    why: Why,
+    reason: Reason,
     partition: Annotated[
         list[int],
-        typer.Option(
-            "--partition", metavar="N", min=0, show_default=False, help="Number of a partition; may be repeated."
-        ),
+        typer.Option("--partition", metavar="N", min=0, show_default=False, help="Partition number, repeatable."),
     ],
-    offset: Annotated[int, typer.Option(metavar="N", min=0, show_default=False, help="Where to go on.")],
-    who: Who = None,
+    offset: Annotated[int, typer.Option(metavar="N", min=0, show_default=False, help="Next offset to read.")],
+    actor: Actor = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Go on from an offset, forward or back.
+    """Continue at an offset, forward or back.
 
-    Forward skips messages: they get no work order. Back reads messages again: those that have a work order keep it,
+    Forward skips messages, which get no work order. Back reads messages again: those that have a work order keep it,
     and the others get one.
 
     \b
     Example:
-      workorders resolve start-over orders orders --partition 2 --offset 5000 --why "rows were deleted by mistake"
+      workorders resolve seek orders orders --partition 2 --offset 5000 --reason "rows were deleted by mistake"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    wish = Wish(Kind.START_OVER, trigger, topic, tuple(partition), offset)
-    _resolve(wish, why=why, who=who, dry_run=dry_run, yes=yes, as_json=as_json, database=database)
+    request = DecisionRequest(DecisionKind.SEEK, trigger, topic, tuple(partition), offset)
+    _resolve(request, reason=reason, actor=actor, dry_run=dry_run, yes=yes, as_json=as_json, database=database)
 
 
 def decisions(
     trigger: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only decisions on this trigger.", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="Only decisions about this trigger.", show_default=False)
     ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of decisions.")] = 20,
     before: Annotated[
-        int | None, typer.Option(metavar="DECISION", help="Go on behind this decision.", show_default=False)
+        int | None, typer.Option(metavar="DECISION", help="Only decisions before this one.", show_default=False)
     ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """List what operators decided, newest first.
+    """List the decisions of operators, newest first.
 
     \b
     Example:
@@ -176,8 +179,8 @@ def decisions(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
         if trigger is not None:
-            triggers.find(connection, trigger)  # says so when the name is wrong, in place of an empty list
-        found = recorded(connection, trigger, before=before, limit=limit)
+            triggers.find(connection, trigger)  # an unknown name is an error and not an empty list
+        found = list_decisions(connection, trigger, before=before, limit=limit)
     if as_json:
         print_json([_recorded_json(decision) for decision in found])
         return
@@ -189,30 +192,39 @@ def decisions(
 
 
 def _resolve(
-    wish: Wish, *, why: str, who: str | None, dry_run: bool, yes: bool, as_json: bool, database: str | None
+    request: DecisionRequest,
+    *,
+    reason: str,
+    actor: str | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    database: str | None,
 ) -> None:
     if as_json and not (dry_run or yes):
-        raise typer.BadParameter("--json asks nothing, so it needs --dry-run or --yes.")
+        raise typer.BadParameter("--json cannot ask for confirmation, so it needs --dry-run or --yes.")
     with connect_to_write(database) as connection:
-        source = source_of(connection, wish.trigger)
+        source = source_of(connection, request.trigger)
         connection.rollback()
         cluster = _cluster(source.kafka_connection)
-        considered = consider(connection, cluster, wish)
+        decisions = preview(connection, cluster, request)
         if not as_json:
-            for decision in considered:
+            for decision in decisions:
                 print(safe(str(decision)))
         if dry_run:
             if as_json:
-                print_json({"made": False, "decisions": [_json(decision, None) for decision in considered]})
+                print_json({"applied": False, "decisions": [_json(decision, None) for decision in decisions]})
             else:
                 print("Nothing was changed.")
             return
-        if not yes and not typer.confirm("Do it?"):
+        if not yes and not typer.confirm("Apply?"):
             print("Nothing was changed.")
             raise typer.Exit(1)
         me = account()
-        made = make(connection, cluster, considered, who=who or me, why=why, group=source.group, account=me)
-    _report(made, as_json=as_json)
+        applied = apply(
+            connection, cluster, decisions, actor=actor or me, reason=reason, group=source.group, account=me
+        )
+    _report(applied, as_json=as_json)
 
 
 def _cluster(connection_id: str) -> "KafkaAdmin":
@@ -222,32 +234,32 @@ def _cluster(connection_id: str) -> "KafkaAdmin":
         raise ConfigurationError(f"{error} Nothing was changed.") from error
 
 
-def _report(made: Made, *, as_json: bool) -> None:
+def _report(applied: AppliedDecisions, *, as_json: bool) -> None:
     if as_json:
-        print_json({"made": True, "decisions": [_json(decision, number) for number, decision in made.decisions]})
+        print_json({"applied": True, "decisions": [_json(decision, number) for number, decision in applied.decisions]})
     else:
-        numbers = ", ".join(str(number) for number, _ in made.decisions)
-        print(f"Done, and recorded as decision {numbers}; see `workorders decisions`.")
-    for warning in made.warnings:
+        numbers = ", ".join(str(number) for number, _ in applied.decisions)
+        print(f"Applied and recorded as decision {numbers}; see `workorders decisions`.")
+    for warning in applied.warnings:
         note(warning)
 
 
 def _json(decision: Decision, number: int | None) -> dict[str, Any]:
-    standing = decision.standing
+    state = decision.state
     lost_start, lost_end = decision.lost or (None, None)
     return {
         "decision": number,
-        "trigger": standing.trigger,
-        "topic": standing.partition.topic,
-        "partition": standing.partition.partition,
+        "trigger": state.trigger,
+        "topic": state.partition.topic,
+        "partition": state.partition.partition,
         "kind": decision.kind.value,
-        "from_topic_id": standing.partition.topic_id,
-        "from_offset": standing.next_offset,
+        "from_topic_id": state.partition.topic_id,
+        "from_offset": state.next_offset,
         "to_topic_id": decision.to.topic_id,
         "to_offset": decision.to_offset,
         "lost_start": lost_start,
         "lost_end": lost_end,
-        "superseded_batch": standing.batch_id,
+        "superseded_batch": state.batch_id,
         "sentence": str(decision),
     }
 
@@ -257,7 +269,7 @@ def _cells(decision: RecordedDecision) -> tuple[str, ...]:
     return (
         str(decision.id),
         times.show(decision.decided_at),
-        signed(decision.who, decision.account),
+        signed(decision.actor, decision.account),
         decision.trigger,
         f"{decision.topic} {decision.partition}",
         decision.kind,
@@ -265,7 +277,7 @@ def _cells(decision: RecordedDecision) -> tuple[str, ...]:
         str(decision.to_offset),
         lost,
         "" if decision.superseded_batch_id is None else str(decision.superseded_batch_id),
-        decision.why,
+        decision.reason,
     )
 
 
@@ -273,9 +285,9 @@ def _recorded_json(decision: RecordedDecision) -> dict[str, Any]:
     return {
         "decision": decision.id,
         "decided_at": decision.decided_at,
-        "who": decision.who,
+        "actor": decision.actor,
         "account": decision.account,
-        "why": decision.why,
+        "reason": decision.reason,
         "trigger": decision.trigger,
         "topic": decision.topic,
         "partition": decision.partition,

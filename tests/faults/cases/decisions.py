@@ -40,7 +40,7 @@ def gap_resumed(scene: Scene) -> None:
     _stalled_by_a_gap(scene)
     scene.injected += 1
     (lost,) = scene.gone
-    output = scene.start_decision("resume").succeed().output()
+    output = scene.start_decision("skip-lost").succeed().output()
     assert f"offsets [{lost.start}, {lost.end}) ({lost.end - lost.start:,}) get no work order" in output, output
     assert scene.errors() == {}
     assert _recorded(scene) == 1
@@ -56,7 +56,7 @@ def topic_accepted(scene: Scene) -> None:
     Topics(scene.site.kafka_settings).create(scene.name, PARTITIONS)
     scene.produce(log=1)
     scene.injected += 1
-    scene.start_ingest(scene.planned()).fail("was deleted and made again")
+    scene.start_ingest(scene.planned()).fail("was deleted and re-created")
     assert set(scene.errors()) == set(range(PARTITIONS)), scene.errors()
     scene.start_decision("accept-topic").succeed()
     assert scene.next_offsets() == dict.fromkeys(range(PARTITIONS), 0)
@@ -74,9 +74,9 @@ def cut_log_resumed(scene: Scene) -> None:
     before = scene.next_offsets()[PARTITIONS]
     logs.cut(scene.site, scene.name, PARTITIONS)
     scene.injected += 1
-    scene.start_ingest(scene.planned()).fail("was cut short")
+    scene.start_ingest(scene.planned()).fail("was truncated")
     assert set(scene.errors()) == {PARTITIONS}, scene.errors()
-    scene.start_decision("resume", "--partition", str(PARTITIONS)).succeed()
+    scene.start_decision("skip-lost", "--partition", str(PARTITIONS)).succeed()
     assert scene.next_offsets()[PARTITIONS] < before
     # The same offsets as before, with other messages.
     scene.produce(first_partition=PARTITIONS, partitions=1, backlog=before, log=1)
@@ -88,14 +88,14 @@ def decision_killed(scene: Scene) -> None:
     _stalled_by_a_gap(scene)
     before = scene.next_offsets(), scene.errors()
     point = Breakpoint(COMMAND, BEFORE_COMMIT, _OF_THE_DECISION)
-    with held(scene, point, lambda: scene.start_decision("resume")) as decision:
+    with held(scene, point, lambda: scene.start_decision("skip-lost")) as decision:
         kill(decision.owner)
         scene.injected += 1
     assert decision.task.wait() == -signal.SIGKILL
     until_nobody_is_connected(scene.site, COMMAND)
     assert (scene.next_offsets(), scene.errors()) == before
     assert _recorded(scene) == 0
-    scene.start_decision("resume").succeed()
+    scene.start_decision("skip-lost").succeed()
     assert _recorded(scene) == 1
     scene.lifted()
 
@@ -104,10 +104,10 @@ def decision_killed(scene: Scene) -> None:
 def decision_without_answer(scene: Scene) -> None:
     _stalled_by_a_gap(scene)
     point = Breakpoint(COMMAND, BEFORE_COMMIT, _OF_THE_DECISION, lose_answer=True)
-    with held(scene, point, lambda: scene.start_decision("resume")) as decision:
+    with held(scene, point, lambda: scene.start_decision("skip-lost")) as decision:
         scene.injected += 1
     decision.task.fail("whether the decision was made, `workorders decisions` knows")
     assert _recorded(scene) == 1
-    scene.start_decision("resume").fail("nothing was changed")
+    scene.start_decision("skip-lost").fail("nothing was changed")
     assert _recorded(scene) == 1
     scene.lifted()

@@ -86,8 +86,8 @@ def topic_made_again(scene: Scene) -> None:
     _make_again(scene, 3000, 3000, 0)
     scene.still = set(range(PARTITIONS))
     scene.injected += 1
-    scene.start_ingest(batch_id).fail("was deleted and made again")
-    _expect(scene, scene.still, "was deleted and made again, so its offsets mean other messages now")
+    scene.start_ingest(batch_id).fail("was deleted and re-created")
+    _expect(scene, scene.still, "was deleted and re-created, so its offsets mean other messages now")
 
 
 @fault("topic deleted and made again while nothing waits", short=True)
@@ -100,8 +100,8 @@ def topic_made_again_unnoticed(scene: Scene) -> None:
     _make_again(scene, before[0] + 5, 5, 0)
     scene.still = set(range(PARTITIONS))
     scene.injected += 1
-    scene.start_ingest(scene.planned()).fail("was deleted and made again")
-    _expect(scene, scene.still, "was deleted and made again, so its offsets mean other messages now")
+    scene.start_ingest(scene.planned()).fail("was deleted and re-created")
+    _expect(scene, scene.still, "was deleted and re-created, so its offsets mean other messages now")
     assert scene.next_offsets() == before
 
 
@@ -113,6 +113,6 @@ def log_cut_short(scene: Scene) -> None:
     logs.cut(scene.site, scene.name, 2)
     scene.still = {2}
     scene.injected += 1
-    scene.start_ingest(scene.planned()).fail("was cut short")
-    _expect(scene, {2}, r"the log ends at offset \d+, so it was cut short")
+    scene.start_ingest(scene.planned()).fail("was truncated")
+    _expect(scene, {2}, r"the log ends at offset \d+, so it was truncated")
     assert scene.next_offsets() == before

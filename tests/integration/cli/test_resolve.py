@@ -33,22 +33,22 @@ def test_the_status_of_a_stalled_partition_names_the_line_to_type_and_the_line_w
     stack: LocalStack, workorders: Command, connection: Connection, stalled: int, name: str
 ) -> None:
     shown = workorders("status", name).out
-    line = f"workorders resolve resume {name} {name} --partition 0"
+    line = f"workorders resolve skip-lost {name} {name} --partition 0"
     assert f"`{line}`" in shown
-    ended = workorders(*line.split()[1:], "--why", "retention was too short", "--yes")
+    ended = workorders(*line.split()[1:], "--reason", "retention was too short", "--yes")
     assert ended.code == 0, ended.err
     assert ended.out.splitlines()[0] == sentence(name, stalled)
-    assert ended.out.splitlines()[1].startswith("Done, and recorded as decision ")
+    assert ended.out.splitlines()[1].startswith("Applied and recorded as decision ")
     GoingOn(stack, name).until_idle()
     assert [sum(1 for _ in found) for found in kept(connection, name).values()] == [15]
 
 
 def test_a_dry_run_only_shows(workorders: Command, connection: Connection, stalled: int, name: str) -> None:
     before = database(connection, name)
-    ended = workorders("resolve", "resume", name, name, "--why", "x", "--dry-run")
+    ended = workorders("resolve", "skip-lost", name, name, "--reason", "x", "--dry-run")
     assert (ended.code, ended.out) == (0, f"{sentence(name, stalled)}\nNothing was changed.\n")
-    answer = workorders("resolve", "resume", name, name, "--why", "x", "--dry-run", "--json").json()
-    assert answer["made"] is False
+    answer = workorders("resolve", "skip-lost", name, name, "--reason", "x", "--dry-run", "--json").json()
+    assert answer["applied"] is False
     assert (answer["decisions"][0]["lost_start"], answer["decisions"][0]["lost_end"]) == (10, 15)
     assert database(connection, name) == before
 
@@ -71,27 +71,27 @@ def test_without_yes_it_shows_and_asks(
 
     monkeypatch.setattr(typer, "confirm", confirm)
     before = database(connection, name)
-    ended = workorders("resolve", "resume", name, name, "--why", "x")
-    assert asked == ["Do it?"]
+    ended = workorders("resolve", "skip-lost", name, name, "--reason", "x")
+    assert asked == ["Apply?"]
     assert ended.out.startswith(sentence(name, stalled))
     assert ended.code == (0 if answer else 1)
     assert (database(connection, name) == before) is not answer
 
 
 def test_a_decision_is_listed_with_who_when_why_from_and_to(workorders: Command, stalled: int, name: str) -> None:
-    named = ("--who", "ada", "--why", "a weekend", "--yes")
-    made = workorders("resolve", "resume", name, name, *named, "--json").json()
+    named = ("--actor", "ada", "--reason", "a weekend", "--yes")
+    made = workorders("resolve", "skip-lost", name, name, *named, "--json").json()
     number = made["decisions"][0]["decision"]
     (row,) = workorders("decisions", "--trigger", name, "--json").json()
     assert row == row | {
         "decision": number,
-        "who": "ada",
+        "actor": "ada",
         "account": account(),
-        "why": "a weekend",
+        "reason": "a weekend",
         "trigger": name,
         "topic": name,
         "partition": 0,
-        "kind": "resume",
+        "kind": "skip-lost",
         "from_offset": 10,
         "to_offset": 15,
         "lost_start": 10,
@@ -111,11 +111,11 @@ def test_a_decision_is_listed_with_who_when_why_from_and_to(workorders: Command,
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
-        (["resume", "--why", " ", "--yes"], 1, "needs who made it, and why"),
-        (["resume", "--yes"], 2, "Missing option '--why'"),
-        (["accept-topic", "--why", "x", "--yes"], 1, "no partition of"),
-        (["start-over", "--why", "x", "--partition", "0", "--offset", "99", "--yes"], 1, "is not in the log"),
-        (["resume", "--why", "x", "--json"], 2, "needs --dry-run or --yes"),
+        (["skip-lost", "--reason", " ", "--yes"], 1, "needs an actor and a reason"),
+        (["skip-lost", "--yes"], 2, "Missing option '--reason'"),
+        (["accept-topic", "--reason", "x", "--yes"], 1, "no partition of"),
+        (["seek", "--reason", "x", "--partition", "0", "--offset", "99", "--yes"], 1, "is not in the log"),
+        (["skip-lost", "--reason", "x", "--json"], 2, "needs --dry-run or --yes"),
     ],
 )
 def test_what_does_not_fit_ends_with_a_sentence_and_changes_nothing(
@@ -146,7 +146,7 @@ def test_settings_that_the_client_refuses_are_said_and_change_nothing(
 ) -> None:
     monkeypatch.setenv("WORKORDERS_KAFKA", json.dumps({**stack.kafka_settings, "socket.timeout.ms": "soon"}))
     before = database(connection, name)
-    ended = workorders("resolve", "resume", name, name, "--why", "x", "--yes")
+    ended = workorders("resolve", "skip-lost", name, name, "--reason", "x", "--yes")
     assert ended.code == 1
     assert "kafka_default: Kafka at " in ended.err
     assert "its client cannot start" in ended.err
@@ -156,6 +156,6 @@ def test_settings_that_the_client_refuses_are_said_and_change_nothing(
 
 def test_an_attempt_at_work_is_said(stack: LocalStack, workorders: Command, stalled: int, name: str) -> None:
     with attempt_lock(stack.database_url, stalled):
-        ended = workorders("resolve", "resume", name, name, "--why", "x", "--yes")
+        ended = workorders("resolve", "skip-lost", name, name, "--reason", "x", "--yes")
     assert ended.code == 1
     assert f"an attempt at batch {stalled} is at work; nothing was changed" in ended.err

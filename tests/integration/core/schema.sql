@@ -293,8 +293,8 @@ ALTER TABLE workorders.kafka_batches ALTER COLUMN id ADD GENERATED ALWAYS AS IDE
 CREATE TABLE workorders.kafka_decisions (
     id bigint NOT NULL,
     decided_at timestamp with time zone DEFAULT now() NOT NULL,
-    who text NOT NULL,
-    why text NOT NULL,
+    actor text NOT NULL,
+    reason text NOT NULL,
     trigger_id integer NOT NULL,
     topic text NOT NULL,
     partition integer NOT NULL,
@@ -309,10 +309,10 @@ CREATE TABLE workorders.kafka_decisions (
     epoch bigint NOT NULL,
     account text,
     request_key text,
-    CONSTRAINT kafka_decisions_kind_check CHECK ((kind = ANY (ARRAY['resume'::text, 'accept-topic'::text, 'start-over'::text]))),
+    CONSTRAINT kafka_decisions_actor_check CHECK (((btrim(actor) <> ''::text) AND (btrim(reason) <> ''::text))),
+    CONSTRAINT kafka_decisions_kind_check CHECK ((kind = ANY (ARRAY['skip-lost'::text, 'accept-topic'::text, 'seek'::text]))),
     CONSTRAINT kafka_decisions_lost_check CHECK ((((lost_start IS NULL) = (lost_end IS NULL)) AND (lost_start < lost_end))),
-    CONSTRAINT kafka_decisions_offsets_check CHECK (((from_offset >= 0) AND (to_offset >= 0))),
-    CONSTRAINT kafka_decisions_reason_check CHECK (((btrim(who) <> ''::text) AND (btrim(why) <> ''::text)))
+    CONSTRAINT kafka_decisions_offsets_check CHECK (((from_offset >= 0) AND (to_offset >= 0)))
 );
 ALTER TABLE workorders.kafka_decisions ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME workorders.kafka_decisions_id_seq
@@ -361,7 +361,7 @@ CREATE TABLE workorders.kafka_ranges (
     rejected bigint,
     last_error text,
     generation bigint DEFAULT 0 NOT NULL,
-    already_there bigint DEFAULT 0 NOT NULL,
+    existing bigint DEFAULT 0 NOT NULL,
     superseded_by bigint,
     CONSTRAINT kafka_ranges_finished_check CHECK ((((finished_at IS NULL) = (created IS NULL)) AND ((finished_at IS NULL) = (rejected IS NULL)))),
     CONSTRAINT kafka_ranges_offsets_check CHECK (((start_offset >= 0) AND (start_offset < end_offset))),

@@ -23,7 +23,7 @@ from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger import batches, positions, stall_alerts
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
-from workorders.kafka.recovery.resolution import recorded
+from workorders.kafka.recovery.resolution import list_decisions
 from workorders.outbox import admin
 from workorders.outbox.enqueue import enqueue_published
 
@@ -75,7 +75,7 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     assert len(stall_alerts.claim(writer, trigger, after_seconds=0)) == 1
     assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof, same_log).created == 5
     again = replace(attempt(writer, batch_id), replayed=5)
-    assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof, same_log).already_there == 5
+    assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof, same_log).existing == 5
     positions.lock_group_commits(writer, trigger.id)
     assert positions.positions_of_batch(writer, batch_id) == {range_.partition: 5}
     assert [alert.cleared for alert in stall_alerts.claim(writer, trigger, after_seconds=0)] == [True]
@@ -91,11 +91,11 @@ def test_the_writer_may_delete_nothing_of_the_ledger_and_the_batches(writer: Con
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE workorders.kafka_decisions SET who = 'somebody else'",
+        "UPDATE workorders.kafka_decisions SET actor = 'somebody else'",
         "DELETE FROM workorders.kafka_decisions",
-        "UPDATE workorders.sequence_decisions SET who = 'somebody else'",
+        "UPDATE workorders.sequence_decisions SET actor = 'somebody else'",
         "DELETE FROM workorders.sequence_decisions",
-        "UPDATE workorders.bulk_jobs SET who = 'somebody else'",
+        "UPDATE workorders.bulk_jobs SET actor = 'somebody else'",
         "UPDATE workorders.bulk_jobs SET options = '{}'",
         "DELETE FROM workorders.bulk_jobs",
         "UPDATE workorders.alembic_version SET version_num = 'older'",
@@ -113,8 +113,9 @@ def test_the_writer_may_add_to_what_was_decided(writer: Connection, name: str) -
     writer.execute(
         """
         INSERT INTO workorders.kafka_decisions
-            (who, why, trigger_id, topic, partition, kind, from_topic_id, from_offset, to_topic_id, to_offset, epoch)
-        VALUES ('Ann', 'test', %s, %s, 0, 'start-over', 'id', 1, 'id', 2, nextval('workorders.kafka_epochs'))
+            (actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset, to_topic_id, to_offset,
+                epoch)
+        VALUES ('Ann', 'test', %s, %s, 0, 'seek', 'id', 1, 'id', 2, nextval('workorders.kafka_epochs'))
         """,
         [trigger.id, name],
     )
@@ -163,7 +164,7 @@ def test_the_reader_may_look_and_change_nothing(stack: LocalStack, granted: None
     with connect(url_of(stack, "workorders_reader"), autocommit=True) as reader:
         assert isinstance(work_orders.registered_triggers(reader), list)
         assert isinstance(positions.status(reader), list)
-        assert isinstance(recorded(reader), list)
+        assert isinstance(list_decisions(reader), list)
         assert admin.shards(reader)
         for statement in (
             b"UPDATE workorders.kafka_ledger SET next_offset = next_offset",

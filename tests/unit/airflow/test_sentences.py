@@ -89,7 +89,15 @@ ELSEWHERE: Final = {
 }
 
 ASKED: Final[dict[str, Any]] = {
-    "params": {"topic": "a.topic", "decision": "resume", "partitions": [], "offset": None, "dry_run": True, "why": "x"}
+    "params": {
+        "topic": "a.topic",
+        "decision": "skip-lost",
+        "partitions": [],
+        "offset": None,
+        "dry_run": True,
+        "why": "x",
+        "reason": "x",
+    }
     | {"trigger": "orders", "body": {}, "who": None, "key": None},
     "dag_run": SimpleNamespace(
         dag_id="a",

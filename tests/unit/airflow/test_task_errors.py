@@ -14,7 +14,9 @@ from workorders.airflow.task_errors import LINE_LENGTH, TaskFailedError, explain
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 
 PLACES = ", ".join(f"health.events {partition} [49, 74)" for partition in range(20))
-SENTENCE = f"Trigger events, batch 2: {PLACES}: type `workorders resolve resume events health.events`. Next try in 4 s."
+SENTENCE = (
+    f"Trigger events, batch 2: {PLACES}: type `workorders resolve skip-lost events health.events`. Next try in 4 s."
+)
 PATH = "/" + "a-long-name/" * 20
 
 

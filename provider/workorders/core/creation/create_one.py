@@ -68,7 +68,7 @@ def create_one(
         return _find(connection, holder)
     id_ = next(increasing_ids())
     counts = create_for(connection, trigger, [item], ids=iter([id_]))
-    if counts.already_there:
+    if counts.existing:
         stream = stream_id(connection, trigger, item.stream or "")
         source = {"stream_id": stream, "position": item.position}
         return _result(connection.execute(_QUERIES["by_source_key"], source).fetchone())

@@ -42,7 +42,7 @@ class Created:
     """Work orders with an input."""
     rejected: int = 0
     """Work orders that say why their event cannot be an input."""
-    already_there: int = 0
+    existing: int = 0
     """Items whose source key had a work order before; they changed nothing."""
     turned_away: int = 0
     """Of the rejected: those with an input, which a rule of the trigger or a limit of the workflow refused."""
@@ -54,7 +54,7 @@ class Created:
         return Created(
             self.created + other.created,
             self.rejected + other.rejected,
-            self.already_there + other.already_there,
+            self.existing + other.existing,
             self.turned_away + other.turned_away,
             self.ignored + other.ignored,
         )

@@ -14,19 +14,19 @@ from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
-from workorders.kafka.recovery.decisions import Kind
-from workorders.kafka.recovery.resolution import Wish, consider, decided_by_request, make
+from workorders.kafka.recovery.decisions import DecisionKind
+from workorders.kafka.recovery.resolution import DecisionRequest, apply, decisions_of_request, preview
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _KINDS = {
-    Kind.RESUME: (
-        "resume after the gap",
-        "at the first offset that Kafka has, or at the end of a log that was cut short",
+    DecisionKind.SKIP_LOST: (
+        "skip what is lost",
+        "at the first offset that Kafka has, or at the end of a truncated log",
     ),
-    Kind.ACCEPT_TOPIC: ("accept the new topic", "from its first offset, or the one given"),
-    Kind.START_OVER: ("start over", "from the offset given, forward or back"),
+    DecisionKind.ACCEPT_TOPIC: ("accept the new topic", "from its first offset, or the one given"),
+    DecisionKind.SEEK: ("seek", "at the offset given, forward or back"),
 }
 """What a decision is called, and where reading then goes on."""
 _AGAIN = "To decide, trigger the Dag again; a cleared task decides nothing."
@@ -42,10 +42,10 @@ def resolve_params(definitions: Sequence[KafkaTriggerDefinition]) -> dict[str, P
         # Without a default where there are several: the wrong one would be decided on.
         "trigger": Param(**_only(triggers), type="string", title="Kafka trigger", enum=triggers),
         "decision": Param(
-            Kind.RESUME.value,
+            DecisionKind.SKIP_LOST.value,
             type="string",
             title="Decision",
-            enum=[kind.value for kind in Kind],
+            enum=[kind.value for kind in DecisionKind],
             # Short ones: a longer one is cut off where it says the most.
             values_display={kind.value: name for kind, (name, _) in _KINDS.items()},
             description=" ".join(f"{name.capitalize()}: {where}." for name, where in _KINDS.values()),
@@ -63,10 +63,10 @@ def resolve_params(definitions: Sequence[KafkaTriggerDefinition]) -> dict[str, P
             type=["null", "integer"],
             minimum=0,
             title="Offset",
-            description="Needed to start over. Else only to begin elsewhere in a new topic, or in a log that was cut.",
+            description="Required to seek. Otherwise only to begin elsewhere in a new or truncated log.",
         ),
-        "why": Param(
-            type="string", minLength=1, title="Why", description="The reason, which is kept with the decision."
+        "reason": Param(
+            type="string", minLength=1, title="Reason", description="The reason, which is kept with the decision."
         ),
         "dry_run": Param(
             True, type="boolean", title="Dry run", description="Say what would be done, and change nothing."
@@ -113,8 +113,8 @@ class ResolveOperator(BaseOperator):
             return self._resolve(context, self.definitions[params["trigger"]], params)
 
     def _resolve(self, context: "Context", definition: KafkaTriggerDefinition, params: Mapping[str, Any]) -> list[str]:
-        wish = Wish(
-            Kind(params["decision"]),
+        request = DecisionRequest(
+            DecisionKind(params["decision"]),
             definition.name,
             params["topic"],
             tuple(params["partitions"]),
@@ -124,7 +124,7 @@ class ResolveOperator(BaseOperator):
         request_key = f"{run.dag_id}/{run.run_id}"
         url = database_url(definition.database_connection)
         with connect(url, application_name="workorders resolve") as database:
-            earlier = [str(decision) for decision in decided_by_request(database, request_key)]
+            earlier = [str(decision) for decision in decisions_of_request(database, request_key)]
             if earlier:
                 for sentence in earlier:
                     self.log.info("%s", sentence)
@@ -132,30 +132,30 @@ class ResolveOperator(BaseOperator):
                 return earlier
             if run.clear_number and not params["dry_run"]:
                 raise DecisionRefusedError(
-                    f"Trigger {wish.trigger}, {wish.topic}: this Dag run decided nothing before it was cleared, and "
-                    f"Airflow does not say who cleared it; nothing was decided, and nothing was changed. {_AGAIN}"
+                    f"Trigger {request.trigger}, {request.topic}: this Dag run decided nothing before it was cleared, "
+                    f"and Airflow does not say who cleared it; nothing was decided, and nothing was changed. {_AGAIN}"
                 )
             cluster = KafkaAdmin(client_settings(kafka_settings(definition.kafka_connection)))
-            decisions = consider(database, cluster, wish)
+            decisions = preview(database, cluster, request)
             sentences = [str(decision) for decision in decisions]
             if params["dry_run"]:
                 for sentence in sentences:
                     self.log.info("Would do: %s", sentence)
                 self.log.info("Nothing was changed; trigger this DAG again without the dry run to do it.")
                 return sentences
-            who = user_of(context)
-            made = make(
+            actor = user_of(context)
+            applied = apply(
                 database,
                 cluster,
                 decisions,
-                who=who,
-                why=params["why"],
+                actor=actor,
+                reason=params["reason"],
                 group=definition.group,
-                account=who,
+                account=actor,
                 request_key=request_key,
             )
-        for number, decision in made.decisions:
-            self.log.info("Decision %s by %s: %s", number, who, decision)
-        for warning in made.warnings:
+        for number, decision in applied.decisions:
+            self.log.info("Decision %s by %s: %s", number, actor, decision)
+        for warning in applied.warnings:
             self.log.warning("%s", warning)
         return sentences

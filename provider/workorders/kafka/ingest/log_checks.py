@@ -1,56 +1,56 @@
-"""Holds a batch's ranges against what Kafka still has: cheap, and done before Spark is started and before a commit."""
+"""Compares a batch's ranges with the logs in Kafka: a cheap check before Spark starts and before each commit."""
 
 from collections.abc import Mapping, Sequence
 
 from workorders.kafka.exceptions import DataLostError, RangeError, TopicRecreatedError
 from workorders.kafka.ledger.batches import BatchRange
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
-from workorders.kafka.recovery.decisions import Kind, command
+from workorders.kafka.recovery.decisions import DecisionKind, cli_command
 
 
 def require_same_log(trigger: str, range_: OffsetRange, log: PartitionOffsets | None) -> None:
-    """Return when the partition's log is the one that the range was planned of, and at least as long as then.
+    """Raise unless the partition's log is the one that the range was planned for, and at least as long as then.
 
-    Where the log begins now is not asked: what was deleted after it was read is no loss.
+    The log's start is not checked: messages that were deleted after they were read are no loss.
 
     Args:
         trigger: name of the trigger.
         range_: the range.
-        log: the partition's ends now; None when Kafka does not have the partition.
+        log: the partition's ends now; None if Kafka does not have the partition.
 
     Raises:
-        RangeError: the range's offsets mean other messages now, or none.
+        RangeError: the range's offsets mean other messages now, or no messages.
     """
     if log is None:
         raise DataLostError(
             f"{range_}: Kafka does not have this partition any more; "
-            f"{_needs_decision(trigger, range_, Kind.ACCEPT_TOPIC)}, after the topic was re-created."
+            f"{_needs_decision(trigger, range_, DecisionKind.ACCEPT_TOPIC)} after the topic exists again."
         )
     if log.partition.topic_id != range_.partition.topic_id:
         raise TopicRecreatedError(
-            f"{range_}: topic {range_.partition.topic} was deleted and made again, so its offsets mean other messages "
-            f"now; {_needs_decision(trigger, range_, Kind.ACCEPT_TOPIC)}."
+            f"{range_}: topic {range_.partition.topic} was deleted and re-created, so its offsets mean other messages "
+            f"now; {_needs_decision(trigger, range_, DecisionKind.ACCEPT_TOPIC)}."
         )
     if log.high_watermark < range_.end:
         gone = f"[{log.high_watermark}, {range_.end})"
-        unread = f", and offsets {gone} are gone unread" if log.high_watermark >= range_.start else ""
+        unread = f", and unread offsets {gone} are lost" if log.high_watermark >= range_.start else ""
         raise DataLostError(
-            f"{range_}: the log ends at offset {log.high_watermark}, so it was cut short since the batch was planned"
-            f"{unread}; {_needs_decision(trigger, range_, Kind.RESUME)}."
+            f"{range_}: the log ends at offset {log.high_watermark}, so it was truncated after the batch was planned"
+            f"{unread}; {_needs_decision(trigger, range_, DecisionKind.SKIP_LOST)}."
         )
 
 
 def first_readable_offset(trigger: str, part: BatchRange, log: PartitionOffsets | None) -> int:
     """Return the offset at which an attempt at this range begins to read.
 
-    That is the range's start, or for a replay the first offset that Kafka still has, at most the range's end: what
-    lies before it may have its work orders already, which the replay counts. A replay reads nothing of a log that was
-    cut short since, for its offsets may mean other messages now.
+    That is the range's start, or for a replay the first offset that Kafka still has, at most the range's end: messages
+    before it may have work orders already, which the replay counts. A replay reads nothing of a log that was truncated
+    since, because its offsets may mean other messages now.
 
     Args:
         trigger: name of the trigger.
         part: the range.
-        log: the partition's ends now; None when Kafka does not have the partition.
+        log: the partition's ends now; None if Kafka does not have the partition.
 
     Raises:
         RangeError: the range cannot be read as it was planned.
@@ -65,7 +65,7 @@ def first_readable_offset(trigger: str, part: BatchRange, log: PartitionOffsets 
     if log_start > range_.start:
         raise DataLostError(
             f"{range_}: offsets [{range_.start}, {log_start}) were deleted by retention before they were read; "
-            f"{_needs_decision(trigger, range_, Kind.RESUME)}."
+            f"{_needs_decision(trigger, range_, DecisionKind.SKIP_LOST)}."
         )
     return range_.start
 
@@ -73,7 +73,7 @@ def first_readable_offset(trigger: str, part: BatchRange, log: PartitionOffsets 
 def check_ranges(
     trigger: str, parts: Sequence[BatchRange], logs: Mapping[tuple[str, int], PartitionOffsets]
 ) -> tuple[dict[Partition, int], dict[Partition, RangeError]]:
-    """Return where to begin reading, and what cannot be read, by partition.
+    """Return the first offset to read of each readable range, and the error of each other one, by partition.
 
     Args:
         trigger: name of the trigger.
@@ -91,8 +91,8 @@ def check_ranges(
     return begins, errors
 
 
-def _needs_decision(trigger: str, range_: OffsetRange, kind: Kind) -> str:
+def _needs_decision(trigger: str, range_: OffsetRange, kind: DecisionKind) -> str:
     return (
-        f"nothing was committed there and nothing was skipped; an operator must decide how to go on, "
-        f"by `{command(kind, trigger, range_.partition)}`"
+        f"nothing was committed there and nothing was skipped; an operator must decide how to continue: "
+        f"`{cli_command(kind, trigger, range_.partition)}`"
     )

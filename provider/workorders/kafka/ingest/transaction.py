@@ -106,7 +106,7 @@ def ingest(
 def _record_complete(connection: Connection, attempt: Attempt, created: Created) -> None:
     """Let retention know how many messages are in a range with gaps, which every transaction of a producer leaves."""
     range_ = attempt.range
-    messages = created.created + created.rejected + created.already_there
+    messages = created.created + created.rejected + created.existing
     stream = triggers.stream_id(
         connection, attempt.trigger, positions.stream_name(range_.partition, attempt.generation)
     )

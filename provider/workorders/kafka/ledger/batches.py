@@ -30,7 +30,7 @@ class BatchRange:
     """Rejected work orders that the first ingest made; None while unfinished."""
     last_error: str | None = None
     """Why the newest attempt at it failed, one plain sentence; None when it did not."""
-    already_there: int = 0
+    existing: int = 0
     """Messages that had a work order before the first ingest, as after an operator went back."""
     superseded_by: int | None = None
     """Number of the operator's decision that put the range aside; None when none did."""
@@ -57,7 +57,7 @@ class BatchRange:
     @property
     def messages(self) -> int | None:
         """How many messages the first ingest found; None while it is not finished."""
-        return (self.created or 0) + (self.rejected or 0) + self.already_there if self.finished else None
+        return (self.created or 0) + (self.rejected or 0) + self.existing if self.finished else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
             "partition": range_.partition.partition,
             "created": created.created,
             "rejected": created.rejected,
-            "already_there": created.already_there,
+            "existing": created.existing,
         },
     ).rowcount
     if finished != 1:

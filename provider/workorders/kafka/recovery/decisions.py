@@ -1,4 +1,4 @@
-"""What an operator may decide where Kafka lost data, and what follows from it: pure functions, no I/O."""
+"""What an operator can decide if Kafka lost data, and what each decision means: pure functions, no I/O."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -9,33 +9,33 @@ from workorders.kafka.exceptions import DecisionRefusedError
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 
 
-class Kind(StrEnum):
-    """What can be decided."""
+class DecisionKind(StrEnum):
+    """Kinds of decisions."""
 
-    RESUME = "resume"
-    """Go on at the first offset that Kafka still has, or at the log's end when it was cut short."""
+    SKIP_LOST = "skip-lost"
+    """Continue at the first offset that Kafka still has, or at the end of a truncated log."""
     ACCEPT_TOPIC = "accept-topic"
-    """Follow the topic that was made again under the name."""
-    START_OVER = "start-over"
-    """Go on from an offset, forward or back."""
+    """Follow the topic that was re-created under the name."""
+    SEEK = "seek"
+    """Continue at a given offset, forward or back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a partition stands when an operator looks: the ledger, the batch that holds it, and Kafka."""
+class PartitionState:
+    """State of a partition when an operator looks: the ledger, the batch that holds it, and Kafka."""
 
     trigger: str
     partition: Partition
     """With the topic id that the ledger follows."""
     next_offset: int
     start_offset: int
-    """Where reading of this log began."""
+    """Offset at which reading of this log began."""
     generation: int
-    """Number of the decision since which the log is another one under the same topic id; 0 for none."""
+    """Number of the decision since which offsets mean other messages under the same topic id; 0 for none."""
     topic_id_now: str | None
-    """Id of the topic that has the name now; None when there is none."""
+    """Id of the topic that has the name now; None if no topic has it."""
     log: PartitionOffsets | None
-    """The partition's ends now; None when Kafka does not have the partition."""
+    """The partition's ends now; None if Kafka does not have the partition."""
     held: OffsetRange | None = None
     """The unfinished range that holds the partition."""
     batch_id: int | None = None
@@ -47,207 +47,210 @@ class Standing:
         return f"{self.partition.topic} {self.partition.partition}"
 
     @property
-    def wanted_end(self) -> int:
-        """Return the end of what the ledger and the range that holds the partition know of."""
+    def planned_end(self) -> int:
+        """Return the higher of the ledger's position and the end of the range that holds the partition."""
         return self.next_offset if self.held is None else max(self.next_offset, self.held.end)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What will be done to one partition."""
+    """What a decision changes on one partition."""
 
-    kind: Kind
-    standing: Standing
+    kind: DecisionKind
+    state: PartitionState
     to: Partition
     to_offset: int
     effect: str
-    """What it gives up or repeats, in words."""
+    """What it skips or repeats, in words."""
     lost: tuple[int, int] | None = None
-    """Offsets `[start, end)` of the log so far that have no work order and will get none; None when none are known."""
+    """Offsets `[start, end)` that have no work order and will get none; None if none are known."""
     another_log: bool = False
-    """Whether the offsets from here on mean other messages than before, although the topic's id is the same."""
+    """Whether offsets mean other messages than before from here, although the topic's id is the same."""
 
     @property
     def goes_back(self) -> bool:
-        """Whether the ledger goes back within its log, so that the consumer group must go first."""
-        return self.to == self.standing.partition and self.to_offset < self.standing.next_offset
+        """Whether the ledger goes back within its log, so that the consumer group must be set back first."""
+        return self.to == self.state.partition and self.to_offset < self.state.next_offset
 
     def __str__(self) -> str:
-        """Return one sentence: from where to where, what is lost, what is superseded."""
-        standing = self.standing
-        topic = "" if self.to == standing.partition else " of the new topic"
+        """Return one sentence: the offsets from and to, what is lost, and what is superseded."""
+        state = self.state
+        topic = "" if self.to == state.partition else " of the new topic"
         parts = [
-            f"{standing.trigger}: {standing.place}: {self.kind}: "
-            f"the ledger goes from {standing.next_offset} to {self.to_offset}{topic}",
+            f"{state.trigger}: {state.place}: {self.kind}: "
+            f"the ledger goes from {state.next_offset} to {self.to_offset}{topic}",
             self.effect,
         ]
-        if standing.held is not None:
-            held = f"[{standing.held.start}, {standing.held.end})"
-            parts.append(f"range {held} of batch {standing.batch_id} is superseded")
+        if state.held is not None:
+            held = f"[{state.held.start}, {state.held.end})"
+            parts.append(f"range {held} of batch {state.batch_id} is superseded")
         return "; ".join(parts) + "."
 
 
-def command(kind: Kind, trigger: str, partition: Partition) -> str:
-    """Return the line to type for a decision on a partition."""
+def cli_command(kind: DecisionKind, trigger: str, partition: Partition) -> str:
+    """Return the command that decides about a partition."""
     words = ["workorders", "resolve", kind.value, trigger, partition.topic, "--partition", str(partition.partition)]
     return shlex.join(words)
 
 
-def called_for(standing: Standing) -> Kind | None:
-    """Return the decision without which the partition cannot go on; None when it can."""
-    if standing.topic_id_now is None:
-        return Kind.RESUME if standing.held is not None else None
-    if standing.topic_id_now != standing.partition.topic_id:
-        return Kind.ACCEPT_TOPIC
-    log = standing.log
-    if log is not None and (log.log_start > standing.next_offset or log.high_watermark < standing.wanted_end):
-        return Kind.RESUME
+def required_decision(state: PartitionState) -> DecisionKind | None:
+    """Return the decision without which the partition cannot continue; None if it can."""
+    if state.topic_id_now is None:
+        return DecisionKind.SKIP_LOST if state.held is not None else None
+    if state.topic_id_now != state.partition.topic_id:
+        return DecisionKind.ACCEPT_TOPIC
+    log = state.log
+    if log is not None and (log.log_start > state.next_offset or log.high_watermark < state.planned_end):
+        return DecisionKind.SKIP_LOST
     return None
 
 
-def decide(kind: Kind, standing: Standing, offset: int | None = None) -> Decision:
+def decide(kind: DecisionKind, state: PartitionState, offset: int | None = None) -> Decision:
     """Return what a decision of this kind means for a partition.
 
     Args:
         kind: what the operator chose.
-        standing: where the partition stands.
-        offset: where to go on: needed to start over; else in place of the first offset of a new topic, or of the end of
-            a log that was cut short.
+        state: the partition, in the ledger and in Kafka.
+        offset: where to continue: required to seek. Otherwise it replaces the first offset of a new topic, or the end
+            of a truncated log.
 
     Raises:
-        DecisionRefusedError: it does not fit, and what would.
+        DecisionRefusedError: it does not fit; the text names the kind that does.
     """
-    return _DECIDERS[kind](standing, offset)
+    return _DECIDERS[kind](state, offset)
 
 
-def _resume(standing: Standing, offset: int | None) -> Decision:
-    start = standing.next_offset
-    if standing.topic_id_now not in {None, standing.partition.topic_id}:
-        raise _refused(standing, "its topic was made again", Kind.ACCEPT_TOPIC)
-    log = standing.log
+def _skip_lost(state: PartitionState, offset: int | None) -> Decision:
+    start = state.next_offset
+    if state.topic_id_now not in {None, state.partition.topic_id}:
+        raise _refused(state, "its topic was re-created", DecisionKind.ACCEPT_TOPIC)
+    log = state.log
     if log is None:
-        if standing.topic_id_now is not None:
-            raise _refused(standing, "Kafka has its topic, and says nothing of this partition now")
-        if standing.held is None:
-            raise _refused(standing, "Kafka does not have it any more, and nothing of it is planned")
-        _require_none(standing, offset)
-        lost = (start, standing.held.end)
+        if state.topic_id_now is not None:
+            raise _refused(state, "Kafka has its topic and reports nothing about this partition now")
+        if state.held is None:
+            raise _refused(state, "Kafka does not have it any more, and no batch holds it")
+        _require_none(state, offset)
+        lost = (start, state.held.end)
         return Decision(
-            Kind.RESUME, standing, standing.partition, standing.held.end, f"{_lost(lost)}, with their topic", lost
+            DecisionKind.SKIP_LOST,
+            state,
+            state.partition,
+            state.held.end,
+            f"{_lost_text(lost)}, with their topic",
+            lost,
         )
     if log.high_watermark < start:
-        return _resume_after_a_cut(standing, log, offset)
-    _require_none(standing, offset)
+        return _skip_after_truncation(state, log, offset)
+    _require_none(state, offset)
     if log.log_start > start:
         lost = (start, log.log_start)
-        effect = f"{_lost(lost)}: they were deleted by retention before they were read"
-        return Decision(Kind.RESUME, standing, standing.partition, log.log_start, effect, lost)
-    if log.high_watermark < standing.wanted_end:
-        lost = (log.high_watermark, standing.wanted_end)
+        effect = f"{_lost_text(lost)} because retention deleted them before they were read"
+        return Decision(DecisionKind.SKIP_LOST, state, state.partition, log.log_start, effect, lost)
+    if log.high_watermark < state.planned_end:
+        lost = (log.high_watermark, state.planned_end)
         effect = (
-            f"{_lost(lost)}: the log was cut short before they were read; what it has before, and what is written "
-            f"from there on, is read"
+            f"{_lost_text(lost)} because the log was truncated before they were read; messages before and after that "
+            f"gap are read"
         )
-        return Decision(Kind.RESUME, standing, standing.partition, start, effect, lost)
-    raise _refused(
-        standing, f"Kafka has everything from offset {start} on, so there is no gap to resume after", Kind.START_OVER
-    )
+        return Decision(DecisionKind.SKIP_LOST, state, state.partition, start, effect, lost)
+    raise _refused(state, f"Kafka has every offset from {start}, so no message is lost", DecisionKind.SEEK)
 
 
-def _resume_after_a_cut(standing: Standing, log: PartitionOffsets, offset: int | None) -> Decision:
-    """Go on where the log ends now; what comes there has offsets that had other messages, and work orders, before."""
+def _skip_after_truncation(state: PartitionState, log: PartitionOffsets, offset: int | None) -> Decision:
+    """Continue where the log ends now; messages there reuse offsets that other messages and their work orders have."""
     target = log.high_watermark if offset is None else offset
-    _require_in_log(standing, log, target)
+    _require_in_log(state, log, target)
     effect = (
-        f"the log was cut short behind its offset {log.high_watermark}, where work orders are up to "
-        f"{standing.next_offset}; they stay, and every message from {target} on is a new one"
+        f"the log was truncated at offset {log.high_watermark}, and work orders exist up to offset "
+        f"{state.next_offset}; they stay, and every message from offset {target} is a new one"
     )
     if log.log_start < target:
-        effect += f"; what was written before {target} since the cut is not read"
-    return Decision(Kind.RESUME, standing, standing.partition, target, effect, another_log=True)
+        effect += f"; messages written before offset {target} after the truncation are not read"
+    return Decision(DecisionKind.SKIP_LOST, state, state.partition, target, effect, another_log=True)
 
 
-def _accept_topic(standing: Standing, offset: int | None) -> Decision:
-    if standing.topic_id_now is None:
-        raise _refused(standing, "there is no topic of that name to accept")
-    if standing.topic_id_now == standing.partition.topic_id:
-        raise _refused(standing, "it is the topic that the ledger follows, so there is no other one to accept")
-    to = Partition(standing.partition.topic, standing.partition.partition, standing.topic_id_now)
+def _accept_topic(state: PartitionState, offset: int | None) -> Decision:
+    if state.topic_id_now is None:
+        raise _refused(state, "no topic has that name now")
+    if state.topic_id_now == state.partition.topic_id:
+        raise _refused(state, "the ledger follows this topic already, so there is no new topic to accept")
+    to = Partition(state.partition.topic, state.partition.partition, state.topic_id_now)
     unread = (
-        f"what the old topic held from offset {standing.next_offset} on and was not read is lost, and how much that is "
-        f"nobody knows; work orders of the old topic stay"
+        f"unread messages of the old topic from offset {state.next_offset} are lost, and their number is unknown; work "
+        f"orders of the old topic stay"
     )
-    if standing.log is None:
-        _require_none(standing, offset)
+    if state.log is None:
+        _require_none(state, offset)
         return Decision(
-            Kind.ACCEPT_TOPIC,
-            standing,
+            DecisionKind.ACCEPT_TOPIC,
+            state,
             to,
             0,
             f"{unread}; the new topic does not have this partition, which is read from its first offset if it is added",
         )
-    target = standing.log.log_start if offset is None else offset
-    _require_in_log(standing, standing.log, target)
-    skipped = target - standing.log.log_start
+    target = state.log.log_start if offset is None else offset
+    _require_in_log(state, state.log, target)
+    skipped = target - state.log.log_start
     if skipped:
-        unread += f"; offsets [{standing.log.log_start}, {target}) of the new topic ({skipped:,}) are skipped"
-    return Decision(Kind.ACCEPT_TOPIC, standing, to, target, unread)
+        unread += f"; offsets [{state.log.log_start}, {target}) of the new topic ({skipped:,}) are skipped"
+    return Decision(DecisionKind.ACCEPT_TOPIC, state, to, target, unread)
 
 
-def _start_over(standing: Standing, offset: int | None) -> Decision:
-    if standing.topic_id_now is not None and standing.topic_id_now != standing.partition.topic_id:
-        raise _refused(standing, "its topic was made again", Kind.ACCEPT_TOPIC)
-    if standing.log is None:
-        raise _refused(standing, "Kafka does not have it now")
+def _seek(state: PartitionState, offset: int | None) -> Decision:
+    if state.topic_id_now is not None and state.topic_id_now != state.partition.topic_id:
+        raise _refused(state, "its topic was re-created", DecisionKind.ACCEPT_TOPIC)
+    if state.log is None:
+        raise _refused(state, "Kafka does not have it now")
     if offset is None:
-        raise _refused(standing, "an offset is needed to start over from")
-    if standing.log.high_watermark < standing.next_offset:
-        raise _refused(standing, "its log was cut short behind the ledger", Kind.RESUME)
-    _require_in_log(standing, standing.log, offset)
-    if standing.generation and offset < standing.start_offset:
+        raise _refused(state, "seek needs an offset")
+    if state.log.high_watermark < state.next_offset:
+        raise _refused(state, "its log was truncated below the ledger", DecisionKind.SKIP_LOST)
+    _require_in_log(state, state.log, offset)
+    if state.generation and offset < state.start_offset:
         raise _refused(
-            standing,
-            f"reading of this log began at offset {standing.start_offset}, by decision {standing.generation}; what "
-            f"lies before it has work orders from before the log was cut, and they would be doubled",
+            state,
+            f"reading of this log began at offset {state.start_offset}, by decision {state.generation}; messages "
+            f"before that offset have work orders from before the truncation and would be duplicated",
         )
-    start = standing.next_offset
+    start = state.next_offset
     if offset > start:
-        effect = f"{_lost((start, offset))}: they are skipped"
-        return Decision(Kind.START_OVER, standing, standing.partition, offset, effect, (start, offset))
+        effect = f"{_lost_text((start, offset))} because they are skipped"
+        return Decision(DecisionKind.SEEK, state, state.partition, offset, effect, (start, offset))
     if offset == start:
         effect = "nothing is skipped and nothing is read again"
-        return Decision(Kind.START_OVER, standing, standing.partition, offset, effect)
+        return Decision(DecisionKind.SEEK, state, state.partition, offset, effect)
     effect = (
         f"offsets [{offset}, {start}) ({start - offset:,}) are read again: messages that have a work order keep it, "
         f"and the others get one"
     )
-    return Decision(Kind.START_OVER, standing, standing.partition, offset, effect)
+    return Decision(DecisionKind.SEEK, state, state.partition, offset, effect)
 
 
-def _lost(offsets: tuple[int, int]) -> str:
+def _lost_text(offsets: tuple[int, int]) -> str:
     start, end = offsets
     return f"offsets [{start}, {end}) ({end - start:,}) get no work order"
 
 
-def _require_none(standing: Standing, offset: int | None) -> None:
+def _require_none(state: PartitionState, offset: int | None) -> None:
     if offset is not None:
-        raise _refused(standing, "where it goes on follows from what Kafka has, so no offset is taken here")
+        raise _refused(state, "the offset follows from what Kafka has, so none can be given here")
 
 
-def _require_in_log(standing: Standing, log: PartitionOffsets, offset: int) -> None:
+def _require_in_log(state: PartitionState, log: PartitionOffsets, offset: int) -> None:
     if not log.log_start <= offset <= log.high_watermark:
         raise _refused(
-            standing, f"offset {offset} is not in the log, which is [{log.log_start}, {log.high_watermark}) now"
+            state, f"offset {offset} is not in the log, which is [{log.log_start}, {log.high_watermark}) now"
         )
 
 
-def _refused(standing: Standing, reason: str, instead: Kind | None = None) -> DecisionRefusedError:
-    hint = "" if instead is None else f"; see `{command(instead, standing.trigger, standing.partition)}`"
-    return DecisionRefusedError(f"{standing.trigger}: {standing.place}: {reason}; nothing was changed{hint}.")
+def _refused(state: PartitionState, reason: str, instead: DecisionKind | None = None) -> DecisionRefusedError:
+    hint = "" if instead is None else f"; see `{cli_command(instead, state.trigger, state.partition)}`"
+    return DecisionRefusedError(f"{state.trigger}: {state.place}: {reason}; nothing was changed{hint}.")
 
 
-_DECIDERS: Mapping[Kind, Callable[[Standing, int | None], Decision]] = {
-    Kind.RESUME: _resume,
-    Kind.ACCEPT_TOPIC: _accept_topic,
-    Kind.START_OVER: _start_over,
+_DECIDERS: Mapping[DecisionKind, Callable[[PartitionState, int | None], Decision]] = {
+    DecisionKind.SKIP_LOST: _skip_lost,
+    DecisionKind.ACCEPT_TOPIC: _accept_topic,
+    DecisionKind.SEEK: _seek,
 }

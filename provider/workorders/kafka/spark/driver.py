@@ -172,7 +172,7 @@ def _reconcile(result: RangeOutcome, finished: BatchRange | None) -> RangeOutcom
     """
     if result.error is None or result.fenced or finished is None:
         return result
-    counts = Created(finished.created or 0, finished.rejected or 0, finished.already_there)
+    counts = Created(finished.created or 0, finished.rejected or 0, finished.existing)
     return RangeOutcome(result.range, counts, result.seconds)
 
 

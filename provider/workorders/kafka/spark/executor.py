@@ -27,7 +27,7 @@ from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
 
 RESULT_SCHEMA = (
-    "topic string, partition int, created long, rejected long, already_there long, seconds double, error string, "
+    "topic string, partition int, created long, rejected long, existing long, seconds double, error string, "
     "fenced boolean, too_many_rejected boolean"
 )
 # The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, that is after its commit.
@@ -38,7 +38,7 @@ _AS_RESULT = json.ParseOptions(
             ("partition", pyarrow.int32()),
             ("created", pyarrow.int64()),
             ("rejected", pyarrow.int64()),
-            ("already_there", pyarrow.int64()),
+            ("existing", pyarrow.int64()),
             ("seconds", pyarrow.float64()),
             ("error", pyarrow.string()),
             ("fenced", pyarrow.bool_()),
@@ -139,7 +139,7 @@ def outcomes_from_rows(rows: Sequence[Mapping[str, object]], attempts: Sequence[
     return [
         RangeOutcome(
             ranges[row["topic"], row["partition"]],  # type: ignore[index]
-            Created(row["created"], row["rejected"], row["already_there"]),  # type: ignore[arg-type]
+            Created(row["created"], row["rejected"], row["existing"]),  # type: ignore[arg-type]
             row["seconds"],  # type: ignore[arg-type]
             row["error"],  # type: ignore[arg-type]
             row["fenced"],  # type: ignore[arg-type]
@@ -160,7 +160,7 @@ def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
         "partition": outcome.range.partition.partition,
         "created": outcome.created.created,
         "rejected": outcome.created.rejected,
-        "already_there": outcome.created.already_there,
+        "existing": outcome.created.existing,
         "seconds": outcome.seconds,
         "error": outcome.error,
         "fenced": outcome.fenced,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from workorders.kafka.ingest.attempt import RangeOutcome
 
-_HEADINGS = ("partition", "offsets", "created", "rejected", "already there", "seconds", "")
+_HEADINGS = ("partition", "offsets", "created", "rejected", "existing", "seconds", "")
 
 
 def outcome_table(outcomes: Sequence[RangeOutcome]) -> str:
@@ -25,5 +25,5 @@ def _cells(outcome: RangeOutcome) -> tuple[str, ...]:
     place = (f"{partition.topic} {partition.partition}", f"[{range_.start}, {range_.end})")
     if outcome.error is not None:
         return (*place, "-", "-", "-", f"{outcome.seconds:.1f}", "stalled")
-    counts = (outcome.created.created, outcome.created.rejected, outcome.created.already_there)
+    counts = (outcome.created.created, outcome.created.rejected, outcome.created.existing)
     return (*place, *(f"{count:,}" for count in counts), f"{outcome.seconds:.1f}", "done")

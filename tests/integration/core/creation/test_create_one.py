@@ -234,7 +234,7 @@ def test_ignored_repeats_of_one_call_are_counted_for_the_holder_of_their_key(
 def test_a_repeat_with_a_position_is_never_ignored(connection: Connection, ignoring: Trigger) -> None:
     create_for(connection, ignoring, [event(0, id="a")])
     assert create_for(connection, ignoring, [event(1, id="a")]) == Created(0, 1, 0, 1)
-    assert create_for(connection, ignoring, [event(1, id="a")]) == Created(already_there=1)
+    assert create_for(connection, ignoring, [event(1, id="a")]) == Created(existing=1)
 
 
 def test_ignored_repeats_use_no_capacity(connection: Connection, ignoring: Trigger) -> None:

@@ -24,8 +24,8 @@ from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
-from workorders.kafka.recovery.decisions import Kind
-from workorders.kafka.recovery.resolution import Wish
+from workorders.kafka.recovery.decisions import DecisionKind
+from workorders.kafka.recovery.resolution import DecisionRequest
 
 pytestmark = pytest.mark.integration
 
@@ -89,7 +89,7 @@ def test_a_retry_has_nothing_to_do_once_an_operator_has_decided_and_a_clear_repl
     task = Task(stack, name, half_stalled, monkeypatch)
     with pytest.raises(StalledError, match="were deleted by retention"):
         task.run()
-    decided(stack, cluster, Wish(Kind.RESUME, name, name))
+    decided(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
     task.run(tries=2)
     assert task.submitted == []
     task.run(clears=1)
@@ -111,7 +111,7 @@ def test_a_batch_that_was_superseded_whole_is_done_at_once_however_often_it_is_c
     topics.produce(name, TEN)
     topics.delete_before(name, 5)
     task = Task(stack, name, trigger.stalled_batch(), monkeypatch)
-    decided(stack, cluster, Wish(Kind.RESUME, name, name))
+    decided(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
     task.run(tries=2)
     task.run(clears=1)
     assert task.submitted == []

@@ -15,7 +15,7 @@ from workorders.core.triggers import find as find_trigger
 from workorders.kafka.airflow import resolve
 from workorders.kafka.airflow.resolve import ResolveOperator
 from workorders.kafka.exceptions import DecisionRefusedError
-from workorders.kafka.recovery.resolution import recorded
+from workorders.kafka.recovery.resolution import list_decisions
 
 pytestmark = pytest.mark.integration
 
@@ -30,7 +30,7 @@ def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
 def submit(name: str, *, user: str | None = "ada", run_id: str = "first", clears: int = 0, **fields: Any) -> list[str]:
     """Run the task of a form that was filled in so, whose Dag run was cleared so many times."""
     params = {
-        "trigger": name, "decision": "resume", "topic": name, "partitions": [], "offset": None, "why": "a test",
+        "trigger": name, "decision": "skip-lost", "topic": name, "partitions": [], "offset": None, "reason": "a test",
         "dry_run": True,
     } | fields  # fmt: skip
     run = SimpleNamespace(triggering_user_name=user, dag_id="workorders_resolve", run_id=run_id, clear_number=clears)
@@ -53,37 +53,37 @@ def test_a_form_without_dry_run_decides_in_the_name_of_the_user_who_sent_it(
     submit(name, dry_run=False)
     going_on.until_idle()
     assert [len(found) for found in kept(connection, name).values()] == [15]
-    (decision,) = recorded(connection, name)
-    assert (decision.who, decision.why, decision.kind) == ("ada", "a test", "resume")
+    (decision,) = list_decisions(connection, name)
+    assert (decision.actor, decision.reason, decision.kind) == ("ada", "a test", "skip-lost")
 
 
 def test_a_form_that_nobody_signed_is_recorded_as_such(
     connections: None, connection: Connection, going_on: GoingOn, name: str
 ) -> None:
-    submit(name, user=None, dry_run=False, decision="start-over", partitions=[0], offset=4)
-    (decision,) = recorded(connection, name)
-    assert decision.who == "somebody whom Airflow does not name"
+    submit(name, user=None, dry_run=False, decision="seek", partitions=[0], offset=4)
+    (decision,) = list_decisions(connection, name)
+    assert decision.actor == "somebody whom Airflow does not name"
     assert (decision.from_offset, decision.to_offset) == (10, 4)
 
 
 def test_a_form_that_does_not_fit_fails_with_the_sentence(connections: None, going_on: GoingOn, name: str) -> None:
-    with pytest.raises(DecisionRefusedError, match=r"no partition of .* calls for the decision resume; nothing was"):
+    with pytest.raises(DecisionRefusedError, match=r"no partition of .* needs the decision skip-lost; nothing was"):
         submit(name, dry_run=False)
 
 
 def test_a_dag_run_that_is_cleared_decides_nothing_again_and_reports_what_it_decided(
     connections: None, connection: Connection, going_on: GoingOn, name: str
 ) -> None:
-    back: dict[str, Any] = {"decision": "start-over", "partitions": [0], "offset": 4, "dry_run": False}
+    back: dict[str, Any] = {"decision": "seek", "partitions": [0], "offset": 4, "dry_run": False}
     submit(name, **back)
     going_on.until_idle()  # the ledger is at 10 again, so the same form would go back once more
     before = everything(connection, find_trigger(connection, name))
     (said,) = submit(name, clears=1, **back)
-    assert re.search(r"^Decision \d+ by ada at .*: start-over: the ledger went from 10 to 4\.$", said)
-    assert len(recorded(connection, name)) == 1
+    assert re.search(r"^Decision \d+ by ada at .*: seek: the ledger went from 10 to 4\.$", said)
+    assert len(list_decisions(connection, name)) == 1
     assert everything(connection, find_trigger(connection, name)) == before
     submit(name, run_id="second", user="grace", **back)
-    assert [(decision.who, decision.account) for decision in recorded(connection, name)] == [
+    assert [(decision.actor, decision.account) for decision in list_decisions(connection, name)] == [
         ("grace", "grace"), ("ada", "ada"),
     ]  # fmt: skip
 
@@ -93,6 +93,6 @@ def test_a_dag_run_that_had_decided_nothing_before_it_was_cleared_is_refused(
 ) -> None:
     with pytest.raises(DecisionRefusedError, match="does not say who cleared it; nothing was decided"):
         submit(name, clears=1, dry_run=False)
-    assert recorded(connection, name) == []
+    assert list_decisions(connection, name) == []
     (said,) = submit(name, clears=1)
     assert "offsets [10, 15) (5) get no work order" in said

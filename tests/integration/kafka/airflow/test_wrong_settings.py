@@ -89,7 +89,7 @@ def test_the_task_fails_with_the_whole_sentence_and_commits_nothing(
         "offset": None,
     } | {
         "dry_run": True,
-        "why": "x",
+        "reason": "x",
     }
     dag_run = SimpleNamespace(triggering_user_name="ada", dag_id="workorders_resolve", run_id="manual", clear_number=0)
     context = a_try(2, params=params, dag_run=dag_run)
@@ -153,7 +153,7 @@ def test_the_command_line_says_it_too(
     workorders = Command(monkeypatch, capsys)
     shown = workorders("status", trigger.name, "--json")
     assert_said(shown.json()[0]["problem"], what)
-    ended = workorders("resolve", "resume", trigger.name, trigger.name, "--why", "x", "--yes")
+    ended = workorders("resolve", "skip-lost", trigger.name, trigger.name, "--reason", "x", "--yes")
     assert ended.code == 1
     assert_said(ended.err, what)
     assert ended.err.endswith("Nothing was changed.\n")

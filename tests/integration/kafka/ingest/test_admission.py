@@ -56,7 +56,7 @@ def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_bat
     # All of it repeats: that says nothing against the reader, so the breaker holds still.
     again = attempt(stack, going_on, planned(going_on))
     assert (again.error, again.created.created, again.created.rejected) == (None, 0, 12)
-    assert attempt(stack, going_on, first).created.already_there == 3
+    assert attempt(stack, going_on, first).created.existing == 3
     trigger = triggers.find(connection, name)
     original_b, repeat_b = ids(connection, trigger)[1], ids(connection, trigger)[-1]
     assert duplicates.original(connection, repeat_b) == original_b

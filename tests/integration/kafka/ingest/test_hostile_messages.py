@@ -114,7 +114,7 @@ class Scene:
     def create(self, items: Sequence[Item], *, fresh: bool) -> None:
         for trigger in self.triggers:
             created = create_for(self.connection, trigger, items, fresh=fresh)
-            assert created.created + created.rejected + created.already_there == len(items)
+            assert created.created + created.rejected + created.existing == len(items)
         self.connection.commit()
 
     def run_everything(self) -> None:

@@ -227,7 +227,7 @@ def test_a_copy_of_an_attempt_waits_for_the_other_however_long_and_fails_neither
             original.go_on.set()
             assert worked.result(SECONDS) == Created(RANGE_END)
             if replayed:
-                assert waited.result(SECONDS) == Created(already_there=RANGE_END)
+                assert waited.result(SECONDS) == Created(existing=RANGE_END)
             else:
                 with pytest.raises(LedgerConflictError):
                     waited.result(SECONDS)

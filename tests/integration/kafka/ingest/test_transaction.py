@@ -289,7 +289,7 @@ def test_work_orders_that_are_there_before_their_range_are_kept_and_not_doubled(
     assert run(stack, first, accepted_range(stream, 100, 110)) == Created(9, 0, 1)
     assert sorted(positions(connection, trigger, stream), key=int) == list(range(100, 110))  # type: ignore[arg-type]
     (part,) = batches.load(connection, first.batch_id).ranges
-    assert (part.created, part.already_there, part.messages) == (9, 1, 10)
+    assert (part.created, part.existing, part.messages) == (9, 1, 10)
     assert row(connection, trigger).next_offset == 110
 
 

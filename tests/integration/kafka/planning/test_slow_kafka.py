@@ -25,8 +25,8 @@ from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Partition
-from workorders.kafka.recovery.decisions import Kind
-from workorders.kafka.recovery.resolution import Wish, consider, make
+from workorders.kafka.recovery.decisions import DecisionKind
+from workorders.kafka.recovery.resolution import DecisionRequest, apply, preview
 
 pytestmark = pytest.mark.integration
 
@@ -148,8 +148,8 @@ def test_other_partitions_are_planned_and_ingested_while_a_decision_sets_the_gro
 
     slow = Slow(client_settings(stack.kafka_settings))
     with connect(stack.database_url) as own:
-        shown = consider(own, slow, Wish(Kind.START_OVER, name, name, (0,), 3))
-        make(own, slow, shown, who="ada", why="a test", group=trigger.definition.group)
+        shown = preview(own, slow, DecisionRequest(DecisionKind.SEEK, name, name, (0,), 3))
+        apply(own, slow, shown, actor="ada", reason="a test", group=trigger.definition.group)
     assert slow.asked == 1
     moved = {part.partition: position.next_offset for part, position in ledger.positions(connection, name).items()}
     assert moved == {0: 3, 1: 10}

@@ -34,25 +34,32 @@ from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 from workorders.kafka.planning.planner import plan_batch
-from workorders.kafka.recovery.decisions import Decision, Kind
-from workorders.kafka.recovery.resolution import Made, RecordedDecision, Wish, consider, make, recorded
+from workorders.kafka.recovery.decisions import Decision, DecisionKind
+from workorders.kafka.recovery.resolution import (
+    AppliedDecisions,
+    DecisionRequest,
+    RecordedDecision,
+    apply,
+    list_decisions,
+    preview,
+)
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def resolve(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Callable[..., Made]:
+def resolve(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Callable[..., AppliedDecisions]:
     """Considers and makes a decision on connections of its own, as the command does."""
 
-    def resolved(kind: Kind, *partitions: int, offset: int | None = None, topic: str = "") -> Made:
-        return decided(stack, cluster, Wish(kind, name, topic or name, partitions, offset))
+    def resolved(kind: DecisionKind, *partitions: int, offset: int | None = None, topic: str = "") -> AppliedDecisions:
+        return decided(stack, cluster, DecisionRequest(kind, name, topic or name, partitions, offset))
 
     return resolved
 
 
-def considered(stack: LocalStack, cluster: KafkaAdmin, wish: Wish) -> list[Decision]:
+def considered(stack: LocalStack, cluster: KafkaAdmin, wish: DecisionRequest) -> list[Decision]:
     with connect(stack.database_url) as own:
-        return consider(own, cluster, wish)
+        return preview(own, cluster, wish)
 
 
 def stream(trigger: GoingOn, number: int = 0, suffix: str = "") -> str:
@@ -69,7 +76,7 @@ def next_offsets(connection: Connection, name: str) -> dict[int, int]:
 
 def last(connection: Connection, name: str) -> RecordedDecision:
     connection.rollback()
-    return recorded(connection, name)[0]
+    return list_decisions(connection, name)[0]
 
 
 def found(connection: Connection, name: str) -> Trigger:
@@ -93,7 +100,7 @@ def test_a_topic_made_again_while_it_is_read_commits_nothing(
         going_on.recreated(lambda: topics.delete(name), lambda: topics.create(name))
         topics.produce(name, TEN * 3)
 
-    with pytest.raises(TopicRecreatedError, match=r"was deleted and made again.*`workorders resolve accept-topic "):
+    with pytest.raises(TopicRecreatedError, match=r"was deleted and re-created.*`workorders resolve accept-topic "):
         going_on.ingest(attempt, after_the_read=made_again)
     assert everything(connection, found(connection, name)) == before
 
@@ -131,7 +138,7 @@ def test_a_topic_made_again_with_fewer_partitions_stalls_those_that_are_gone(
     trigger.stalled_batch()
     trigger_row = found(connection, name)
     assert [row(connection, trigger_row, number).status for number in range(3)] == ["stalled"] * 3
-    assert "was deleted and made again" in (row(connection, trigger_row, 0).last_error or "")
+    assert "was deleted and re-created" in (row(connection, trigger_row, 0).last_error or "")
     assert "does not have this partition any more" in (row(connection, trigger_row, 2).last_error or "")
 
 
@@ -139,21 +146,21 @@ def test_a_topic_made_again_with_fewer_partitions_stalls_those_that_are_gone(
 
 
 def test_after_a_gap_reading_goes_on_at_the_first_offset_that_kafka_has(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     topics.produce(name, TEN)
     topics.delete_before(name, 15)
     batch_id = going_on.stalled_batch()
     stalled = row(connection, found(connection, name)).last_error or ""
     assert f"offsets [10, 15) were deleted by retention before they were read; {UNTOUCHED}" in stalled
-    assert f"`workorders resolve resume {name} {name} --partition 0`" in stalled
-    made = resolve(Kind.RESUME)
+    assert f"`workorders resolve skip-lost {name} {name} --partition 0`" in stalled
+    made = resolve(DecisionKind.SKIP_LOST)
     assert made.warnings == ()
     going_on.until_idle()
     assert kept(connection, name) == {stream(going_on): [*range(10), *range(15, 20)]}
     decision = last(connection, name)
-    assert (decision.id, decision.who, decision.why, decision.kind) == (
-        made.decisions[0][0], "ada", "a test", "resume"
+    assert (decision.id, decision.actor, decision.reason, decision.kind) == (
+        made.decisions[0][0], "ada", "a test", "skip-lost"
     )  # fmt: skip
     assert (decision.from_offset, decision.to_offset) == (10, 15)
     assert (decision.lost_start, decision.lost_end, decision.superseded_batch_id) == (10, 15, batch_id)
@@ -161,7 +168,7 @@ def test_after_a_gap_reading_goes_on_at_the_first_offset_that_kafka_has(
 
 
 def test_a_decision_ends_the_stall_that_was_alerted(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     topics.produce(name, TEN)
     topics.delete_before(name, 15)
@@ -170,12 +177,12 @@ def test_a_decision_ends_the_stall_that_was_alerted(
     connection.rollback()
     (alert,) = stall_alerts.claim(connection, trigger, after_seconds=0)
     assert (alert.cleared, alert.next_offset, alert.end_offset) == (False, 10, 20)
-    resolve(Kind.RESUME)
+    resolve(DecisionKind.SKIP_LOST)
     (over,) = stall_alerts.claim(connection, trigger, after_seconds=0)
     assert (over.cleared, over.since, over.next_offset) == (True, alert.since, 15)
 
 
-UNTOUCHED = "nothing was committed there and nothing was skipped; an operator must decide how to go on"
+UNTOUCHED = "nothing was committed there and nothing was skipped; an operator must decide how to continue"
 
 
 @pytest.mark.parametrize(("partitions", "messages"), [(2, 4), (2, 25), (3, 4), (1, 4), (1, 25)], ids=str)
@@ -183,7 +190,7 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
     connection: Connection,
     stack: LocalStack,
     topics: Topics,
-    resolve: Callable[..., Made],
+    resolve: Callable[..., AppliedDecisions],
     *,
     name: str,
     partitions: int,
@@ -203,7 +210,7 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
     planned = trigger.plan()
     assert planned.batch_id is not None
     assert len(trigger.attempt(planned.batch_id).unreadable) == 2
-    assert len(resolve(Kind.ACCEPT_TOPIC).decisions) == 2
+    assert len(resolve(DecisionKind.ACCEPT_TOPIC).decisions) == 2
     trigger.until_idle()
     new = {stream(trigger, number): list(range(messages)) for number in range(partitions)}
     assert kept(connection, name) == old | new
@@ -217,14 +224,14 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
 
 
 def test_behind_a_log_that_was_cut_short_the_same_offsets_are_new_messages(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     """The ledger stands behind the log's end, as after a broker lost its end: the work orders up to there exist."""
     topics.produce(name, TEN[:5])
     going_on.until_idle()
     cut_to(connection, going_on, name, ahead=4)
     going_on.stalled_batch()
-    number = resolve(Kind.RESUME).decisions[0][0]
+    number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
     topics.produce(name, TEN)
     going_on.until_idle()
     assert kept(connection, name) == {
@@ -234,11 +241,11 @@ def test_behind_a_log_that_was_cut_short_the_same_offsets_are_new_messages(
 
 
 def test_a_replay_of_a_batch_from_before_the_cut_reads_nothing_of_the_log_of_now(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     cut_to(connection, going_on, name, ahead=4)
     going_on.stalled_batch()
-    number = resolve(Kind.RESUME).decisions[0][0]
+    number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
     topics.produce(name, TEN)
     going_on.until_idle()
     before = kept(connection, name)
@@ -292,22 +299,22 @@ def forget(connection: Connection, name: str, offsets: Iterable[int]) -> None:
 
 
 def test_starting_over_further_back_reads_again_restores_what_is_missing_and_doubles_nothing(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     forget(connection, name, [2, 7])
-    resolve(Kind.START_OVER, 0, offset=5)
+    resolve(DecisionKind.SEEK, 0, offset=5)
     topics.produce(name, TEN)
     (prepared,) = going_on.until_idle()
     assert [str(attempt.range) for attempt in prepared.attempts] == [f"{name} 0 [5, 20)"]
     assert kept(connection, name) == {stream(going_on): [number for number in range(20) if number != 2]}
     (part,) = batches.load(connection, prepared.attempts[0].batch_id).ranges
-    assert (part.created, part.rejected, part.already_there, part.messages) == (11, 0, 4, 15)
+    assert (part.created, part.rejected, part.existing, part.messages) == (11, 0, 4, 15)
 
 
 def test_a_replay_of_a_range_that_was_read_again_misses_nothing_that_was_there_before(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
-    resolve(Kind.START_OVER, 0, offset=0)
+    resolve(DecisionKind.SEEK, 0, offset=0)
     (prepared,) = going_on.until_idle()
     forget(connection, name, range(10))
     topics.delete_before(name, 10)
@@ -316,10 +323,10 @@ def test_a_replay_of_a_range_that_was_read_again_misses_nothing_that_was_there_b
 
 
 def test_starting_over_forward_skips_and_says_what(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     topics.produce(name, TEN)
-    resolve(Kind.START_OVER, 0, offset=14)
+    resolve(DecisionKind.SEEK, 0, offset=14)
     going_on.until_idle()
     assert kept(connection, name) == {stream(going_on): [*range(10), *range(14, 20)]}
     assert (last(connection, name).lost_start, last(connection, name).lost_end) == (10, 14)
@@ -331,15 +338,15 @@ def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
     topics: Topics,
     going_on: GoingOn,
     *,
-    resolve: Callable[..., Made],
+    resolve: Callable[..., AppliedDecisions],
     name: str,
 ) -> None:
     (partition,) = run(cluster.partitions([name]))
     group = going_on.definition.group
     commit(cluster, group, {partition: 10})
-    assert resolve(Kind.START_OVER, 0, offset=3).warnings == ()
+    assert resolve(DecisionKind.SEEK, 0, offset=3).warnings == ()
     assert run(cluster.committed(group, [partition])) == {partition: 3}
-    resolve(Kind.START_OVER, 0, offset=8)
+    resolve(DecisionKind.SEEK, 0, offset=8)
     assert run(cluster.committed(group, [partition])) == {partition: 8}
 
 
@@ -350,7 +357,7 @@ def test_looking_changes_nothing(
     connection: Connection, stack: LocalStack, cluster: KafkaAdmin, stalled: int, name: str
 ) -> None:
     before = everything(connection, found(connection, name))
-    (decision,) = considered(stack, cluster, Wish(Kind.RESUME, name, name))
+    (decision,) = considered(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
     assert str(decision) == (
         f"{name}: {name} 0: resume: the ledger goes from 10 to 15; offsets [10, 15) (5) get no work order: they were "
         f"deleted by retention before they were read; range [10, 20) of batch {stalled} is superseded."
@@ -359,9 +366,9 @@ def test_looking_changes_nothing(
 
 
 def test_a_superseded_range_is_neither_finished_nor_unfinished(
-    connection: Connection, going_on: GoingOn, stalled: int, resolve: Callable[..., Made], name: str
+    connection: Connection, going_on: GoingOn, stalled: int, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
-    number = resolve(Kind.RESUME).decisions[0][0]
+    number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
     batch = batches.load(connection, stalled)
     (part,) = batch.ranges
     assert (part.finished, part.unfinished, part.superseded_by, part.last_error) == (False, False, number, None)
@@ -379,7 +386,7 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
 
 
 def test_a_decision_waits_for_no_attempt_and_overtakes_none(
-    connection: Connection, stack: LocalStack, stalled: int, resolve: Callable[..., Made], name: str
+    connection: Connection, stack: LocalStack, stalled: int, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     before = everything(connection, found(connection, name))
     with (
@@ -387,18 +394,18 @@ def test_a_decision_waits_for_no_attempt_and_overtakes_none(
         attempt_lock(stack.database_url, stalled),
         pytest.raises(DecisionRefusedError, match=f"an attempt at batch {stalled} is at work; nothing was changed"),
     ):
-        resolve(Kind.RESUME)
+        resolve(DecisionKind.SKIP_LOST)
     assert everything(connection, found(connection, name)) == before
-    resolve(Kind.RESUME)
+    resolve(DecisionKind.SKIP_LOST)
 
 
 def test_a_partition_that_is_about_to_be_committed_is_left_alone(
-    connection: Connection, stalled: int, resolve: Callable[..., Made], name: str
+    connection: Connection, stalled: int, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     with connection.transaction():
         ledger.lock(connection, find_trigger(connection, name), Partition(name, 0, "any"))
         with pytest.raises(DecisionRefusedError, match="is at work; nothing was changed"):
-            resolve(Kind.RESUME)
+            resolve(DecisionKind.SKIP_LOST)
 
 
 HOLD = """
@@ -411,7 +418,7 @@ with at_work(sys.argv[1], int(sys.argv[2])):
 
 
 def test_a_dead_attempt_holds_nothing_and_a_stopped_one_does(
-    stack: LocalStack, stalled: int, resolve: Callable[..., Made], name: str
+    stack: LocalStack, stalled: int, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, stack.database_url, str(stalled)], stdout=subprocess.PIPE, text=True
@@ -421,14 +428,14 @@ def test_a_dead_attempt_holds_nothing_and_a_stopped_one_does(
         assert process.stdout.readline() == "at work\n"
         process.send_signal(signal.SIGSTOP)
         with pytest.raises(DecisionRefusedError):
-            resolve(Kind.RESUME)
+            resolve(DecisionKind.SKIP_LOST)
     finally:
         process.kill()
         process.wait(30)
 
     def accepted() -> bool:
         try:
-            resolve(Kind.RESUME)
+            resolve(DecisionKind.SKIP_LOST)
         except DecisionRefusedError:
             return False
         return True
@@ -437,14 +444,14 @@ def test_a_dead_attempt_holds_nothing_and_a_stopped_one_does(
 
 
 def test_an_attempt_from_before_the_decision_is_fenced(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     """Its connection to Postgres was cut, so that nobody knew that it was at work."""
     topics.produce(name, TEN)
     planned = going_on.plan()
     assert planned.batch_id is not None
     (attempt,) = going_on.prepare(planned.batch_id).attempts
-    resolve(Kind.START_OVER, 0, offset=10)
+    resolve(DecisionKind.SEEK, 0, offset=10)
     before = everything(connection, found(connection, name))
     with pytest.raises(FencedError, match="was fenced by a newer one"):
         going_on.ingest(attempt)
@@ -459,41 +466,41 @@ def test_what_has_changed_since_it_was_shown_is_not_done(
     cluster: KafkaAdmin,
     stalled: int,
     *,
-    resolve: Callable[..., Made],
+    resolve: Callable[..., AppliedDecisions],
     name: str,
 ) -> None:
-    shown = considered(stack, cluster, Wish(Kind.RESUME, name, name))
-    resolve(Kind.RESUME)
+    shown = considered(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
+    resolve(DecisionKind.SKIP_LOST)
     before = everything(connection, found(connection, name))
     with (
         connect(stack.database_url) as own,
-        pytest.raises(DecisionRefusedError, match="has changed since the decision was considered; nothing was changed"),
+        pytest.raises(DecisionRefusedError, match="has changed since the preview; nothing was changed"),
     ):
-        make(own, cluster, shown, who="ada", why="again", group="g")
+        apply(own, cluster, shown, actor="ada", reason="again", group="g")
     assert everything(connection, found(connection, name)) == before
-    assert len(recorded(connection, name)) == 1
+    assert len(list_decisions(connection, name)) == 1
 
 
 def test_a_request_that_two_processes_work_at_is_decided_once(
     connection: Connection, stack: LocalStack, cluster: KafkaAdmin, going_on: GoingOn, name: str
 ) -> None:
-    shown = considered(stack, cluster, Wish(Kind.START_OVER, name, name, (0,), 4))
+    shown = considered(stack, cluster, DecisionRequest(DecisionKind.SEEK, name, name, (0,), 4))
     with connect(stack.database_url) as own:
-        make(own, cluster, shown, who="ada", why="a test", group="g", request_key=f"{name}/run")
+        apply(own, cluster, shown, actor="ada", reason="a test", group="g", request_key=f"{name}/run")
         with pytest.raises(
             DecisionRefusedError, match=r"was decided already; nothing was changed now\. Decision \d+ by"
         ):
-            make(own, cluster, shown, who="ada", why="a test", group="g", request_key=f"{name}/run")
-    assert len(recorded(connection, name)) == 1
+            apply(own, cluster, shown, actor="ada", reason="a test", group="g", request_key=f"{name}/run")
+    assert len(list_decisions(connection, name)) == 1
 
 
 @pytest.mark.parametrize(("who", "why"), [("", "a reason"), ("ada", " ")])
 def test_a_decision_without_who_or_why_is_refused(
-    stack: LocalStack, cluster: KafkaAdmin, stalled: int, name: str, *, who: str, why: str
+    stack: LocalStack, cluster: KafkaAdmin, stalled: int, name: str, *, actor: str, reason: str
 ) -> None:
-    shown = considered(stack, cluster, Wish(Kind.RESUME, name, name))
-    with connect(stack.database_url) as own, pytest.raises(DecisionRefusedError, match="needs who made it, and why"):
-        make(own, cluster, shown, who=who, why=why, group="g")
+    shown = considered(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
+    with connect(stack.database_url) as own, pytest.raises(DecisionRefusedError, match="needs an actor and a reason"):
+        apply(own, cluster, shown, actor=actor, reason=reason, group="g")
 
 
 class Cutting(KafkaAdmin):
@@ -518,14 +525,16 @@ def test_nobody_is_told_that_nothing_was_changed_when_that_is_not_known(
     cluster = Cutting(stack)
     with connect(stack.database_url) as own:
         cluster.pid = own.info.backend_pid
-        shown = consider(own, cluster, Wish(Kind.START_OVER, name, name, (0,), offset))
+        shown = preview(own, cluster, DecisionRequest(DecisionKind.SEEK, name, name, (0,), offset))
         if made:
-            (warning,) = make(own, cluster, shown, who="ada", why="a test", group="g").warnings
-            assert warning.startswith("The decision is made; the consumer group's offsets follow with the next batch (")
+            (warning,) = apply(own, cluster, shown, actor="ada", reason="a test", group="g").warnings
+            assert warning.startswith(
+                "The decision was made; the consumer group's offsets follow with the next batch ("
+            )
         else:
             with pytest.raises(DecisionUncertainError, match="whether the decision was made, `workorders decisions`"):
-                make(own, cluster, shown, who="ada", why="a test", group="g")
-    assert len(recorded(connection, name)) == made
+                apply(own, cluster, shown, actor="ada", reason="a test", group="g")
+    assert len(list_decisions(connection, name)) == made
     assert next_offsets(connection, name) == {0: offset if made else 10}
 
 
@@ -535,7 +544,7 @@ def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(
     topics: Topics,
     going_on: GoingOn,
     *,
-    resolve: Callable[..., Made],
+    resolve: Callable[..., AppliedDecisions],
     name: str,
 ) -> None:
     topics.produce(name, TEN)
@@ -544,7 +553,7 @@ def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(
         async def offsets(self, partitions: Sequence[Partition]) -> list[PartitionOffsets]:
             answer = await super().offsets(partitions)
             with ThreadPoolExecutor(1) as pool:
-                pool.submit(resolve, Kind.START_OVER, 0, offset=15).result(60)
+                pool.submit(resolve, DecisionKind.SEEK, 0, offset=15).result(60)
             return answer
 
     with connect(stack.database_url) as own:
@@ -560,7 +569,7 @@ def test_a_decision_and_a_planner_take_turns(
     stack: LocalStack,
     topics: Topics,
     going_on: GoingOn,
-    resolve: Callable[..., Made],
+    resolve: Callable[..., AppliedDecisions],
     *,
     name: str,
 ) -> None:
@@ -570,11 +579,11 @@ def test_a_decision_and_a_planner_take_turns(
     ledger.lock_trigger(connection, trigger)
     (position,) = ledger.positions(connection, name).values()
     with ThreadPoolExecutor(1) as pool, connect(stack.database_url, autocommit=True) as watching:
-        decided = pool.submit(resolve, Kind.START_OVER, 0, offset=15)
+        decided = pool.submit(resolve, DecisionKind.SEEK, 0, offset=15)
         eventually(lambda: waits_for_a_lock(watching), seconds=30, what="a decision that waits for the planner")
         batches.create(connection, trigger, [OffsetRange(position.partition, position.next_offset, 20)])
         connection.commit()
-        with pytest.raises(DecisionRefusedError, match="has changed since the decision was considered"):
+        with pytest.raises(DecisionRefusedError, match="has changed since the preview"):
             decided.result(60)
     assert next_offsets(connection, name) == {0: 10}
 
@@ -585,7 +594,7 @@ def waits_for_a_lock(connection: Connection) -> bool:
 
 
 def test_only_partitions_that_call_for_it_are_decided_when_none_is_named(
-    connection: Connection, stack: LocalStack, topics: Topics, resolve: Callable[..., Made], name: str
+    connection: Connection, stack: LocalStack, topics: Topics, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     topics.create(name, partitions=2)
     trigger = GoingOn(stack, name)
@@ -593,19 +602,21 @@ def test_only_partitions_that_call_for_it_are_decided_when_none_is_named(
     for number in range(2):
         topics.produce(name, TEN, partition=number)
     topics.delete_before(name, 5, partition=1)
-    with pytest.raises(DecisionRefusedError, match=r"no partition of .* calls for the decision accept-topic"):
-        resolve(Kind.ACCEPT_TOPIC)
-    (only,) = resolve(Kind.RESUME).decisions
-    assert only[1].standing.partition.partition == 1
+    with pytest.raises(DecisionRefusedError, match=r"no partition of .* needs the decision accept-topic"):
+        resolve(DecisionKind.ACCEPT_TOPIC)
+    (only,) = resolve(DecisionKind.SKIP_LOST).decisions
+    assert only[1].state.partition.partition == 1
     trigger.until_idle()
     assert kept(connection, name) == {stream(trigger, 0): list(range(10)), stream(trigger, 1): list(range(5, 10))}
 
 
-def test_what_the_ledger_does_not_know_is_refused(going_on: GoingOn, resolve: Callable[..., Made], name: str) -> None:
+def test_what_the_ledger_does_not_know_is_refused(
+    going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
+) -> None:
     with pytest.raises(DecisionRefusedError, match="the ledger has no partition 7 of"):
-        resolve(Kind.START_OVER, 0, 7, offset=0)
+        resolve(DecisionKind.SEEK, 0, 7, offset=0)
     with pytest.raises(DecisionRefusedError, match="the ledger has no topic other"):
-        resolve(Kind.RESUME, topic="other")
+        resolve(DecisionKind.SKIP_LOST, topic="other")
 
 
 def test_a_batch_that_is_too_large_is_planned_again_and_smaller(
@@ -613,14 +624,14 @@ def test_a_batch_that_is_too_large_is_planned_again_and_smaller(
     stack: LocalStack,
     topics: Topics,
     going_on: GoingOn,
-    resolve: Callable[..., Made],
+    resolve: Callable[..., AppliedDecisions],
     *,
     name: str,
 ) -> None:
     """A batch never changes; where the first guess of a message's size was wrong, an operator has it put aside."""
     topics.produce(name, TEN)
     assert [range_.end for range_ in going_on.plan().ranges] == [20]
-    resolve(Kind.START_OVER, 0, offset=10)
+    resolve(DecisionKind.SEEK, 0, offset=10)
     smaller = GoingOn(stack, name, max_messages=3)
     planned = smaller.plan()
     assert [(range_.start, range_.end) for range_ in planned.ranges] == [(10, 13)]
@@ -631,13 +642,13 @@ def test_a_batch_that_is_too_large_is_planned_again_and_smaller(
 
 
 def test_a_topic_that_is_gone_can_be_given_up(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., Made], name: str
+    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     topics.produce(name, TEN)
     planned = going_on.plan()
     assert planned.batch_id is not None
     topics.delete(name)
     assert going_on.attempt(planned.batch_id).unreadable
-    resolve(Kind.RESUME)
+    resolve(DecisionKind.SKIP_LOST)
     assert (last(connection, name).lost_start, last(connection, name).lost_end) == (10, 20)
     assert batches.summaries(connection, name)[0].finished_at is not None

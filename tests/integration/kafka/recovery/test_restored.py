@@ -61,6 +61,6 @@ def test_work_orders_that_survived_a_restored_ledger_are_not_doubled_and_stall_n
     remove(connection, trigger, range(15, 20))
     connection.commit()
     again = ingest_range(stack, connection, trigger, OffsetRange(partition_of(trigger.name), 10, 20))
-    assert (again.created, again.already_there) == (5, 5)
+    assert (again.created, again.existing) == (5, 5)
     assert positions(connection, trigger, stream) == list(range(20))
     assert row(connection, trigger).next_offset == 20

@@ -21,8 +21,8 @@ from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.planning.planner import Plan, plan_batch
-from workorders.kafka.recovery.decisions import Kind
-from workorders.kafka.recovery.resolution import Wish
+from workorders.kafka.recovery.decisions import DecisionKind
+from workorders.kafka.recovery.resolution import DecisionRequest
 from workorders.kafka.spark.driver import main
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -248,10 +248,10 @@ def test_after_each_kind_of_decision_the_trigger_goes_on_and_every_message_has_o
     connection.commit()
     stalled = trigger.stalled_batch()
     wishes = [
-        Wish(Kind.RESUME, name, expired),
-        Wish(Kind.ACCEPT_TOPIC, name, recreated),
-        Wish(Kind.RESUME, name, cut),
-        Wish(Kind.START_OVER, name, repeated, (0,), 2),
+        DecisionRequest(DecisionKind.SKIP_LOST, name, expired),
+        DecisionRequest(DecisionKind.ACCEPT_TOPIC, name, recreated),
+        DecisionRequest(DecisionKind.SKIP_LOST, name, cut),
+        DecisionRequest(DecisionKind.SEEK, name, repeated, (0,), 2),
     ]
     # Each is about one partition.
     numbers = [number for wish in wishes for ((number, _),) in [decided(stack, cluster, wish).decisions]]

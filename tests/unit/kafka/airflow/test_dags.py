@@ -110,12 +110,12 @@ def test_the_resolve_dag_runs_when_a_person_asks_for_it_and_at_no_other_time() -
 def test_the_form_begins_as_a_dry_run_and_needs_a_reason() -> None:
     params = resolving().params
     assert params["dry_run"] is True
-    with pytest.raises(ParamValidationError, match="why"):
+    with pytest.raises(ParamValidationError, match="reason"):
         params.validate()
     with pytest.raises(ParamValidationError):
-        params["why"] = ""
-    params["why"] = "retention was an hour"
-    assert params.validate()["decision"] == "resume"
+        params["reason"] = ""
+    params["reason"] = "retention was an hour"
+    assert params.validate()["decision"] == "skip-lost"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_form_begins_as_a_dry_run_and_needs_a_reason() -> None:
 )
 def test_the_form_takes_nothing_that_means_nothing(field: str, value: object) -> None:
     params = resolving().params
-    params["why"] = "a reason"
+    params["reason"] = "a reason"
     with pytest.raises(ParamValidationError):
         params[field] = value
 
@@ -136,7 +136,7 @@ def test_a_trigger_of_a_pattern_takes_any_topic_in_the_form() -> None:
 
 def test_the_form_survives_the_dags_serialization() -> None:
     again = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(resolving()))))
-    assert set(again.params) == {"trigger", "decision", "topic", "partitions", "offset", "why", "dry_run"}
+    assert set(again.params) == {"trigger", "decision", "topic", "partitions", "offset", "reason", "dry_run"}
 
 
 def test_a_run_is_named_after_its_batch() -> None:
@@ -157,7 +157,7 @@ def test_one_form_serves_all_kafka_triggers_of_a_folder_and_says_for_none_which_
     dags = resolve_dags(tmp_path)
     assert set(dags) == {"workorders_resolve"}
     params = dags["workorders_resolve"].params
-    params["why"] = "a reason"
+    params["reason"] = "a reason"
     params["topic"] = "shop.returns"
     with pytest.raises(ParamValidationError, match="trigger"):
         params.validate()

@@ -26,29 +26,29 @@ def test_what_retention_deleted_unread_is_named(log_start: int, gone: str) -> No
         first_readable_offset("shop", PLANNED, PartitionOffsets(ORDERS, log_start, 1000, 1000))
     assert str(raised.value) == (
         f"orders 0 [100, 200): offsets {gone} were deleted by retention before they were read; nothing was committed "
-        f"there and nothing was skipped; an operator must decide how to go on, by "
-        f"`workorders resolve resume shop orders --partition 0`. [WO-DATA-LOST]"
+        f"there and nothing was skipped; an operator must decide how to continue: "
+        f"`workorders resolve skip-lost shop orders --partition 0`."
     )
 
 
 def test_a_log_that_was_cut_short_is_named_with_its_end() -> None:
-    with pytest.raises(DataLostError, match=r"^orders 0 \[100, 200\): the log ends at offset 199, so it was cut short"):
+    with pytest.raises(DataLostError, match=r"^orders 0 \[100, 200\): the log ends at offset 199, so it was truncated"):
         first_readable_offset("shop", PLANNED, PartitionOffsets(ORDERS, 0, 150, 199))
 
 
 @pytest.mark.parametrize(
-    ("end", "gone"), [(150, ", and offsets [150, 200) are gone unread;"), (99, "planned; nothing")]
+    ("end", "gone"), [(150, ", and unread offsets [150, 200) are lost;"), (99, "planned; nothing")]
 )
 def test_what_a_cut_took_unread_is_named(end: int, gone: str) -> None:
     with pytest.raises(DataLostError) as raised:
         first_readable_offset("shop", PLANNED, PartitionOffsets(ORDERS, 0, end, end))
     assert gone in str(raised.value)
-    assert "by `workorders resolve resume shop orders --partition 0`." in str(raised.value)
+    assert "`workorders resolve skip-lost shop orders --partition 0`." in str(raised.value)
 
 
 @pytest.mark.parametrize("end", [199, 99])
 def test_a_replay_is_not_read_from_a_log_that_ends_before_it(end: int) -> None:
-    with pytest.raises(DataLostError, match="was cut short"):
+    with pytest.raises(DataLostError, match="was truncated"):
         first_readable_offset("shop", FINISHED, PartitionOffsets(ORDERS, 0, end, end))
 
 
@@ -68,7 +68,7 @@ def test_an_open_transaction_inside_the_log_is_no_cut() -> None:
 @pytest.mark.parametrize("part", [PLANNED, FINISHED])
 def test_a_topic_that_was_made_again_is_never_read_with_the_old_offsets(part: BatchRange) -> None:
     recreated = PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 1000, 1000)
-    with pytest.raises(TopicRecreatedError, match=r"topic orders was deleted and made again"):
+    with pytest.raises(TopicRecreatedError, match=r"topic orders was deleted and re-created"):
         first_readable_offset("shop", part, recreated)
 
 

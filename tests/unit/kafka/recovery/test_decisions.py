@@ -6,15 +6,22 @@ import pytest
 
 from workorders.kafka.exceptions import DecisionRefusedError
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
-from workorders.kafka.recovery.decisions import Decision, Kind, Standing, called_for, command, decide
+from workorders.kafka.recovery.decisions import (
+    Decision,
+    DecisionKind,
+    PartitionState,
+    cli_command,
+    decide,
+    required_decision,
+)
 
 ORDERS = Partition("orders", 2, "old")
 MADE_AGAIN = replace(ORDERS, topic_id="new")
 HELD = OffsetRange(ORDERS, 1200, 1900)
 
 
-def standing(log: PartitionOffsets | None, **changes: object) -> Standing:
-    stands = Standing(
+def state(log: PartitionOffsets | None, **changes: object) -> PartitionState:
+    stands = PartitionState(
         trigger="shop",
         partition=ORDERS,
         next_offset=1200,
@@ -32,16 +39,16 @@ def log(start: int, end: int, partition: Partition = ORDERS) -> PartitionOffsets
     return PartitionOffsets(partition, start, end, end)
 
 
-HEALTHY = standing(log(0, 5000))
-EXPIRED = standing(log(1800, 5000))
-CUT_BEHIND = standing(log(0, 1000))
-CUT_INSIDE = standing(log(0, 1500))
-RECREATED = standing(log(3, 40, MADE_AGAIN))
-GONE = standing(None)
-FEWER = standing(None, topic_id_now="new")
+HEALTHY = state(log(0, 5000))
+EXPIRED = state(log(1800, 5000))
+CUT_BEHIND = state(log(0, 1000))
+CUT_INSIDE = state(log(0, 1500))
+RECREATED = state(log(3, 40, MADE_AGAIN))
+GONE = state(None)
+FEWER = state(None, topic_id_now="new")
 
 
-def refusal(kind: Kind, stands: Standing, offset: int | None = None) -> str:
+def refusal(kind: DecisionKind, stands: PartitionState, offset: int | None = None) -> str:
     with pytest.raises(DecisionRefusedError, match="nothing was changed") as raised:
         decide(kind, stands, offset)
     return str(raised.value)
@@ -51,130 +58,132 @@ def refusal(kind: Kind, stands: Standing, offset: int | None = None) -> str:
     ("stands", "kind"),
     [
         (HEALTHY, None),
-        (EXPIRED, Kind.RESUME),
-        (CUT_BEHIND, Kind.RESUME),
-        (CUT_INSIDE, Kind.RESUME),
-        (RECREATED, Kind.ACCEPT_TOPIC),
-        (FEWER, Kind.ACCEPT_TOPIC),
-        (GONE, Kind.RESUME),
+        (EXPIRED, DecisionKind.SKIP_LOST),
+        (CUT_BEHIND, DecisionKind.SKIP_LOST),
+        (CUT_INSIDE, DecisionKind.SKIP_LOST),
+        (RECREATED, DecisionKind.ACCEPT_TOPIC),
+        (FEWER, DecisionKind.ACCEPT_TOPIC),
+        (GONE, DecisionKind.SKIP_LOST),
         (replace(GONE, held=None, batch_id=None), None),
         (replace(CUT_INSIDE, held=None, batch_id=None), None),
     ],
 )
-def test_each_loss_calls_for_its_decision(stands: Standing, kind: Kind | None) -> None:
-    assert called_for(stands) == kind
+def test_each_loss_calls_for_its_decision(stands: PartitionState, kind: DecisionKind | None) -> None:
+    assert required_decision(stands) == kind
 
 
 def test_resuming_goes_on_at_the_first_offset_that_kafka_has_and_names_what_is_lost() -> None:
-    decision = decide(Kind.RESUME, EXPIRED)
+    decision = decide(DecisionKind.SKIP_LOST, EXPIRED)
     assert (decision.to, decision.to_offset, decision.lost) == (ORDERS, 1800, (1200, 1800))
     assert not decision.another_log
     assert str(decision) == (
-        "shop: orders 2: resume: the ledger goes from 1200 to 1800; offsets [1200, 1800) (600) get no work order: they "
-        "were deleted by retention before they were read; range [1200, 1900) of batch 17 is superseded."
+        "shop: orders 2: skip-lost: the ledger goes from 1200 to 1800; offsets [1200, 1800) (600) get no work order "
+        "because retention deleted them before they were read; range [1200, 1900) of batch 17 is superseded."
     )
 
 
 def test_what_a_log_still_has_before_its_cut_is_read() -> None:
-    decision = decide(Kind.RESUME, CUT_INSIDE)
+    decision = decide(DecisionKind.SKIP_LOST, CUT_INSIDE)
     assert (decision.to_offset, decision.lost, decision.another_log) == (1200, (1500, 1900), False)
 
 
 def test_behind_a_cut_the_offsets_mean_other_messages() -> None:
-    decision = decide(Kind.RESUME, CUT_BEHIND)
+    decision = decide(DecisionKind.SKIP_LOST, CUT_BEHIND)
     assert (decision.to, decision.to_offset, decision.lost, decision.another_log) == (ORDERS, 1000, None, True)
     assert decision.goes_back
-    assert "every message from 1000 on is a new one" in str(decision)
+    assert "every message from offset 1000 is a new one" in str(decision)
 
 
 def test_an_operator_may_know_better_where_a_log_was_cut() -> None:
-    assert decide(Kind.RESUME, CUT_BEHIND, 900).to_offset == 900
-    assert "offset 1001 is not in the log, which is [0, 1000) now" in refusal(Kind.RESUME, CUT_BEHIND, 1001)
+    assert decide(DecisionKind.SKIP_LOST, CUT_BEHIND, 900).to_offset == 900
+    assert "offset 1001 is not in the log, which is [0, 1000) now" in refusal(DecisionKind.SKIP_LOST, CUT_BEHIND, 1001)
 
 
 def test_resuming_gives_up_what_was_planned_of_a_topic_that_is_gone() -> None:
-    decision = decide(Kind.RESUME, GONE)
+    decision = decide(DecisionKind.SKIP_LOST, GONE)
     assert (decision.to_offset, decision.lost) == (1900, (1200, 1900))
 
 
 def test_a_new_topic_is_read_from_its_first_offset_or_the_one_given() -> None:
-    first = decide(Kind.ACCEPT_TOPIC, RECREATED)
+    first = decide(DecisionKind.ACCEPT_TOPIC, RECREATED)
     assert (first.to, first.to_offset, first.goes_back) == (MADE_AGAIN, 3, False)
-    assert "what the old topic held from offset 1200 on and was not read is lost" in str(first)
+    assert "unread messages of the old topic from offset 1200 are lost" in str(first)
     assert "skipped" not in str(first)
-    given = decide(Kind.ACCEPT_TOPIC, RECREATED, 10)
+    given = decide(DecisionKind.ACCEPT_TOPIC, RECREATED, 10)
     assert given.to_offset == 10
     assert "offsets [3, 10) of the new topic (7) are skipped" in str(given)
 
 
 def test_a_partition_that_the_new_topic_lacks_waits_at_its_first_offset() -> None:
-    decision = decide(Kind.ACCEPT_TOPIC, FEWER)
+    decision = decide(DecisionKind.ACCEPT_TOPIC, FEWER)
     assert (decision.to, decision.to_offset) == (MADE_AGAIN, 0)
     assert "the new topic does not have this partition" in str(decision)
 
 
 @pytest.mark.parametrize(("offset", "lost"), [(1300, (1200, 1300)), (1200, None), (5, None)])
 def test_starting_over_goes_forward_or_back(offset: int, lost: tuple[int, int] | None) -> None:
-    decision = decide(Kind.START_OVER, HEALTHY, offset)
+    decision = decide(DecisionKind.SEEK, HEALTHY, offset)
     assert (decision.to, decision.to_offset, decision.lost) == (ORDERS, offset, lost)
     assert decision.goes_back == (offset < 1200)
 
 
 def test_starting_over_says_what_it_skips_or_reads_again() -> None:
-    assert "offsets [1200, 1300) (100) get no work order: they are skipped" in str(
-        decide(Kind.START_OVER, HEALTHY, 1300)
+    assert "offsets [1200, 1300) (100) get no work order because they are skipped" in str(
+        decide(DecisionKind.SEEK, HEALTHY, 1300)
     )
     assert "offsets [200, 1200) (1,000) are read again: messages that have a work order keep it" in str(
-        decide(Kind.START_OVER, HEALTHY, 200)
+        decide(DecisionKind.SEEK, HEALTHY, 200)
     )
 
 
 @pytest.mark.parametrize("offset", [-1, 5001])
 def test_nobody_starts_over_outside_of_the_log(offset: int) -> None:
-    assert "is not in the log, which is [0, 5000) now" in refusal(Kind.START_OVER, HEALTHY, offset)
+    assert "is not in the log, which is [0, 5000) now" in refusal(DecisionKind.SEEK, HEALTHY, offset)
 
 
 def test_nobody_goes_back_across_a_cut_where_work_orders_would_be_doubled() -> None:
     after_a_cut = replace(HEALTHY, generation=5, start_offset=1000)
-    assert decide(Kind.START_OVER, after_a_cut, 1000).to_offset == 1000
-    assert "they would be doubled" in refusal(Kind.START_OVER, after_a_cut, 999)
+    assert decide(DecisionKind.SEEK, after_a_cut, 1000).to_offset == 1000
+    assert "would be duplicated" in refusal(DecisionKind.SEEK, after_a_cut, 999)
 
 
 @pytest.mark.parametrize(
     ("kind", "stands", "offset", "reason"),
     [
-        (Kind.RESUME, HEALTHY, None, "there is no gap to resume after"),
-        (Kind.RESUME, RECREATED, None, "its topic was made again"),
-        (Kind.RESUME, FEWER, None, "its topic was made again"),
-        (Kind.RESUME, EXPIRED, 1900, "no offset is taken here"),
-        (Kind.RESUME, replace(GONE, held=None, batch_id=None), None, "nothing of it is planned"),
-        (Kind.RESUME, replace(GONE, topic_id_now="old"), None, "says nothing of this partition now"),
-        (Kind.ACCEPT_TOPIC, HEALTHY, None, "there is no other one to accept"),
-        (Kind.ACCEPT_TOPIC, GONE, None, "there is no topic of that name"),
-        (Kind.ACCEPT_TOPIC, FEWER, 4, "no offset is taken here"),
-        (Kind.ACCEPT_TOPIC, RECREATED, 41, "is not in the log, which is [3, 40) now"),
-        (Kind.START_OVER, HEALTHY, None, "an offset is needed"),
-        (Kind.START_OVER, RECREATED, 5, "its topic was made again"),
-        (Kind.START_OVER, CUT_BEHIND, 5, "its log was cut short behind the ledger"),
-        (Kind.START_OVER, GONE, 5, "Kafka does not have it now"),
+        (DecisionKind.SKIP_LOST, HEALTHY, None, "so no message is lost"),
+        (DecisionKind.SKIP_LOST, RECREATED, None, "its topic was re-created"),
+        (DecisionKind.SKIP_LOST, FEWER, None, "its topic was re-created"),
+        (DecisionKind.SKIP_LOST, EXPIRED, 1900, "so none can be given here"),
+        (DecisionKind.SKIP_LOST, replace(GONE, held=None, batch_id=None), None, "no batch holds it"),
+        (DecisionKind.SKIP_LOST, replace(GONE, topic_id_now="old"), None, "reports nothing about this partition now"),
+        (DecisionKind.ACCEPT_TOPIC, HEALTHY, None, "there is no new topic to accept"),
+        (DecisionKind.ACCEPT_TOPIC, GONE, None, "no topic has that name now"),
+        (DecisionKind.ACCEPT_TOPIC, FEWER, 4, "so none can be given here"),
+        (DecisionKind.ACCEPT_TOPIC, RECREATED, 41, "is not in the log, which is [3, 40) now"),
+        (DecisionKind.SEEK, HEALTHY, None, "seek needs an offset"),
+        (DecisionKind.SEEK, RECREATED, 5, "its topic was re-created"),
+        (DecisionKind.SEEK, CUT_BEHIND, 5, "its log was truncated below the ledger"),
+        (DecisionKind.SEEK, GONE, 5, "Kafka does not have it now"),
     ],
 )
-def test_a_decision_that_does_not_fit_is_refused(kind: Kind, stands: Standing, offset: int | None, reason: str) -> None:
+def test_a_decision_that_does_not_fit_is_refused(
+    kind: DecisionKind, stands: PartitionState, offset: int | None, reason: str
+) -> None:
     assert reason in refusal(kind, stands, offset)
 
 
 def test_a_refusal_names_the_command_that_fits() -> None:
-    assert refusal(Kind.RESUME, RECREATED).endswith(
-        "see `workorders resolve accept-topic shop orders --partition 2`. [WO-DECISION-REFUSED]"
+    assert refusal(DecisionKind.SKIP_LOST, RECREATED).endswith(
+        "see `workorders resolve accept-topic shop orders --partition 2`."
     )
 
 
 def test_a_sentence_without_a_batch_names_none() -> None:
-    decision: Decision = decide(Kind.START_OVER, replace(HEALTHY, held=None, batch_id=None), 5)
+    decision: Decision = decide(DecisionKind.SEEK, replace(HEALTHY, held=None, batch_id=None), 5)
     assert "superseded" not in str(decision)
 
 
 def test_the_line_to_type_is_quoted_for_a_shell() -> None:
-    assert command(Kind.RESUME, "shop", replace(ORDERS, topic="a.b-c_1")) == (
-        "workorders resolve resume shop a.b-c_1 --partition 2"
+    assert cli_command(DecisionKind.SKIP_LOST, "shop", replace(ORDERS, topic="a.b-c_1")) == (
+        "workorders resolve skip-lost shop a.b-c_1 --partition 2"
     )

@@ -99,7 +99,7 @@ def test_an_answer_becomes_the_outcome_of_its_own_range() -> None:
         "partition": 4,
         "created": 1,
         "rejected": 2,
-        "already_there": 3,
+        "existing": 3,
         "seconds": 0.5,
         "error": None,
         "fenced": False,

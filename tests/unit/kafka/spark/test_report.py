@@ -17,10 +17,10 @@ def test_a_log_ends_with_a_line_a_partition_sorted_and_aligned() -> None:
         ]
     ).splitlines()
     assert lines == [
-        "partition  offsets      created  rejected  already there  seconds",
-        "orders 9   [100, 2100)        0         0          2,000      1.3  done",
-        "orders 10  [100, 2100)    1,234         5              0      1.3  done",
-        "visits 0   [100, 2100)        -         -              -      1.3  stalled",
+        "partition  offsets      created  rejected  existing  seconds",
+        "orders 9   [100, 2100)        0         0     2,000      1.3  done",
+        "orders 10  [100, 2100)    1,234         5         0      1.3  done",
+        "visits 0   [100, 2100)        -         -         -      1.3  stalled",
     ]
 
 

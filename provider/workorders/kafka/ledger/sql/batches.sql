@@ -44,7 +44,7 @@ WHERE batches.id = %(batch_id)s;
 
 -- name: ranges
 SELECT ranges.topic, ranges.partition, ranges.topic_id, ranges.start_offset, ranges.end_offset,
-    ranges.finished_at, ranges.created, ranges.rejected, ranges.last_error, ranges.already_there,
+    ranges.finished_at, ranges.created, ranges.rejected, ranges.last_error, ranges.existing,
     ranges.superseded_by, ranges.generation,
     ranges.topic_id = ledger.topic_id AND ranges.generation <> ledger.generation AS cut_since
 FROM workorders.kafka_ranges AS ranges
@@ -58,7 +58,7 @@ UPDATE workorders.kafka_ranges
 SET finished_at = clock_timestamp(),
     created = %(created)s,
     rejected = %(rejected)s,
-    already_there = %(already_there)s,
+    existing = %(existing)s,
     last_error = NULL
 WHERE batch_id = %(batch_id)s
     AND topic = %(topic)s

@@ -44,8 +44,8 @@ CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches (trigge
 CREATE TABLE workorders.kafka_decisions (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     decided_at timestamptz NOT NULL DEFAULT now(),
-    who text NOT NULL,
-    why text NOT NULL,
+    actor text NOT NULL,
+    reason text NOT NULL,
     trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
     topic text NOT NULL,
     partition integer NOT NULL,
@@ -60,12 +60,12 @@ CREATE TABLE workorders.kafka_decisions (
     epoch bigint NOT NULL,
     account text,
     request_key text,
-    CONSTRAINT kafka_decisions_kind_check CHECK (kind IN ('resume', 'accept-topic', 'start-over')),
+    CONSTRAINT kafka_decisions_kind_check CHECK (kind IN ('skip-lost', 'accept-topic', 'seek')),
     CONSTRAINT kafka_decisions_offsets_check CHECK (from_offset >= 0 AND to_offset >= 0),
     CONSTRAINT kafka_decisions_lost_check CHECK (
         (lost_start IS NULL) = (lost_end IS NULL) AND lost_start < lost_end
     ),
-    CONSTRAINT kafka_decisions_reason_check CHECK (btrim(who) <> '' AND btrim(why) <> '')
+    CONSTRAINT kafka_decisions_actor_check CHECK (btrim(actor) <> '' AND btrim(reason) <> '')
 );
 CREATE INDEX kafka_decisions_trigger_id_id_idx ON workorders.kafka_decisions (trigger_id, id);
 -- A request is decided once, however often its task is cleared.
@@ -86,7 +86,7 @@ CREATE TABLE workorders.kafka_ranges (
     rejected bigint,
     last_error text,
     generation bigint NOT NULL DEFAULT 0,
-    already_there bigint NOT NULL DEFAULT 0,
+    existing bigint NOT NULL DEFAULT 0,
     superseded_by bigint REFERENCES workorders.kafka_decisions (id),
     PRIMARY KEY (batch_id, topic, partition),
     CONSTRAINT kafka_ranges_offsets_check CHECK (start_offset >= 0 AND start_offset < end_offset),

@@ -1,4 +1,4 @@
--- name: standings
+-- name: states
 SELECT ledger.partition, ledger.topic_id, ledger.next_offset, ledger.start_offset, ledger.generation,
     ranges.batch_id, ranges.topic_id, ranges.start_offset, ranges.end_offset
 FROM workorders.kafka_ledger AS ledger
@@ -19,9 +19,9 @@ ORDER BY partition
 FOR UPDATE NOWAIT;
 
 -- name: insert_decision
-INSERT INTO workorders.kafka_decisions (who, why, trigger_id, topic, partition, kind, from_topic_id, from_offset,
+INSERT INTO workorders.kafka_decisions (actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset,
     to_topic_id, to_offset, lost_start, lost_end, superseded_batch_id, epoch, account, request_key)
-VALUES (%(who)s, %(why)s, %(trigger_id)s, %(topic)s, %(partition)s, %(kind)s, %(from_topic_id)s, %(from_offset)s,
+VALUES (%(actor)s, %(reason)s, %(trigger_id)s, %(topic)s, %(partition)s, %(kind)s, %(from_topic_id)s, %(from_offset)s,
     %(to_topic_id)s, %(to_offset)s, %(lost_start)s, %(lost_end)s, %(batch_id)s, nextval('workorders.kafka_epochs'),
     %(account)s, %(request_key)s)
 RETURNING id, epoch;
@@ -52,7 +52,7 @@ SET topic_id = %(to_topic_id)s,
 WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s;
 
 -- name: decisions
-SELECT decisions.id, decisions.decided_at, decisions.who, decisions.why, triggers.name AS trigger, decisions.topic,
+SELECT decisions.id, decisions.decided_at, decisions.actor, decisions.reason, triggers.name AS trigger, decisions.topic,
     decisions.partition, decisions.kind, decisions.from_topic_id, decisions.from_offset, decisions.to_topic_id,
     decisions.to_offset, decisions.lost_start, decisions.lost_end, decisions.superseded_batch_id, decisions.account
 FROM workorders.kafka_decisions AS decisions

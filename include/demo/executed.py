@@ -39,7 +39,7 @@ class Executed:
         return [row[0] for row in self._rows("attempts", work_order_id=work_order_id)]
 
     def out_of_order(self) -> int:
-        """Return how many runs began before the run of an older event of their lane had ended."""
+        """Return how many runs began before the run of an older event of their ordering key had ended."""
         return int(self._rows("out_of_order")[0][0])
 
     def alarms(self) -> Counter[str]:

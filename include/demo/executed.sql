@@ -17,10 +17,10 @@ SELECT state::text FROM workorders.runs WHERE work_order_id = %(work_order_id)s 
 -- First runs only: a rerun comes later than what stands behind it.
 SELECT count(*) FROM (
     SELECT runs.started_at < lag(runs.finished_at) OVER (
-        PARTITION BY runs.lane ORDER BY work_orders.stream_id, work_orders.position
+        PARTITION BY runs.ordering_key ORDER BY work_orders.stream_id, work_orders.position
     ) AS too_early
     FROM workorders.runs JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
-    WHERE runs.attempt = 1 AND runs.lane IS NOT NULL
+    WHERE runs.attempt = 1 AND runs.ordering_key IS NOT NULL
 ) AS compared
 WHERE too_early;
 

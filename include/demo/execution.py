@@ -46,7 +46,7 @@ class Execution:
     airflow_url: str
 
     def prepare(self) -> None:
-        """Register the workflow: from then on a work order is told its lane when it is created.
+        """Register the workflow: from then on a work order is told its ordering key when it is created.
 
         Raises:
             KafkaException: the broker refuses the topic of answers.

@@ -9,7 +9,7 @@ from workorders.core.exceptions import (
     UnknownWorkflowError,
     WorkOrdersError,
 )
-from workorders.core.worker.exceptions import FinalError
+from workorders.core.worker.exceptions import NonRetryableError
 from workorders.outbox.exceptions import (
     OutboxContradictionError,
     OutboxDecisionError,
@@ -21,7 +21,7 @@ from workorders.outbox.exceptions import (
 __all__ = [
     "ConfigurationError",
     "DuplicateItemsError",
-    "FinalError",
+    "NonRetryableError",
     "OutboxContradictionError",
     "OutboxDecisionError",
     "OutboxFencedError",

@@ -16,13 +16,13 @@ from workorders.core.runs import claiming, lifecycle
 from workorders.core.workflows import Workflow
 
 RUNS_PER_SECOND: Final = 5_000
-"""What a workflow without concurrency and lanes must sustain on one connection, for execution not to wait for it."""
+"""What a workflow without concurrency and ordering key must sustain on one connection, so that runs never wait."""
 GROUP: Final = 100
 """Runs of one group."""
 WAYS: Final[dict[str, dict[str, object]]] = {
-    "neither concurrency nor lanes": {},
+    "neither concurrency nor ordering key": {},
     "a concurrency": {"concurrency": 100_000},
-    "a lane a message key": {"lane": "key"},
+    "an ordering key per message key": {"ordering_key": "key"},
 }
 _TOPIC: Final = "observations"
 _NO_LONGER_WAITING: Final = """
@@ -81,16 +81,16 @@ def work_through(url: str, workflow: Workflow, groups: int, connections: int) ->
 
 
 def _work(connection: Connection, workflow: Workflow, cursor: claiming.ClaimCursor) -> float:
-    group_id = uuid4()
+    worker_id = uuid4()
     begun = time.monotonic()
-    claimed = claiming.claim(connection, workflow, limit=GROUP, group_id=group_id, cursor=cursor)
+    claimed = claiming.claim(connection, workflow, limit=GROUP, worker_id=worker_id, cursor=cursor)
     connection.commit()
     seconds = time.monotonic() - begun
     if len(claimed) != GROUP:
         raise RuntimeError(f"{len(claimed)} runs were claimed where {GROUP} were asked for.")
-    lifecycle.start(connection, group_id, [run.run_id for run in claimed])
+    lifecycle.start(connection, worker_id, [run.run_id for run in claimed])
     connection.commit()
-    finished = lifecycle.finish(connection, group_id, _results(claimed))
+    finished = lifecycle.finish(connection, worker_id, _results(claimed))
     connection.commit()
     if len(finished.run_ids) != GROUP:
         raise RuntimeError(f"{len(finished.run_ids)} runs were finished where {GROUP} were claimed.")

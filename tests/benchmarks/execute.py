@@ -11,14 +11,14 @@ import psutil
 
 from benchmarks.create_for import empty_tables
 from local_stack.stack import LocalStack
-from support.jobs import job, outcomes, specification
+from support.invocations import invocation, results, specification
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.loading import parse_workflow
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.worker.process_pool import Pool
-from workorders.core.worker.worker import Group, Surroundings
+from workorders.core.worker.process_pool import ProcessPool
+from workorders.core.worker.worker import Worker, WorkerConfig
 
 _NAME: Final = "execute"
 _BODY: Final = b'{"resourceType":"Observation","note":"%b"}' % (b"x" * 300)
@@ -52,12 +52,12 @@ class Executed:
 
 def pool_per_second(count: int) -> float:
     """Return how many runs a second warm processes alone work through."""
-    jobs = [job({"note": "x" * 300}) for _ in range(count)]
-    with Pool(specification("echo")) as pool:
+    invocations = [invocation({"note": "x" * 300}) for _ in range(count)]
+    with ProcessPool(specification("echo")) as pool:
         # The first one, for which the process has to start, is not measured.
-        outcomes(pool, jobs[:1])
+        results(pool, invocations[:1])
         begun = time.monotonic()
-        outcomes(pool, jobs[1:])
+        results(pool, invocations[1:])
         return (count - 1) / (time.monotonic() - begun)
 
 
@@ -95,7 +95,7 @@ def _create(connection: Connection, count: int) -> None:
 def _work(database_url: str, results: "multiprocessing.SimpleQueue[tuple[float, float, float, int]]") -> None:
     with connect(database_url) as connection:
         workflow = workflows.find(connection, _NAME)
-    group = Group(workflow, Surroundings(database_url=database_url, enqueue=lambda *_: None))
+    group = Worker(workflow, WorkerConfig(database_url=database_url, enqueue=lambda *_: None))
     begun, cpu = time.monotonic(), time.process_time()
     tally = group.work()
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu

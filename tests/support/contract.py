@@ -46,19 +46,19 @@ def define_workflow(connection: Connection, source: Source, **fields: Any) -> No
 
 def claim(connection: Connection, source: Source, limit: int = 100) -> tuple[UUID, list[ClaimedRun]]:
     """Claim and start what waits, for a group of its own."""
-    group_id = uuid4()
+    worker_id = uuid4()
     workflow = workflows.find(connection, source.name)
-    claimed = claiming.claim(connection, workflow, limit=limit, group_id=group_id)
-    lifecycle.start(connection, group_id, [run.run_id for run in claimed])
+    claimed = claiming.claim(connection, workflow, limit=limit, worker_id=worker_id)
+    lifecycle.start(connection, worker_id, [run.run_id for run in claimed])
     connection.commit()
-    return group_id, claimed
+    return worker_id, claimed
 
 
 def work(connection: Connection, source: Source, state: FinalState = "success", **result: Any) -> list[ClaimedRun]:
     """Work through all that waits; each run ends so."""
-    group_id, claimed = claim(connection, source)
+    worker_id, claimed = claim(connection, source)
     results = [RunResult(run_id=run.run_id, state=state, **result) for run in claimed]
-    lifecycle.finish(connection, group_id, results)
+    lifecycle.finish(connection, worker_id, results)
     connection.commit()
     return claimed
 

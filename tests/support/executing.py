@@ -1,4 +1,4 @@
-"""A workflow of a test's own, its work orders, and groups that work through them."""
+"""A workflow of a test's own, its work orders, and workers that execute them."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming
 from workorders.core.worker.model import Message
-from workorders.core.worker.worker import Group, Surroundings
+from workorders.core.worker.worker import Worker, WorkerConfig
 from workorders.core.workflows import Workflow
 
 
@@ -23,7 +23,7 @@ class Executing:
         self.url = database_url
         self.name = name
         self.sent: list[Message] = []
-        self.said: list[str] = []
+        self.logged: list[str] = []
         given = {"name": name, **({"callable": f"support.run_functions:{function}"} if function else {}), **fields}
         with connect(database_url) as connection:
             self.workflow: Workflow = workflows.register(connection, parse_workflow(given, where=name))
@@ -40,10 +40,10 @@ class Executing:
             items = [Item(stream, number if stream else None, b"{}", body) for number, body in enumerate(bodies)]
             create_for(connection, trigger, items)
 
-    def group(self, **fields: Any) -> Group:
-        """Return a group that has not begun."""
-        given = {"database_url": self.url, "enqueue": self._enqueue, "say": self.said.append, **fields}
-        return Group(self.workflow, Surroundings(**given))
+    def worker(self, **fields: Any) -> Worker:
+        """Return a worker that has not begun."""
+        given = {"database_url": self.url, "enqueue": self._enqueue, "say": self.logged.append, **fields}
+        return Worker(self.workflow, WorkerConfig(**given))
 
     def states(self) -> list[tuple[str, str | None]]:
         """Return the state of each work order and of its last run, in the order in which they were created."""
@@ -69,7 +69,7 @@ class Executing:
     def claim_and_fall_silent(self) -> None:
         """Claim everything for a group that says nothing any more."""
         with connect(self.url) as connection:
-            claiming.claim(connection, self.workflow, limit=1000, group_id=uuid4())
+            claiming.claim(connection, self.workflow, limit=1000, worker_id=uuid4())
             connection.execute(
                 "UPDATE workorders.runs SET heartbeat_at = now() - interval '1 day' WHERE workflow_id = %s",
                 [self.workflow.id],
@@ -78,7 +78,7 @@ class Executing:
     def take_over(self, connection: Connection) -> None:
         """Give the runs of every group to another one, as recovery does with those of a silent group."""
         connection.execute(
-            "UPDATE workorders.runs SET group_id = %s WHERE workflow_id = %s AND finished_at IS NULL",
+            "UPDATE workorders.runs SET worker_id = %s WHERE workflow_id = %s AND finished_at IS NULL",
             [UUID(int=1), self.workflow.id],
         )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workorders.core.worker.context import Context
-from workorders.core.worker.exceptions import FinalError
+from workorders.core.worker.exceptions import NonRetryableError
 
 
 def echo(body: Any, context: Context) -> Any:
@@ -76,7 +76,7 @@ def _fail(body: dict[str, Any], context: Context) -> None:
 
 
 def _give_up(body: dict[str, Any], context: Context) -> None:
-    raise FinalError("there is no such bed")
+    raise NonRetryableError("there is no such bed")
 
 
 def _exit_process(body: dict[str, Any], context: Context) -> None:

@@ -12,17 +12,17 @@ from workorders.core.runs.lifecycle import FinalState, RunResult
 
 def claim(connection: Connection, workflow: str, limit: int = 100) -> list[ClaimedRun]:
     """Claim runs of a workflow for a group of their own, and commit."""
-    claimed = claiming.claim(connection, workflows.find(connection, workflow), limit=limit, group_id=uuid4())
+    claimed = claiming.claim(connection, workflows.find(connection, workflow), limit=limit, worker_id=uuid4())
     connection.commit()
     return claimed
 
 
 def finish_all(connection: Connection, workflow: str, state: FinalState = "success") -> list[ClaimedRun]:
     """Work through every run that can be claimed, and end each in that state, with an output and a log."""
-    group_id = uuid4()
-    claimed = claiming.claim(connection, workflows.find(connection, workflow), limit=10_000, group_id=group_id)
+    worker_id = uuid4()
+    claimed = claiming.claim(connection, workflows.find(connection, workflow), limit=10_000, worker_id=worker_id)
     results = [RunResult(run_id=run.run_id, state=state, output=b'{"done":1}', log="a line") for run in claimed]
-    lifecycle.finish(connection, group_id, results)
+    lifecycle.finish(connection, worker_id, results)
     connection.commit()
     return claimed
 

@@ -48,15 +48,17 @@ class Working:
         self.create(Item(stream, start + number, REQUEST, b'{"a":1}') for number in range(count))
 
     def claim(
-        self, limit: int = 100, group_id: UUID | None = None, cursor: ClaimCursor | None = None
+        self, limit: int = 100, worker_id: UUID | None = None, cursor: ClaimCursor | None = None
     ) -> list[ClaimedRun]:
-        found = claiming.claim(self.connection, self.workflow, limit=limit, group_id=group_id or uuid4(), cursor=cursor)
+        found = claiming.claim(
+            self.connection, self.workflow, limit=limit, worker_id=worker_id or uuid4(), cursor=cursor
+        )
         self.connection.commit()
         return found
 
     def claim_group(self, limit: int = 100) -> "Group":
-        group_id = uuid4()
-        return Group(self, group_id, self.claim(limit, group_id))
+        worker_id = uuid4()
+        return Group(self, worker_id, self.claim(limit, worker_id))
 
     def states(self) -> list[str]:
         """Return the states of the work orders, by stream and position."""
@@ -143,7 +145,7 @@ class Group:
     def fall_silent(self) -> None:
         """Let the last heartbeat be an hour ago."""
         self.working.connection.execute(
-            "UPDATE workorders.runs SET heartbeat_at = heartbeat_at - interval '1 h' WHERE group_id = %s", (self.id,)
+            "UPDATE workorders.runs SET heartbeat_at = heartbeat_at - interval '1 h' WHERE worker_id = %s", (self.id,)
         )
         self.working.connection.commit()
 

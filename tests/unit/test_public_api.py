@@ -29,7 +29,7 @@ PUBLIC = {
     "workorders.exceptions": {
         "ConfigurationError",
         "DuplicateItemsError",
-        "FinalError",
+        "NonRetryableError",
         "OutboxContradictionError",
         "OutboxDecisionError",
         "OutboxFencedError",

@@ -27,7 +27,7 @@ _COLUMNS = (
     Column("workflow"),
     Column("runs"),
     Column("concurrency", number=True),
-    Column("lane"),
+    Column("ordering_key"),
     Column("retries", number=True),
     Column("timeout s", number=True),
 )
@@ -165,7 +165,7 @@ def _cells(workflow: Workflow) -> tuple[str, ...]:
         workflow.name,
         definition.callable or f"DAG {definition.dag_id}",
         str(definition.concurrency or "no limit"),
-        str(definition.lane or ""),
+        str(definition.ordering_key or ""),
         str(definition.retries.attempts),
         str(definition.timeout_seconds),
     )

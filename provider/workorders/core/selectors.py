@@ -1,4 +1,4 @@
-"""What picks a value out of an item: the key of a lane, of an idempotency key, the number of a sequence.
+"""What picks a value out of an item: the ordering key, of an idempotency key, the number of a sequence.
 
 A selector is one word of a definition:
 
@@ -91,7 +91,7 @@ class Selector:
         found = self._find(item)
         return None if found is None else canonical(found)
 
-    def lane(self, item: Selectable) -> int | None:
+    def ordering_key(self, item: Selectable) -> int | None:
         """Return the value as a number of 64 bits with sign, the same in every process; None when there is none."""
         value = self.value(item)
         return None if value is None else hash64(value)

@@ -26,8 +26,8 @@ class Trigger:
     type: str
     workflow_id: int
     workflow: str
-    lane: str | None = None
-    """Selector of the workflow's lanes; None when its runs need no order."""
+    ordering_key: str | None = None
+    """Selector of the workflow's ordering keys; None when its runs need no order."""
     rules: Rules | None = None
     """By what its inputs are let in; None when all are, which costs nothing."""
 
@@ -76,8 +76,8 @@ def find(connection: Connection, name: str) -> Trigger:
     row = connection.execute(_QUERIES["find_trigger"], {"name": name}).fetchone()
     if row is None:
         raise UnknownTriggerError(f"No trigger {name} has created work orders here yet; see `workorders triggers`.")
-    id_, name_, type_, workflow_id, workflow, lane, *rules = row
-    return Trigger(id_, name_, type_, workflow_id, workflow, lane, Rules.read(*rules))
+    id_, name_, type_, workflow_id, workflow, ordering_key, *rules = row
+    return Trigger(id_, name_, type_, workflow_id, workflow, ordering_key, Rules.read(*rules))
 
 
 def stream_id(connection: Connection, trigger: Trigger, name: str) -> int:

@@ -60,7 +60,7 @@ class Database:
             with connection.transaction():
                 triggers.register_definition(connection, definition)
             self._registered[definition.name] = definition
-        # Looked up each time: what the workflow asks for, such as its lanes, may have changed.
+        # Looked up each time: what the workflow asks for, such as its ordering keys, may have changed.
         return triggers.find(connection, definition.name)
 
     def close(self) -> None:

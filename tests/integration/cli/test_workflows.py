@@ -29,7 +29,7 @@ def test_workflow_files_are_registered_and_listed(
     (line,) = [line for line in workorders("workflows", "list").out.splitlines() if line.startswith(name)]
     assert line.split() == [name, "some.module:function", "2", "key", "0", "300"]
     (found,) = [row for row in workorders("workflows", "list", "--json").json() if row["name"] == name]
-    assert (found["registered"], found["definition"]["lane"]) == (True, "key")
+    assert (found["registered"], found["definition"]["ordering_key"]) == (True, "key")
 
 
 def test_one_wrong_file_keeps_all_from_being_registered(

@@ -106,10 +106,10 @@ def test_beyond_a_hard_limit_the_source_must_wait_and_nothing_is_lost(source: So
 def test_runs_are_claimed_in_the_order_of_the_source(source: Source, connection: Connection) -> None:
     source.send(*FIVE)
     define_workflow(connection, source, concurrency=2)
-    group_id, first = claim(connection, source)
+    worker_id, first = claim(connection, source)
     assert len(first) == 2
     assert claim(connection, source)[1] == []
-    lifecycle.finish(connection, group_id, [RunResult(run_id=run.run_id, state="success") for run in first])
+    lifecycle.finish(connection, worker_id, [RunResult(run_id=run.run_id, state="success") for run in first])
     connection.commit()
     _, second = claim(connection, source)
     assert [run.work_order_id for run in [*first, *second]] == [order.id for order in work_orders(connection, source)][
@@ -117,15 +117,15 @@ def test_runs_are_claimed_in_the_order_of_the_source(source: Source, connection:
     ]
 
 
-def test_a_lane_keeps_the_order_of_the_source(source: Source, connection: Connection) -> None:
-    define_workflow(connection, source, lane="body:/lane")
-    source.send(*({"lane": number % 2, "number": number} for number in range(4)))
+def test_an_ordering_key_keeps_the_order_of_the_source(source: Source, connection: Connection) -> None:
+    define_workflow(connection, source, ordering_key="body:/ordering_key")
+    source.send(*({"ordering_key": number % 2, "number": number} for number in range(4)))
     _, claimed = claim(connection, source)
-    by_lane: dict[int | None, list[UUID]] = {}
+    by_ordering_key: dict[int | None, list[UUID]] = {}
     for run in claimed:
-        by_lane.setdefault(run.lane, []).append(run.work_order_id)
+        by_ordering_key.setdefault(run.ordering_key, []).append(run.work_order_id)
     ids = [order.id for order in work_orders(connection, source)]
-    assert sorted(by_lane.values()) == sorted([ids[::2], ids[1::2]])
+    assert sorted(by_ordering_key.values()) == sorted([ids[::2], ids[1::2]])
 
 
 def test_a_run_has_the_input_and_the_request_and_its_output_is_kept(source: Source, connection: Connection) -> None:
@@ -157,13 +157,13 @@ def test_a_failure_is_tried_again_and_then_shown(source: Source, connection: Con
 def test_runs_of_a_worker_that_fell_silent_are_lost(source: Source, connection: Connection) -> None:
     source.send(*FIVE)
     define_workflow(connection, source)
-    group_id, claimed = claim(connection, source)
+    worker_id, claimed = claim(connection, source)
     assert len(claimed) == 5
     recovered = lifecycle.recover_lost(connection, workflows.find(connection, source.name), grace_seconds=0)
     connection.commit()
     assert recovered.lost == 5
     assert states(connection, source) == ["lost"] * 5
     late = [RunResult(run_id=run.run_id, state="success") for run in claimed]
-    assert lifecycle.finish(connection, group_id, late).run_ids == frozenset()
+    assert lifecycle.finish(connection, worker_id, late).run_ids == frozenset()
     connection.commit()
     assert states(connection, source) == ["lost"] * 5

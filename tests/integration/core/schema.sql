@@ -518,8 +518,8 @@ CREATE TABLE workorders.run_outputs (
 CREATE TABLE workorders.runs (
     id uuid NOT NULL,
     work_order_id uuid NOT NULL,
-    group_id uuid,
-    lane bigint,
+    worker_id uuid,
+    ordering_key bigint,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     not_before timestamp with time zone DEFAULT now() NOT NULL,
     claimed_at timestamp with time zone,
@@ -569,7 +569,7 @@ CREATE TABLE workorders.sequence_places (
     place bigint NOT NULL,
     work_order_id uuid NOT NULL,
     key uuid NOT NULL,
-    lane bigint NOT NULL,
+    ordering_key bigint NOT NULL,
     trigger_id integer NOT NULL,
     workflow_id integer NOT NULL
 );
@@ -654,7 +654,7 @@ CREATE TABLE workorders.work_orders (
     workflow_id integer NOT NULL,
     stream_id integer,
     state workorders.work_order_state NOT NULL,
-    lane bigint,
+    ordering_key bigint,
     CONSTRAINT work_orders_source_key_check CHECK (((stream_id IS NULL) = ("position" IS NULL)))
 );
 CREATE TABLE workorders.workflow_counts (
@@ -781,18 +781,18 @@ CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges USING
 CREATE UNIQUE INDEX outbox_holds_key_idx ON workorders.outbox_holds USING btree (topic, bucket, sha256(key)) NULLS NOT DISTINCT WHERE (kind = 'key'::text);
 CREATE UNIQUE INDEX outbox_holds_topic_idx ON workorders.outbox_holds USING btree (topic) WHERE (kind = 'topic'::text);
 CREATE INDEX outbox_sent_sent_at_idx ON workorders.outbox_sent USING btree (sent_at);
-CREATE INDEX runs_at_work_idx ON workorders.runs USING btree (workflow_id, group_id) WHERE ((claimed_at IS NOT NULL) AND (finished_at IS NULL));
+CREATE INDEX runs_at_work_idx ON workorders.runs USING btree (workflow_id, worker_id) WHERE ((claimed_at IS NOT NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_available_idx ON workorders.runs USING btree (workflow_id, priority, not_before, id) WHERE ((claimed_at IS NULL) AND (finished_at IS NULL));
-CREATE INDEX runs_lane_idx ON workorders.runs USING btree (workflow_id, lane, not_before) WHERE ((claimed_at IS NULL) AND (finished_at IS NULL) AND (lane IS NOT NULL));
+CREATE INDEX runs_ordering_key_idx ON workorders.runs USING btree (workflow_id, ordering_key, not_before) WHERE ((claimed_at IS NULL) AND (finished_at IS NULL) AND (ordering_key IS NOT NULL));
 CREATE INDEX search_words_trigger_idx ON workorders.search_words USING btree (trigger_id, id);
 CREATE INDEX search_words_words_idx ON workorders.search_words USING gin (words) WITH (fastupdate='on', gin_pending_list_limit='4096');
 CREATE INDEX search_words_workflow_idx ON workorders.search_words USING btree (workflow_id, id);
 CREATE INDEX sequence_decisions_key_idx ON workorders.sequence_decisions USING btree (trigger_id, key);
 CREATE INDEX sequence_places_key_idx ON workorders.sequence_places USING btree (trigger_id, key);
-CREATE INDEX sequence_places_lane_idx ON workorders.sequence_places USING btree (workflow_id, lane, place);
+CREATE INDEX sequence_places_ordering_key_idx ON workorders.sequence_places USING btree (workflow_id, ordering_key, place);
 CREATE INDEX sequences_gap_idx ON workorders.sequences USING btree (trigger_id, key) WHERE ((parked > 0) OR (alerted_since IS NOT NULL));
 CREATE INDEX work_orders_few_idx ON workorders.work_orders USING btree (state, id) WHERE (state <> ALL (ARRAY['pending'::workorders.work_order_state, 'success'::workorders.work_order_state, 'rejected'::workorders.work_order_state]));
-CREATE INDEX work_orders_lane_idx ON workorders.work_orders USING btree (workflow_id, lane, "position", id) WHERE ((state = 'pending'::workorders.work_order_state) AND (lane IS NOT NULL));
+CREATE INDEX work_orders_ordering_key_idx ON workorders.work_orders USING btree (workflow_id, ordering_key, "position", id) WHERE ((state = 'pending'::workorders.work_order_state) AND (ordering_key IS NOT NULL));
 CREATE INDEX work_orders_waiting_idx ON workorders.work_orders USING btree (workflow_id, id) WHERE (state = 'pending'::workorders.work_order_state);
 ALTER TABLE ONLY workorders.deleted_positions
     ADD CONSTRAINT deleted_positions_stream_id_fkey FOREIGN KEY (stream_id) REFERENCES workorders.source_streams(id);

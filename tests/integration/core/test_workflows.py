@@ -12,7 +12,13 @@ pytestmark = pytest.mark.integration
 
 def test_a_registered_workflow_is_found_as_it_was_defined(connection: Connection, name: str) -> None:
     definition = parse_workflow(
-        {"name": name, "callable": "a.b:c", "concurrency": 3, "lane": "request:/key", "retries": {"attempts": 2}},
+        {
+            "name": name,
+            "callable": "a.b:c",
+            "concurrency": 3,
+            "ordering_key": "request:/key",
+            "retries": {"attempts": 2},
+        },
         where=name,
     )
     workflow = workflows.register(connection, definition)
@@ -75,6 +81,6 @@ def test_a_definition_of_another_version_is_refused_with_its_field(connection: C
         workflows.find(connection, name)
 
 
-def test_a_trigger_knows_the_lane_of_its_workflow(connection: Connection, name: str) -> None:
-    at = Working.on(connection, name, lane="header:Tenant")
-    assert triggers.find(connection, at.trigger.name).lane == "header:Tenant"
+def test_a_trigger_knows_the_ordering_key_of_its_workflow(connection: Connection, name: str) -> None:
+    at = Working.on(connection, name, ordering_key="header:Tenant")
+    assert triggers.find(connection, at.trigger.name).ordering_key == "header:Tenant"

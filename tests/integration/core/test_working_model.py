@@ -29,12 +29,12 @@ pytestmark = pytest.mark.integration
 
 WORKERS = 3
 WORK_ORDERS = 90
-LANES = 6
+ORDERING_KEYS = 6
 LEFT_AND_CLAIMED = """
     SELECT
         (SELECT count(*) FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state <> 'success'),
         (SELECT count(*) FROM workorders.runs
-            WHERE workflow_id = %(workflow_id)s AND group_id IS NOT NULL AND finished_at IS NULL)
+            WHERE workflow_id = %(workflow_id)s AND worker_id IS NOT NULL AND finished_at IS NULL)
 """
 
 
@@ -46,7 +46,7 @@ class Record:
     at_work: dict[UUID, ClaimedRun] = field(default_factory=dict)
     most_at_work: int = 0
     succeeded: dict[int | None, list[int | None]] = field(default_factory=lambda: defaultdict(list))
-    """Positions by lane, in the order in which they succeeded."""
+    """Positions by ordering key, in the order in which they succeeded."""
     faults: list[str] = field(default_factory=list)
 
     def begin(self, run: ClaimedRun) -> None:
@@ -54,8 +54,10 @@ class Record:
             for other in self.at_work.values():
                 if other.work_order_id == run.work_order_id:
                     self.faults.append(f"position {run.position} was worked on twice at once")
-                if other.lane is not None and other.lane == run.lane:
-                    self.faults.append(f"{run.position} and {other.position} of one lane were worked on at once")
+                if other.ordering_key is not None and other.ordering_key == run.ordering_key:
+                    self.faults.append(
+                        f"{run.position} and {other.position} have one ordering key and were worked on at once"
+                    )
             self.at_work[run.run_id] = run
 
     def see(self, at_work: int) -> None:
@@ -66,7 +68,7 @@ class Record:
         with self.lock:
             del self.at_work[run.run_id]
             if success:
-                self.succeeded[run.lane].append(run.position)
+                self.succeeded[run.ordering_key].append(run.position)
 
 
 class Worker:
@@ -84,9 +86,9 @@ class Worker:
                 return
 
     def _work_once(self) -> None:
-        group_id = uuid4()
+        worker_id = uuid4()
         claimed = claiming.claim(
-            self._connection, self._at.workflow, limit=self._random.randint(1, 8), group_id=group_id
+            self._connection, self._at.workflow, limit=self._random.randint(1, 8), worker_id=worker_id
         )
         if self._random.random() < 0.1:
             self._connection.rollback()
@@ -94,27 +96,27 @@ class Worker:
         self._connection.commit()
         for run in claimed:
             if self._random.random() < 0.05:
-                self._die(group_id)
+                self._die(worker_id)
                 return
-            self._work_on(group_id, run)
+            self._work_on(worker_id, run)
 
-    def _work_on(self, group_id: UUID, run: ClaimedRun) -> None:
-        owned = lifecycle.start(self._connection, group_id, [run.run_id])
+    def _work_on(self, worker_id: UUID, run: ClaimedRun) -> None:
+        owned = lifecycle.start(self._connection, worker_id, [run.run_id])
         self._connection.commit()
         if not owned:
             return
         self._record.begin(run)
-        lifecycle.heartbeat(self._connection, group_id)  # time in which another worker could begin the same
+        lifecycle.heartbeat(self._connection, worker_id)  # time in which another worker could begin the same
         self._connection.commit()
         state: lifecycle.FinalState = self._random.choices(("success", "failed", "crashed"), (8, 1, 1))[0]
         self._record.end(run, success=state == "success")
-        lifecycle.finish(self._connection, group_id, [RunResult(run_id=run.run_id, state=state)])
+        lifecycle.finish(self._connection, worker_id, [RunResult(run_id=run.run_id, state=state)])
         self._connection.commit()
 
-    def _die(self, group_id: UUID) -> None:
+    def _die(self, worker_id: UUID) -> None:
         """Fall silent; somebody finds it, at a grace that only this group has used up."""
         self._connection.execute(
-            "UPDATE workorders.runs SET heartbeat_at = heartbeat_at - interval '1 h' WHERE group_id = %s", (group_id,)
+            "UPDATE workorders.runs SET heartbeat_at = heartbeat_at - interval '1 h' WHERE worker_id = %s", (worker_id,)
         )
         lifecycle.recover_lost(self._connection, self._at.workflow)
         self._connection.commit()
@@ -122,7 +124,9 @@ class Worker:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
-    "fields", [{}, {"concurrency": 2}, {"lane": "key"}, {"lane": "key", "concurrency": 3}], ids=json.dumps
+    "fields",
+    [{}, {"concurrency": 2}, {"ordering_key": "key"}, {"ordering_key": "key", "concurrency": 3}],
+    ids=json.dumps,
 )
 def test_whatever_happens_no_run_is_worked_on_twice_at_once_and_neither_concurrency_nor_order_is_broken(
     stack: LocalStack, connection: Connection, name: str, fields: dict[str, Any], seed: int
@@ -134,7 +138,7 @@ def test_whatever_happens_no_run_is_worked_on_twice_at_once_and_neither_concurre
     chunks = [places[start : start + 10] for start in range(0, WORK_ORDERS, 10)]
     random.shuffle(chunks)  # by clocks that differ: what comes first in the source was not made first
     for chunk in chunks:
-        at.create(Item("s", place, b'{"key": "%d"}' % (place % LANES), b"{}") for place in chunk)
+        at.create(Item("s", place, b'{"key": "%d"}' % (place % ORDERING_KEYS), b"{}") for place in chunk)
     record = Record()
     deadline = time.monotonic() + 240
 
@@ -153,11 +157,11 @@ def test_whatever_happens_no_run_is_worked_on_twice_at_once_and_neither_concurre
     assert record.faults == []
     assert set(at.states()) == {"success"}, "something was never worked on"
     assert record.most_at_work <= fields.get("concurrency", WORK_ORDERS)
-    done = [place for lane in record.succeeded.values() for place in lane]
+    done = [place for ordering_key in record.succeeded.values() for place in ordering_key]
     assert sorted(done, key=str) == sorted(places, key=str), "a run succeeded twice, or never"
-    if "lane" in fields:
-        for lane, order in record.succeeded.items():
-            assert order == sorted(order, key=lambda place: place or 0), f"lane {lane} was not in its order"
+    if "ordering_key" in fields:
+        for ordering_key, order in record.succeeded.items():
+            assert order == sorted(order, key=lambda place: place or 0), f"{ordering_key} was not in its order"
     unfinished = connection.execute(
         "SELECT count(*) FROM workorders.runs WHERE workflow_id = %s AND finished_at IS NULL", (at.workflow.id,)
     ).fetchone()

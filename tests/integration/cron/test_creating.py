@@ -47,10 +47,10 @@ def body_of(connection: Connection, made: Single) -> str:
 def work(connection: Connection, workflow: str, state: FinalState, output: bytes | None = None) -> None:
     """Do the oldest work order that waits; it ends so."""
     workflows.register(connection, WorkflowDefinition(name=workflow, dag_id="none"))
-    group_id = uuid4()
-    (claimed,) = claiming.claim(connection, workflows.find(connection, workflow), limit=1, group_id=group_id)
-    lifecycle.start(connection, group_id, [claimed.run_id])
-    lifecycle.finish(connection, group_id, [RunResult(run_id=claimed.run_id, state=state, output=output)])
+    worker_id = uuid4()
+    (claimed,) = claiming.claim(connection, workflows.find(connection, workflow), limit=1, worker_id=worker_id)
+    lifecycle.start(connection, worker_id, [claimed.run_id])
+    lifecycle.finish(connection, worker_id, [RunResult(run_id=claimed.run_id, state=state, output=output)])
 
 
 @pytest.fixture

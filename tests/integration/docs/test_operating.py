@@ -140,7 +140,7 @@ def test_the_writer_may_create_execute_publish_and_rerun(stack: LocalStack, gran
     with connect(executing.url) as connection:
         before = sent(connection)
     executing.create([{"do": "echo"}, {"do": "publish"}, {"do": "fail"}])
-    executing.group(enqueue=enqueue_published).work()
+    executing.worker(enqueue=enqueue_published).work()
     assert executing.states() == [("success", "success"), ("success", "success"), ("failed", "failed")]
     with connect(executing.url) as connection:
         assert sent(connection) == before + 2

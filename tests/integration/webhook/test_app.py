@@ -497,13 +497,13 @@ class TestAfterCompletion:
     def raise_in_the_run(self, connection: Connection, name: str) -> None:
         """Work through the runs of a workflow as one that raises an exception; nothing is tried again."""
         workflows.register(connection, parse_workflow({"name": name, "callable": "a.module:function"}, where=name))
-        group_id = uuid4()
-        claimed = claiming.claim(connection, workflows.find(connection, name), limit=10, group_id=group_id)
-        lifecycle.start(connection, group_id, [run.run_id for run in claimed])
+        worker_id = uuid4()
+        claimed = claiming.claim(connection, workflows.find(connection, name), limit=10, worker_id=worker_id)
+        lifecycle.start(connection, worker_id, [run.run_id for run in claimed])
         results = [
             RunResult(run_id=run.run_id, state="failed", error_type="KeyError", error="no card 4711") for run in claimed
         ]
-        lifecycle.finish(connection, group_id, results)
+        lifecycle.finish(connection, worker_id, results)
         connection.commit()
 
     @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_a_selector_finds_its_value(text: str, expected: bytes) -> None:
 def test_where_nothing_stands_there_is_no_value(text: str, of: Item) -> None:
     selector = Selector.parse(text)
     assert selector.value(of) is None
-    assert selector.lane(of) is None
+    assert selector.ordering_key(of) is None
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,11 @@ def test_a_value_is_found_as_python_has_it() -> None:
     assert Selector.parse("body:/n").found(item(b'{"n":5.25}')) == Decimal("5.25")
 
 
-def test_a_lane_is_a_stable_number_of_64_bits() -> None:
-    lanes = {Selector.parse("body:/v").lane(item(b'{"v":%d}' % number)) for number in range(1000)}
-    assert len(lanes) == 1000
-    assert all(lane is not None and -(2**63) <= lane < 2**63 for lane in lanes)
-    assert Selector.parse("body:/v").lane(item(b'{"v":"a"}')) == 1616797661514831016
+def test_an_ordering_key_is_a_stable_number_of_64_bits() -> None:
+    ordering_keys = {Selector.parse("body:/v").ordering_key(item(b'{"v":%d}' % number)) for number in range(1000)}
+    assert len(ordering_keys) == 1000
+    assert all(ordering_key is not None and -(2**63) <= ordering_key < 2**63 for ordering_key in ordering_keys)
+    assert Selector.parse("body:/v").ordering_key(item(b'{"v":"a"}')) == 1616797661514831016
 
 
 def test_a_selector_that_was_used_travels_to_another_process() -> None:

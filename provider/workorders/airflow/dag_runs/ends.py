@@ -12,7 +12,7 @@ _ENDS: Final[dict[str, FinalState]] = {"success": "success", "failed": "failed"}
 
 def max_dag_runs(definition: WorkflowDefinition) -> int:
     """Return how many Dag runs of a workflow may run at the same time."""
-    return definition.processes * definition.groups
+    return definition.processes * definition.workers
 
 
 def dag_run_id_of(run_id: UUID) -> str:

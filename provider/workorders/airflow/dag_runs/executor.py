@@ -19,10 +19,9 @@ from workorders.core.worker import json_values
 from workorders.core.worker.conversions import without_input
 from workorders.core.worker.dag_conf import with_context
 from workorders.core.worker.exceptions import ExecutionError, InputUnreadableError
-from workorders.core.worker.outcomes import Mask
-from workorders.core.worker.result_store import Store
-from workorders.core.worker.secret_masking import mask_output
-from workorders.core.worker.summary import Tally
+from workorders.core.worker.result_store import ResultStore
+from workorders.core.worker.secret_masking import MaskText, mask_output
+from workorders.core.worker.summary import RunSummary
 from workorders.core.workflows import Workflow
 
 _MAX_CLAIMED: Final = 1_000
@@ -48,19 +47,21 @@ class DagRunExecutor:
         mask: removes the known secrets from outputs.
     """
 
-    def __init__(self, url: str, workflow: Workflow, *, log: Callable[[str], None], mask: Mask = str) -> None:
+    def __init__(self, url: str, workflow: Workflow, *, log: Callable[[str], None], mask: MaskText = str) -> None:
         if workflow.definition is None or workflow.definition.dag_id is None:
             raise ExecutionError(f"Workflow {workflow.name} has no dag_id, so no DAG was run for it.")
         self.owner = delegation.owner_of(workflow.name)
-        self.summary = Tally()
+        self.summary = RunSummary()
         self._workflow = workflow
         self._definition = workflow.definition
         self._dag_runs = DagRuns(workflow.definition.dag_id)
         self._log = log
         self._mask = mask
-        self._store = Store(url, self.owner, enqueue=_nothing_to_publish, may_go_on=lambda: True, stop=Event(), say=log)
+        self._store = ResultStore(
+            url, self.owner, enqueue=_nothing_to_publish, may_continue=lambda: True, stop=Event(), log=log
+        )
 
-    def work(self) -> Tally:
+    def work(self) -> RunSummary:
         """Record what has ended, start what can be started, and return what became of the runs that ended.
 
         Raises:
@@ -78,13 +79,17 @@ class DagRunExecutor:
         return self.summary
 
     def _list_delegated(self) -> list[DelegatedRun]:
-        return self._store.ask(lambda connection: delegation.list_delegated(connection, self._workflow))
+        return self._store.run_in_transaction(lambda connection: delegation.list_delegated(connection, self._workflow))
 
     def _start_waiting(self, capacity: int, started: list[UUID]) -> None:
-        claimed = self._store.ask(lambda connection: delegation.claim(connection, self._workflow, limit=capacity))
+        claimed = self._store.run_in_transaction(
+            lambda connection: delegation.claim(connection, self._workflow, limit=capacity)
+        )
         # Those that wait for the Dag run of an earlier attempt, and those that a task left behind when it died.
         but = started + [run.run_id for run in claimed]
-        left = self._store.ask(lambda connection: delegation.read_inputs(connection, self._workflow, but=but))
+        left = self._store.run_in_transaction(
+            lambda connection: delegation.read_inputs(connection, self._workflow, but=but)
+        )
         delegated = {run.run_id: run for run in self._list_delegated()}
         waiting = [run for run in left + claimed if run.run_id in delegated]
         untried = {run.run_id for run in waiting}
@@ -98,7 +103,7 @@ class DagRunExecutor:
             self._for_each(waiting, start, lambda run: self._ends(delegated[run.run_id]))
         except AirflowRuntimeError as error:
             if not is_outage(error):
-                self._store.ask(lambda connection: lifecycle.release(connection, self.owner, untried))
+                self._store.run_in_transaction(lambda connection: lifecycle.release(connection, self.owner, untried))
             raise
 
     def _for_each(self, runs: Sequence[T], step: Callable[[T], RunResult | None], ends: Callable[[T], RunEnds]) -> None:
@@ -166,12 +171,14 @@ class DagRunExecutor:
                 "runs, and a work order never has two of them at once."
             )
             return ends.waiting_for(earlier)
-        if not self._store.ask(lambda connection: delegation.is_delegated(connection, self._workflow, run.run_id)):
+        if not self._store.run_in_transaction(
+            lambda connection: delegation.is_delegated(connection, self._workflow, run.run_id)
+        ):
             return None
         try:
             conf = with_context(json_values.loads(run.body), run, self._definition)
             self._dag_runs.start(ends.dag_run_id, conf, f"work order {run.work_order_id}")
         except InputUnreadableError as error:
             return ends.refused(error)
-        self._store.ask(lambda connection: lifecycle.start(connection, self.owner, [run.run_id]))
+        self._store.run_in_transaction(lambda connection: lifecycle.start(connection, self.owner, [run.run_id]))
         return None

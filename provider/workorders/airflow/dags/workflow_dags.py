@@ -1,4 +1,4 @@
-"""The DAG of a workflow: a sensor waits for runs, and mapped tasks work through them, group by group."""
+"""The Dag of a workflow: a sensor waits for runs, and one mapped task per worker executes them."""
 
 import os
 from collections.abc import Iterable
@@ -68,9 +68,9 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
             wait >> ExecuteRunsOperator.partial(
                 task_id="execute_runs",
                 definition=definition,
-                map_index_template="worker {{ task.group }}",
+                map_index_template="worker {{ task.worker }}",
                 **endless_retries(),
-            ).expand(group=list(range(1, definition.groups + 1)))
+            ).expand(worker=list(range(1, definition.workers + 1)))
         else:
             wait_for_dag_runs = WaitForDagRunsSensor(
                 task_id="wait_for_runs", definition=definition, **endless_retries()

@@ -1,4 +1,4 @@
-"""What the operators share that claim runs of a workflow and work through them."""
+"""The base of the operators that execute the runs of a workflow."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -14,65 +14,68 @@ from workorders.core.postgres.connection import connect
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
 from workorders.core.worker.exceptions import ExecutionError
-from workorders.core.worker.summary import MOST_NAMED, Tally
+from workorders.core.worker.summary import MAX_FAILURES, RunSummary
 from workorders.core.workflows import Workflow
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class GroupOperator(BaseOperator):
-    """Claims runs of a workflow, group by group, until none is left.
+class WorkflowOperator(BaseOperator):
+    """Base of the operators that execute the runs of a workflow.
 
-    A run that fails is that run's failure, and stands in the log here; the task succeeds. The task fails when runs
-    could not be worked through at all. What was not begun waits again then, and the next try, or a clear, claims what
-    waits.
+    A run that fails is named in the log here, and the task succeeds. The task fails if runs could not be executed at
+    all. Runs that had not begun then wait again, and the next try, or a clear, claims what waits.
 
     Args:
         definition: the workflow.
-        group: number of this task among its mapped ones.
+        worker: number of this task among its mapped ones.
     """
 
     template_fields: Sequence[str] = ("database_connection",)
     ui_color = "#e8f1fa"
-    undone: ClassVar[str] = "Runs that were not begun wait again; what was at work has its end, or is found lost."
+    undone: ClassVar[str] = (
+        "Runs that had not begun wait again; those that had begun are finished, or will be recovered as lost."
+    )
 
-    def __init__(self, *, definition: WorkflowDefinition, group: int = 1, **kwargs: Any) -> None:
+    def __init__(self, *, definition: WorkflowDefinition, worker: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.definition = definition
         self.database_connection = definition.database_connection
-        self.group = group
+        self.worker = worker
 
     @readable
     def execute(self, context: "Context") -> None:
-        """Work.
+        """Execute runs.
 
         Raises:
-            ExecutionError: runs could not be worked through; the sentence says what became of them.
+            ExecutionError: runs could not be executed; its text says what became of them.
         """
         with explained(self, context, f"Workflow {self.definition.name}", self.undone, ExecutionError):
             url = database_url(self.database_connection)
             workflow, recovered = _prepare(url, self.definition)
-            _say_recovered(recovered, self.log.warning)
+            _log_recovered(recovered, self.log.warning)
             self.work(url, workflow)
 
     @abstractmethod
     def work(self, url: str, workflow: Workflow) -> None:
-        """Claim and work.
+        """Execute runs.
 
         Args:
             url: where the work orders' database is.
             workflow: as it is registered there.
         """
 
-    def say_what_became(self, group_id: object, tally: Tally) -> None:
-        """Name the first runs that did not succeed, and count all."""
-        for line in tally.named:
+    def log_summary(self, worker_id: object, summary: RunSummary) -> None:
+        """Log the first runs that did not succeed, and the number of all."""
+        for line in summary.failures:
             self.log.warning("%s", line)
-        unnamed = tally.total - tally.states["success"] - len(tally.named)
+        unnamed = summary.total - summary.states["success"] - len(summary.failures)
         if unnamed:
-            self.log.warning("%s more runs did not succeed; the first %s stand above.", f"{unnamed:,}", MOST_NAMED)
-        self.log.info("Workflow %s, group %s: %s.", self.definition.name, group_id, tally)
+            self.log.warning(
+                "%s more runs did not succeed; the first %s are listed above.", f"{unnamed:,}", MAX_FAILURES
+            )
+        self.log.info("Workflow %s, worker %s: %s.", self.definition.name, worker_id, summary)
 
 
 def _prepare(url: str, definition: WorkflowDefinition) -> tuple[Workflow, Recovered]:
@@ -83,10 +86,10 @@ def _prepare(url: str, definition: WorkflowDefinition) -> tuple[Workflow, Recove
         return workflow, lifecycle.recover_lost(connection, workflow)
 
 
-def _say_recovered(recovered: Recovered, say: Callable[..., None]) -> None:
-    """Say what became of the runs of groups that fell silent, if there were any."""
+def _log_recovered(recovered: Recovered, log: Callable[..., None]) -> None:
+    """Log what became of the runs of workers whose heartbeat stopped, if there were any."""
     if recovered != Recovered():
-        say(
-            "Groups fell silent: %s runs had not begun and wait again, %s are tried again, %s are lost.",
+        log(
+            "Workers sent no heartbeat any more: %s runs had not begun and wait again, %s are retried, %s are lost.",
             *(recovered.available, recovered.retried, recovered.lost),
         )

@@ -1,52 +1,52 @@
-"""The operator that works through a workflow's runs by its callable."""
+"""The operator that executes a workflow's runs with its callable."""
 
 import os
 from functools import partial
 from typing import Any
 
-from workorders.airflow.operators.base import GroupOperator
+from workorders.airflow.operators.base import WorkflowOperator
 from workorders.core.worker.secret_masking import Mask, secrets_in, secrets_of
-from workorders.core.worker.worker import Group, Surroundings
+from workorders.core.worker.worker import Worker, WorkerConfig
 from workorders.core.workflows import Workflow
 from workorders.outbox.enqueue import enqueue_published
 
 
-class ExecuteRunsOperator(GroupOperator):
-    """Claims runs of a workflow, group by group, and calls its callable for each until none is left.
+class ExecuteRunsOperator(WorkflowOperator):
+    """Claims runs of a workflow and calls its callable for each, until none waits or its time slice ends.
 
-    The task fails when the callable cannot be imported or the database is away. See `GroupOperator`.
+    The task fails if the callable cannot be imported or the database is unavailable. See `WorkflowOperator`.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._at_work: Group | None = None
-        self._is_killed = False
+        self._worker: Worker | None = None
+        self._is_stopped = False
 
     def work(self, url: str, workflow: Workflow) -> None:
-        """Claim runs, and let warm processes call the callable."""
+        """Claim runs, and call the callable in warm processes."""
         mask = Mask({*secrets_of(os.environ), *secrets_in(url)})
-        group = Group(
+        worker = Worker(
             workflow,
-            Surroundings(
+            WorkerConfig(
                 database_url=url,
                 enqueue=enqueue_published,
                 mask=mask,
                 longest_secret=mask.longest,
-                say=partial(self.log.info, "%s"),
+                log=partial(self.log.info, "%s"),
                 claim_seconds=self.definition.claim_seconds,
                 processes=self.definition.processes,
             ),
         )
-        self._at_work = group
-        if self._is_killed:
-            group.stop()
+        self._worker = worker
+        if self._is_stopped:
+            worker.stop()
         try:
-            group.work()
+            worker.work()
         finally:
-            self.say_what_became(group.id, group.tally)
+            self.log_summary(worker.id, worker.summary)
 
     def on_kill(self) -> None:
-        """Give back what was not begun, or claim nothing if that comes before there was a group."""
-        self._is_killed = True
-        if self._at_work is not None:
-            self._at_work.stop()
+        """Release the runs that have not begun, or claim none if the worker does not exist yet."""
+        self._is_stopped = True
+        if self._worker is not None:
+            self._worker.stop()

@@ -5,12 +5,12 @@ from functools import partial
 from typing import ClassVar
 
 from workorders.airflow.dag_runs.executor import DagRunExecutor
-from workorders.airflow.operators.base import GroupOperator
+from workorders.airflow.operators.base import WorkflowOperator
 from workorders.core.worker.secret_masking import Mask, secrets_in, secrets_of
 from workorders.core.workflows import Workflow
 
 
-class RunDagsOperator(GroupOperator):
+class RunDagsOperator(WorkflowOperator):
     """Records the ends of Dag runs, and starts one for each run that can be claimed, with the input as its conf.
 
     It waits for none of them: `WaitForDagRunsSensor` does so in the triggerer. It attaches to a Dag run that exists, so
@@ -30,4 +30,4 @@ class RunDagsOperator(GroupOperator):
         try:
             executor.work()
         finally:
-            self.say_what_became(executor.owner, executor.summary)
+            self.log_summary(executor.owner, executor.summary)

@@ -1,4 +1,4 @@
-"""The sensor that waits for runs: deferrable, and by default it starts in the triggerer without a worker."""
+"""The sensor that waits for runs: deferrable, and by default it starts in the triggerer without a worker slot."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -12,8 +12,8 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 class WaitForRunsSensor(WaitingSensor):
     """Waits until a workflow has runs that can be claimed, or lost ones to recover.
 
-    It is skipped when nothing came within `idle_after`, and fails only on what waiting cannot heal. A database that is
-    away is waited for.
+    It is skipped if nothing came within `idle_after`. It waits for an unavailable database, and fails only on errors
+    that waiting cannot solve.
 
     Args:
         definition: the workflow.

@@ -61,9 +61,9 @@ class WaitForDagRunsTrigger(WaitingRunsTrigger):
             return "A Dag run has ended."
         if len(runs) >= max_dag_runs(definition) or not await shared.claimable(workflow.name):
             return None
-        # The shared look does not know which runs wait behind another one of their lane.
-        if definition.lane is not None and not any(
-            [await database.fetch(*statement) for statement in claiming.free_lane_statements(workflow)]
+        # The shared look does not know which runs wait behind another one of their ordering key.
+        if definition.ordering_key is not None and not any(
+            [await database.fetch(*statement) for statement in claiming.free_ordering_key_statements(workflow)]
         ):
             return None
         return "There are runs to claim."

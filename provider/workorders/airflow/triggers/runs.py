@@ -69,7 +69,7 @@ class SharedLook:
 
 
 class WaitingRunsTrigger(WaitingTrigger):
-    """Fires when a workflow has a run that can be claimed, or a group of it has fallen silent.
+    """Fires when a workflow has a run that can be claimed, or lost ones to recover.
 
     Args:
         definition: the workflow's definition, as plain values. It is registered when the wait begins.
@@ -111,7 +111,7 @@ class WaitingRunsTrigger(WaitingTrigger):
     async def watch(self) -> AsyncIterator[Look]:
         """Register the workflow, and ask for it in the look that all in this process share."""
         database_url = await async_database_url(self.database_connection)
-        # In a thread, for it is a connection of its own; lanes and limits apply from here on, before any run began.
+        # In a thread, because it blocks on a connection of its own. Ordering keys and limits apply from here on.
         await asyncio.to_thread(register, database_url, self.definition)
         name = str(self.definition["name"])
         async with resources.use(SharedLook, database_url) as shared:

@@ -104,14 +104,14 @@ def write_released(connection: Connection, trigger_id: int, released: Sequence[P
 
 
 def write_places(connection: Connection, trigger: Trigger, let_in: Sequence[Parked]) -> None:
-    """Keep the order of the numbers in a lane, where it is another one than that in which the work orders arrived.
+    """Keep the order of a sequence within an ordering key, where it differs from the order of arrival.
 
     Args:
         connection: in the caller's transaction.
-        trigger: whose sequences; where its workflow has no lanes, runs have no order.
+        trigger: whose sequences; where its workflow has no ordering keys, runs have no order.
         let_in: the numbers of one key ascend.
     """
-    if trigger.lane is None or not let_in:
+    if trigger.ordering_key is None or not let_in:
         return
     newest: dict[bytes, bytes] = {}
     disordered = set()

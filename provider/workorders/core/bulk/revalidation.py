@@ -87,13 +87,13 @@ class _Accepted:
     def __init__(self, connection: Connection, trigger: Trigger) -> None:
         self._connection = connection
         self._pipeline = None if trigger.rules is None else AdmissionPipeline(connection, trigger, trigger.rules)
-        self._lane = Selector.parse(trigger.lane) if trigger.lane else None
+        self._ordering_key = Selector.parse(trigger.ordering_key) if trigger.ordering_key else None
         self._ids: list[UUID] = []
-        self._lanes: list[int | None] = []
+        self._ordering_keys: list[int | None] = []
 
     def note(self, row: _Rejected, item: Item) -> None:
         self._ids.append(row.id)
-        self._lanes.append(self._lane.lane(item) if self._lane else None)
+        self._ordering_keys.append(self._ordering_key.ordering_key(item) if self._ordering_key else None)
         if self._pipeline is not None:
             chunk = Chunk([row.id.bytes], [item])
             for _ in self._pipeline.observe(chunk, {row.stream: row.stream_id}):
@@ -101,7 +101,7 @@ class _Accepted:
             self._pipeline.add(chunk)
 
     def let_in(self) -> None:
-        self._connection.execute(_QUERIES["let_in"], {"ids": self._ids, "lanes": self._lanes})
+        self._connection.execute(_QUERIES["let_in"], {"ids": self._ids, "ordering_keys": self._ordering_keys})
         if self._pipeline is not None:
             self._pipeline.decide()
 

@@ -133,7 +133,7 @@ class _Writer:
         self._pipeline = pipeline
         self._chunks = chunks
         self._fresh = fresh
-        self._lane = Selector.parse(trigger.lane) if trigger.lane else None
+        self._ordering_key = Selector.parse(trigger.ordering_key) if trigger.ordering_key else None
         self._stream_ids: dict[str | None, int | None] = {}
         # What the rows of one stream end with: of the accepted ones, and of the rejected ones.
         self._tails: tuple[dict[str | None, bytes], dict[str | None, bytes]] = ({}, {})
@@ -185,7 +185,7 @@ class _Writer:
 
     def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
         copy_into = partial(copy, self._connection, "work_orders", meanwhile=self._chunks.ahead())
-        if self._lane is None:
+        if self._ordering_key is None:
             work_order, tails = binary_rows.work_order, self._tails
             copy_into(
                 binary_rows.WORK_ORDER_COLUMNS,
@@ -195,11 +195,15 @@ class _Writer:
                 ),
             )
         else:
-            laned, tails, lane_of = binary_rows.laned_work_order, self._tails, self._lane.lane
+            laned, tails, ordering_key_of = (
+                binary_rows.work_order_with_ordering_key,
+                self._tails,
+                self._ordering_key.ordering_key,
+            )
             copy_into(
-                binary_rows.LANED_WORK_ORDER_COLUMNS,
+                binary_rows.WORK_ORDER_COLUMNS_WITH_ORDERING_KEY,
                 (
-                    laned(id_, item.position, tails[item.body is None][item.stream], lane_of(item))
+                    laned(id_, item.position, tails[item.body is None][item.stream], ordering_key_of(item))
                     for id_, item in keyed
                 ),
             )
@@ -215,7 +219,9 @@ class _Writer:
                 "positions": [item.position for item in chunk.items],
                 "stream_ids": [self._stream_ids[item.stream] for item in chunk.items],
                 "states": [_state(item) for item in chunk.items],
-                "lanes": [self._lane.lane(item) if self._lane else None for item in chunk.items],
+                "ordering_keys": [
+                    self._ordering_key.ordering_key(item) if self._ordering_key else None for item in chunk.items
+                ],
             },
         )
         created = {row[0].bytes for row in cursor}

@@ -107,9 +107,9 @@ class WorkflowDefinition(Definition):
     concurrency: Count | None = None
     """Most runs at a time; no limit if not given. 1 means one at a time, oldest first."""
     processes: Whole = Field(default=4, ge=1, le=1000)
-    """Most runs at work at the same time in one group; short ones share a process, for that is faster."""
-    groups: Whole = Field(default=1, ge=1, le=1000)
-    """How many tasks work through groups at the same time."""
+    """Maximum number of runs that one worker executes at the same time; short ones share a process."""
+    workers: Whole = Field(default=1, ge=1, le=1000)
+    """How many tasks execute runs at the same time."""
     claim_seconds: Whole = Field(default=120, ge=1, le=3600)
     """Time slice (seconds): after it a task begins no more runs and ends, so that Airflow can give its slot to another
     workflow."""
@@ -117,9 +117,9 @@ class WorkflowDefinition(Definition):
     """Longest time (seconds) of one run; then it is killed."""
     retries: Retries = Field(default_factory=Retries)
     """Whether and when a run that did not succeed is followed by another attempt."""
-    lane: SelectorField | None = None
-    """What of an input serialises runs: those with the same value run one after the other, in their source's order,
-    and different values side by side. stream, key, body, header:NAME, body:/json/pointer or request:/json/pointer."""
+    ordering_key: SelectorField | None = None
+    """Part of an input that serializes runs: those with the same value run one after the other, in the order of their
+    source. One of stream, key, body, header:NAME, body:/json/pointer, request:/json/pointer."""
     retention: Retention = Field(default_factory=Retention)
     """How long work orders are kept."""
     limits: Limits = Field(default_factory=Limits)

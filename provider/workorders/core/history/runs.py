@@ -42,7 +42,7 @@ class RunDetails(RunRow):
     """A run with all that is kept of it."""
 
     heartbeat_at: datetime | None
-    group_id: UUID | None
+    worker_id: UUID | None
     retry: int
     output: str | None
     """JSON text."""

@@ -25,7 +25,7 @@ _BIGINT = Struct(">iq").pack
 _KEYED = Struct(">hi16si16siqii")
 
 WORK_ORDER_COLUMNS = ("id", "position", "trigger_id", "workflow_id", "stream_id", "state")
-LANED_WORK_ORDER_COLUMNS = (*WORK_ORDER_COLUMNS, "lane")
+WORK_ORDER_COLUMNS_WITH_ORDERING_KEY = (*WORK_ORDER_COLUMNS, "ordering_key")
 DATACLIP_COLUMNS = ("id", "body", "request")
 DUPLICATE_COLUMNS = ("work_order_id", "original_id")
 REJECTION_COLUMNS = ("work_order_id", "code", "detail", "request", "raw")
@@ -65,10 +65,10 @@ def work_order(id_: bytes, position: int | None, tail: bytes) -> bytes:
     return _ID_AND_POSITION(6, _UUID_BYTES, id_, _BIGINT_BYTES, position) + tail
 
 
-def laned_work_order(id_: bytes, position: int | None, tail: bytes, lane: int | None) -> bytes:
-    """Return a row of `work_orders` of a workflow with lanes."""
-    head = _COUNT_AND_ID(len(LANED_WORK_ORDER_COLUMNS), _UUID_BYTES, id_)
-    return head + _bigint(position) + tail + _bigint(lane)
+def work_order_with_ordering_key(id_: bytes, position: int | None, tail: bytes, ordering_key: int | None) -> bytes:
+    """Return a row of `work_orders` of a workflow with ordering keys."""
+    head = _COUNT_AND_ID(len(WORK_ORDER_COLUMNS_WITH_ORDERING_KEY), _UUID_BYTES, id_)
+    return head + _bigint(position) + tail + _bigint(ordering_key)
 
 
 def _bigint(value: int | None) -> bytes:

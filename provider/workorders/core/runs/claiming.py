@@ -1,4 +1,4 @@
-"""Claiming: which runs a group works through next."""
+"""Claiming: which runs a worker executes next."""
 
 import random
 import time
@@ -17,29 +17,29 @@ from workorders.core.workflows import Workflow
 _QUERIES = load_queries("workorders.core.runs", "sql/claiming.sql")
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""With so many bytes of inputs a claim is full."""
+"""A claim ends when its inputs reach this size."""
 _WINDOW: Final = 1000
-"""Work orders at the head of the queue among which lanes that are free are sought first."""
+"""How many work orders at the head of the queue are searched for free ordering keys first."""
 _STEPS: Final = 10_000
-"""Lanes that are looked at one by one beyond that."""
-_LOWEST_LANE: Final = -(2**63)
+"""How many more ordering keys are looked at one by one."""
+_LOWEST_KEY: Final = -(2**63)
 _OLDEST: Final = UUID(int=0)
 _LOOK_BACK_SECONDS: Final = 5.0
-"""Time after which a claim begins with the oldest work order again."""
+"""Seconds after which a claim begins with the oldest work order again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRun:
-    """One attempt at a work order that a group owns, with its input."""
+    """One attempt at a work order that a worker owns, with its input."""
 
     run_id: UUID
     work_order_id: UUID
     attempt: int
     """1 for the first run of the work order."""
     retry: int
-    """How many automatic retries came before it, since the work order was made or a person asked for a rerun."""
-    lane: int | None
-    """Runs of one lane in one group are worked through one after the other, in the order given."""
+    """How many automatic retries came before it, since the work order was created or a person asked for a rerun."""
+    ordering_key: int | None
+    """A worker executes runs with the same ordering key one after the other, in the order given."""
     trigger: str
     stream: str | None
     position: int | None
@@ -47,7 +47,7 @@ class ClaimedRun:
     request: bytes
     """Metadata of the event, a JSON object."""
     body: bytes | None
-    """The input, a JSON object; None when it was wiped, or cannot be read."""
+    """The input, a JSON object; None if it was wiped, or cannot be read."""
     is_unreadable: bool = False
     """Whether Postgres holds an input that it cannot write out, because it is too long as text."""
 
@@ -55,9 +55,8 @@ class ClaimedRun:
 class ClaimCursor:
     """How far the claims of one worker have come in the queue of its workflow.
 
-    Before it are work orders that wait for a retry, perhaps very many, the dead index entries of all that was claimed
-    since the last VACUUM, and now and then a work order whose transaction took long, or was rolled back. Those are
-    found by a look back every few seconds.
+    Older entries are work orders that wait for a retry, perhaps very many, dead index entries since the last VACUUM,
+    and sometimes a work order whose transaction took long or was rolled back. A claim looks at them every few seconds.
     """
 
     def __init__(self) -> None:
@@ -85,28 +84,28 @@ def claim(
     workflow: Workflow,
     *,
     limit: int,
-    group_id: UUID,
+    worker_id: UUID,
     cursor: ClaimCursor | None = None,
-    one_per_lane: bool = False,
+    one_per_ordering_key: bool = False,
 ) -> list[ClaimedRun]:
-    """Claim up to `limit` runs for a group, inside the caller's transaction, and return them with their inputs.
+    """Claim up to `limit` runs for a worker, inside the caller's transaction, and return them with their inputs.
 
-    They are fewer when their inputs reach `MAX_BYTES`, or behind one that cannot be read; the others wait again.
+    There are fewer if their inputs reach `MAX_BYTES`, or if an input cannot be read; the runs after it wait again.
 
-    First come runs that exist and are due, by priority and age; then work orders that wait for their first run, oldest
-    first. In a workflow with lanes a lane goes to one group at a time, in the order of the source.
+    Runs that exist and are due come first, by priority and age. Work orders that wait for their first run follow,
+    oldest first. Runs with the same ordering key go to one worker at a time, in the order of the source.
 
-    The caller commits before it works: until then nobody else gets these runs, and claims of a workflow with a
-    concurrency or lanes wait for each other.
+    The caller commits before it executes them. Until then no other worker gets these runs, and claims of a workflow
+    with a concurrency or an ordering key wait for each other.
 
     Args:
         connection: in the caller's transaction.
         workflow: whose runs.
-        limit: most runs to claim.
-        group_id: the group.
-        cursor: without a concurrency and lanes, where the last claim ended. An old work order that appears late is
-            then claimed some seconds later.
-        one_per_lane: whether to claim no second run of a lane.
+        limit: the maximum number of runs.
+        worker_id: who owns them from then on.
+        cursor: where the last claim ended; ignored for a workflow with a concurrency or an ordering key. An old work
+            order that appears late is claimed some seconds later.
+        one_per_ordering_key: whether to claim no second run with the same ordering key.
 
     Raises:
         psycopg.Error: the database failed; nothing is claimed.
@@ -114,46 +113,46 @@ def claim(
     if limit < 1:
         return []
     definition = workflow.definition
-    if definition is None or (definition.concurrency is None and definition.lane is None):
-        return _claim_from(cursor or ClaimCursor(), connection, workflow, limit, group_id)
-    room = _lock(connection, workflow, limit)
-    if room < 1:
+    if definition is None or (definition.concurrency is None and definition.ordering_key is None):
+        return _claim_from(cursor or ClaimCursor(), connection, workflow, limit, worker_id)
+    capacity = _lock(connection, workflow, limit)
+    if capacity < 1:
         return []
-    if definition.lane is None:
-        return _claim(connection, workflow, room, group_id)
-    return _claim_lanes(connection, workflow, room, group_id, one_per_lane=one_per_lane)
+    if definition.ordering_key is None:
+        return _claim(connection, workflow, capacity, worker_id)
+    return _claim_ordering_keys(connection, workflow, capacity, worker_id, one_per_ordering_key=one_per_ordering_key)
 
 
-def free_lane_statements(workflow: Workflow) -> list[tuple[LiteralString, dict[str, Any]]]:
-    """Return statements of which one has a row if a run of a workflow with lanes can be claimed."""
+def free_ordering_key_statements(workflow: Workflow) -> list[tuple[LiteralString, dict[str, Any]]]:
+    """Return statements of which one has a row if a run of a workflow with ordering keys can be claimed."""
     asked = {"workflow_id": workflow.id, "limit": 1, "window": _WINDOW}
-    lanes = {**asked, "start": _LOWEST_LANE, "steps": _STEPS, "known": []}
-    return [(_QUERIES["free_at_the_head"], asked), (_QUERIES["free_lanes"], lanes)]
+    ordering_keys = {**asked, "start": _LOWEST_KEY, "steps": _STEPS, "known": []}
+    return [(_QUERIES["free_at_the_head"], asked), (_QUERIES["free_ordering_keys"], ordering_keys)]
 
 
 def claimed(
-    connection: Connection, workflow: Workflow, group_id: UUID, *, but: Collection[UUID] = ()
+    connection: Connection, workflow: Workflow, worker_id: UUID, *, but: Collection[UUID] = ()
 ) -> list[ClaimedRun]:
-    """Return the unfinished runs that a group still owns, in the order in which they are to be worked through.
+    """Return the unfinished runs that a worker still owns, in the order in which it must execute them.
 
-    They are fewer, and others wait again, as with `claim`.
+    There are fewer, and the others wait again, as in `claim`.
 
     Args:
         connection: in the caller's transaction.
         workflow: whose runs.
-        group_id: the group.
-        but: runs that it has in hand: they are neither returned nor given back.
+        worker_id: the worker.
+        but: runs that it already knows: they are neither returned nor released.
     """
-    return _runs(connection, "claimed", {"workflow_id": workflow.id, "group_id": group_id, "but": list(but)})
+    return _runs(connection, "claimed", {"workflow_id": workflow.id, "worker_id": worker_id, "but": list(but)})
 
 
 def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
-    """Return how many runs may be claimed, and hold up other claims of the workflow until the transaction ends."""
+    """Return how many runs may be claimed, and block other claims of the workflow until the transaction ends."""
     row = connection.execute(_QUERIES["lock_workflow"], {"workflow_id": workflow.id}).fetchone()
     concurrency = row[0] if row else None
     if concurrency is None:
         return limit
-    # Asked in a statement of its own: only that one sees what the claim waited for.
+    # A statement of its own: only that one sees what was committed while the lock was awaited.
     at_work = connection.execute(
         _QUERIES["count_at_work"], {"workflow_id": workflow.id, "concurrency": concurrency}
     ).fetchone()
@@ -161,56 +160,61 @@ def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
 
 
 def _claim_from(
-    cursor: ClaimCursor, connection: Connection, workflow: Workflow, limit: int, group_id: UUID
+    cursor: ClaimCursor, connection: Connection, workflow: Workflow, limit: int, worker_id: UUID
 ) -> list[ClaimedRun]:
     found: list[ClaimedRun] = []
     if cursor.is_valid:
-        found = _claim(connection, workflow, limit, group_id, cursor.from_id)
+        found = _claim(connection, workflow, limit, worker_id, cursor.from_id)
         cursor.advance(found)
         if len(found) == limit:
             return found
-    rest = _claim(connection, workflow, limit - len(found), group_id)
+    rest = _claim(connection, workflow, limit - len(found), worker_id)
     cursor.look_back(rest)
     return found + rest
 
 
 def _claim(
-    connection: Connection, workflow: Workflow, limit: int, group_id: UUID, from_id: UUID = _OLDEST
+    connection: Connection, workflow: Workflow, limit: int, worker_id: UUID, from_id: UUID = _OLDEST
 ) -> list[ClaimedRun]:
     arguments = {
         "workflow_id": workflow.id,
         "limit": limit,
-        "group_id": group_id,
+        "worker_id": worker_id,
         "ids": run_ids(limit),
         "from_id": from_id,
     }
     return _runs(connection, "claim", arguments)
 
 
-def _claim_lanes(
-    connection: Connection, workflow: Workflow, limit: int, group_id: UUID, *, one_per_lane: bool
+def _claim_ordering_keys(
+    connection: Connection, workflow: Workflow, limit: int, worker_id: UUID, *, one_per_ordering_key: bool
 ) -> list[ClaimedRun]:
     asked = {"workflow_id": workflow.id, "limit": limit, "window": max(_WINDOW, 10 * limit)}
     found = connection.execute(_QUERIES["free_at_the_head"], asked).fetchall()
-    shares = {lane: 1 if one_per_lane else share for lane, share, work_order_id in found if lane is not None}
-    alone = [work_order_id for lane, _, work_order_id in found if lane is None]
+    shares = {
+        ordering_key: 1 if one_per_ordering_key else share
+        for ordering_key, share, work_order_id in found
+        if ordering_key is not None
+    }
+    alone = [work_order_id for ordering_key, _, work_order_id in found if ordering_key is None]
     missing = limit - sum(shares.values()) - len(alone)
-    # Where a few busy lanes fill the head of the queue, the others are found by their index, from anywhere on.
-    for start in (random.randint(_LOWEST_LANE, -_LOWEST_LANE - 1), _LOWEST_LANE):  # noqa: S311 - no secret
+    # If a few busy ordering keys fill the head of the queue, the index finds the others, from a random start.
+    for start in (random.randint(_LOWEST_KEY, -_LOWEST_KEY - 1), _LOWEST_KEY):  # noqa: S311 - no secret
         if missing < 1:
             break
-        lanes = connection.execute(
-            _QUERIES["free_lanes"], {**asked, "limit": missing, "start": start, "steps": _STEPS, "known": list(shares)}
+        ordering_keys = connection.execute(
+            _QUERIES["free_ordering_keys"],
+            {**asked, "limit": missing, "start": start, "steps": _STEPS, "known": list(shares)},
         ).fetchall()
-        shares |= {lane: 1 for (lane,) in lanes}
-        missing -= len(lanes)
+        shares |= {ordering_key: 1 for (ordering_key,) in ordering_keys}
+        missing -= len(ordering_keys)
     if not shares and not alone:
         return []
     arguments = {
         "workflow_id": workflow.id,
-        "group_id": group_id,
+        "worker_id": worker_id,
         "ids": run_ids(limit),
-        "lanes": list(shares),
+        "ordering_keys": list(shares),
         "shares": list(shares.values()),
         "alone": alone,
     }
@@ -218,14 +222,14 @@ def _claim_lanes(
 
 
 def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list[ClaimedRun]:
-    # The inputs are read by a statement of their own: one that cannot be read must not undo the claim of the others.
+    # A statement of its own reads the inputs: one that cannot be read must not undo the claim of the others.
     found = connection.execute(_QUERIES[query], arguments).fetchall()
     if not found:
         return []
-    # Binary, for a bytea travels as two hexadecimal digits a byte otherwise.
+    # Binary, because a bytea as text takes two hexadecimal digits per byte.
     with connection.cursor(binary=True) as cursor:
         asked = {"ids": [row[1] for row in found], "max_bytes": MAX_BYTES}
         inputs = cursor.execute(_QUERIES["inputs"], asked).fetchall()
     if len(inputs) < len(found):
-        lifecycle.release(connection, arguments["group_id"], [row[0] for row in found[len(inputs) :]])
+        lifecycle.release(connection, arguments["worker_id"], [row[0] for row in found[len(inputs) :]])
     return [ClaimedRun(*row, *input_) for row, input_ in zip(found, inputs, strict=False)]

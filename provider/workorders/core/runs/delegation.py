@@ -46,14 +46,14 @@ def claim(connection: Connection, workflow: Workflow, *, limit: int) -> list[Cla
         psycopg.Error: the database failed; nothing is claimed.
     """
     owner = owner_of(workflow.name)
-    claimed = claiming.claim(connection, workflow, limit=limit, group_id=owner, one_per_lane=True)
-    connection.execute(_QUERIES["delegate"], {"ids": [run.run_id for run in claimed], "group_id": owner})
+    claimed = claiming.claim(connection, workflow, limit=limit, worker_id=owner, one_per_ordering_key=True)
+    connection.execute(_QUERIES["delegate"], {"ids": [run.run_id for run in claimed], "worker_id": owner})
     return claimed
 
 
 def delegated_statement(workflow: str) -> tuple[LiteralString, dict[str, Any]]:
     """Return the statement whose rows are the fields of a workflow's `DelegatedRun`s."""
-    return _QUERIES["delegated"], {"workflow": workflow, "group_id": owner_of(workflow)}
+    return _QUERIES["delegated"], {"workflow": workflow, "worker_id": owner_of(workflow)}
 
 
 def list_delegated(connection: Connection, workflow: Workflow) -> list[DelegatedRun]:
@@ -74,5 +74,5 @@ def read_inputs(connection: Connection, workflow: Workflow, *, but: Collection[U
 
 def is_delegated(connection: Connection, workflow: Workflow, run_id: UUID) -> bool:
     """Return whether a run still waits for its work to be started; another process may have released or ended it."""
-    arguments = {"id": run_id, "group_id": owner_of(workflow.name)}
+    arguments = {"id": run_id, "worker_id": owner_of(workflow.name)}
     return connection.execute(_QUERIES["is_delegated"], arguments).fetchone() is not None

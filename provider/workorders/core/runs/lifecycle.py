@@ -1,4 +1,4 @@
-"""Runs at work: started, kept alive, finished, retried, and found lost. All of it by sets, for a group has many."""
+"""The life of claimed runs: start, heartbeat, finish, retry, release, recover; by sets, because a worker has many."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from workorders.core.workflows import Workflow
 _QUERIES = load_queries("workorders.core.runs", "sql/lifecycle.sql")
 
 HEARTBEAT_SECONDS: Final = 10.0
-"""Time between two heartbeats of a group."""
+"""Seconds between two heartbeats of a worker."""
 GRACE_SECONDS: Final = 60.0
-"""Silence after which a group's runs are lost: five heartbeats may be late before that."""
+"""Seconds without a heartbeat after which a worker's runs are recovered: five heartbeats may be late before that."""
 
 FinalState = Literal["success", "failed", "crashed", "cancelled", "killed", "lost", "exception"]
 
@@ -29,76 +29,76 @@ class RunResult:
     run_id: UUID
     state: FinalState
     output: bytes | None = None
-    """JSON that the run returned; None when it returned nothing."""
+    """JSON that the run returned; None if it returned nothing."""
     log: str = ""
     log_truncated: bool = False
     error_type: str | None = None
     error: str | None = None
     started_at: datetime | None = None
-    """When it began by the worker's clock; when it was marked as started if not given."""
+    """When it began by the worker's clock; the time at which it was marked as started if not given."""
     finished_at: datetime | None = None
     """When it ended by the worker's clock; now if not given."""
     may_retry: bool = True
-    """False when the run itself says that another attempt would be in vain."""
+    """False if the function raised a NonRetryableError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What became of the results of a group."""
+    """What became of the results of a worker."""
 
     run_ids: frozenset[UUID]
-    """Runs that are finished now; the others of the results belong to the group no longer, and nothing was written."""
+    """Runs that are finished now. The worker no longer owns the others, and nothing of them was written."""
     retried: frozenset[UUID]
     """Those of them whose work order waits for another attempt."""
     released: frozenset[UUID]
-    """Runs that the group must not work on any more: they stand behind a retry in its lane."""
+    """Runs that the worker must not execute any more: an earlier run with their ordering key is retried first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What became of the runs of groups that fell silent."""
+    """What became of the runs of workers whose heartbeat stopped."""
 
     available: int = 0
-    """Runs that had not started, and can be claimed again."""
+    """Runs that had not started and can be claimed again."""
     retried: int = 0
-    """Runs that are lost, and whose work order waits for another attempt."""
+    """Runs that are lost and whose work order waits for another attempt."""
     lost: int = 0
     """Runs that are lost for good."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreviousAttempts:
-    """Runs of a work order before a run, newest first."""
+    """Runs of a work order before an attempt, newest first."""
 
     lost: tuple[UUID, ...] = ()
-    """Those right before it that were lost: nobody knows how what they began has ended."""
+    """Those right before it that were lost: how the work that they began ended is unknown."""
     ended: tuple[UUID, ...] = ()
-    """All before those. Their ends are known, and what they began may outlive them all the same."""
+    """All before those. Their ends are known, but the work that they began may still go on."""
 
 
-def start(connection: Connection, group_id: UUID, run_ids: Collection[UUID]) -> frozenset[UUID]:
-    """Mark runs of a group as started, and return those that the group still owns; the others must not be worked on."""
-    rows = connection.execute(_QUERIES["start"], {"group_id": group_id, "ids": list(run_ids)})
+def start(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Mark runs of a worker as started, and return those that it still owns; it must not execute the others."""
+    rows = connection.execute(_QUERIES["start"], {"worker_id": worker_id, "ids": list(run_ids)})
     return frozenset(row[0] for row in rows)
 
 
-def heartbeat(connection: Connection, group_id: UUID) -> int:
-    """Say that a group is alive, and return how many unfinished runs it owns: 0 when it has nothing to do any more."""
-    return connection.execute(_QUERIES["heartbeat"], {"group_id": group_id}).rowcount
+def heartbeat(connection: Connection, worker_id: UUID) -> int:
+    """Record that a worker is alive, and return how many unfinished runs it owns."""
+    return connection.execute(_QUERIES["heartbeat"], {"worker_id": worker_id}).rowcount
 
 
-def finish(connection: Connection, group_id: UUID, results: Sequence[RunResult]) -> Finished:
-    """Write down how runs of a group ended, with output, log and the work order's state, in the caller's transaction.
+def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]) -> Finished:
+    """Store how runs of a worker ended, with output, log and the work order's state, in the caller's transaction.
 
-    A run that did not succeed is retried by its workflow's policy: a new run that is available after a delay. In a
-    lane the runs behind it then wait, too, and are taken from the group. So a worker writes the end of a run that did
-    not succeed before it begins the next one of that lane.
+    A run that did not succeed is retried by its workflow's policy: a new run that is available after a delay. The
+    later runs with its ordering key then wait, too, and the worker loses them. So a worker stores the end of a run that
+    did not succeed before it begins the next one with that ordering key.
     """
     retry_ids = run_ids(len(results))
     rows = connection.execute(
         _QUERIES["finish"],
         {
-            "group_id": group_id,
+            "worker_id": worker_id,
             "ids": [result.run_id for result in results],
             "states": [result.state for result in results],
             "error_types": [_text(result.error_type) for result in results],
@@ -119,12 +119,12 @@ def finish(connection: Connection, group_id: UUID, results: Sequence[RunResult])
     return Finished(retried | became["finished"], retried, frozenset(became["released"]))
 
 
-def release(connection: Connection, group_id: UUID, run_ids: Collection[UUID] | None = None) -> int:
-    """Give runs of a group back, or all of its unfinished ones, as if they had never been claimed; return how many.
+def release(connection: Connection, worker_id: UUID, run_ids: Collection[UUID] | None = None) -> int:
+    """Release runs of a worker, or all of its unfinished ones, as if they had never been claimed; return how many.
 
-    For a worker that stops before it began them: a run that began and is given back would be worked on twice.
+    For a worker that stops before it began them: a run that began and is released would be executed twice.
     """
-    arguments = {"group_id": group_id, "ids": None if run_ids is None else list(run_ids)}
+    arguments = {"worker_id": worker_id, "ids": None if run_ids is None else list(run_ids)}
     return connection.execute(_QUERIES["release"], arguments).rowcount
 
 
@@ -135,10 +135,10 @@ def recover_lost(
     grace_seconds: float = GRACE_SECONDS,
     limit: int = 1000,
 ) -> Recovered:
-    """Find runs, of one workflow or of all, whose group has been silent for longer than the grace.
+    """Recover runs, of one workflow or of all, whose worker sent no heartbeat for longer than the grace period.
 
-    What had not started is available again. What had is `lost`, and is retried by its workflow's policy. Whatever the
-    silent group still writes afterwards changes nothing. The caller commits.
+    Runs that had not started are available again. Runs that had are `lost`, and are retried by the workflow's policy.
+    Whatever the worker still writes afterwards changes nothing. The caller commits.
     """
     row = connection.execute(
         _QUERIES["recover_lost"],
@@ -167,7 +167,7 @@ def split_at_last_known(attempts: list[tuple[UUID, str]]) -> PreviousAttempts:
 
 
 def _text(value: str | None) -> str | None:
-    """Return what Postgres can hold: its text knows no NUL, and no half of a surrogate pair."""
+    """Return text that Postgres can store: without NUL and without half of a surrogate pair."""
     if value is None:
         return None
     return value.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()

@@ -15,7 +15,7 @@ WHERE (stored.workflow_id, stored.definition) IS DISTINCT FROM (EXCLUDED.workflo
 
 -- name: find_trigger
 SELECT triggers.id, triggers.name, triggers.type, triggers.workflow_id, workflows.name AS workflow,
-    workflows.definition ->> 'lane' AS lane,
+    workflows.definition ->> 'ordering_key' AS ordering_key,
     nullif(triggers.definition -> 'idempotency', 'null') AS idempotency,
     nullif(triggers.definition -> 'sequence', 'null') AS sequence,
     workflows.definition -> 'limits' AS limits

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from workorders.core.worker import trace_context
-from workorders.core.worker.model import Job, Message
+from workorders.core.worker.model import Invocation, Message
 
 LOGGER: Final = "workorders.run"
 
@@ -23,8 +23,8 @@ class Context:
     Whatever needs the request is worked out when it is first asked for: most functions never ask.
     """
 
-    def __init__(self, job: Job, carry_headers: Iterable[str] = ()) -> None:
-        self._job = job
+    def __init__(self, invocation: Invocation, carry_headers: Iterable[str] = ()) -> None:
+        self._job = invocation
         self._carry_headers = tuple(carry_headers)
         self._messages: list[Message] = []
 
@@ -62,7 +62,7 @@ class Context:
     @cached_property
     def traceparent(self) -> str:
         """W3C trace context of this run: the trace of the message or request with a span of its own."""
-        return trace_context.continued(
+        return trace_context.child_traceparent(
             first_header_values(self.request, [trace_context.HEADER]).get(trace_context.HEADER)
         )
 

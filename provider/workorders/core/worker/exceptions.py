@@ -1,10 +1,10 @@
-"""What can go wrong around a callable; what a callable itself does wrong is the outcome of its run."""
+"""What can go wrong around a callable; what a callable itself does wrong is the result of its run."""
 
 from workorders.core.exceptions import WorkOrdersError
 
 
 class ExecutionError(WorkOrdersError):
-    """Runs could not be worked through; they wait again, or are found lost."""
+    """Runs could not be executed; they wait again or are recovered as lost."""
 
 
 class CallableUnavailableError(ExecutionError):
@@ -13,21 +13,21 @@ class CallableUnavailableError(ExecutionError):
     error_code = "WO-CALLABLE-UNAVAILABLE"
 
 
-class GroupTakenError(ExecutionError):
-    """The runs of a group were given to somebody else meanwhile; nothing of them was changed here any more."""
+class OwnershipLostError(ExecutionError):
+    """Another worker owns the runs now; this one changed nothing more of them."""
 
 
-class FinalError(WorkOrdersError):
-    """Raised by a workflow's function: its run has failed, and another attempt would be in vain."""
+class NonRetryableError(WorkOrdersError):
+    """A workflow's function raises it if its run has failed and no other attempt can succeed."""
 
 
 class InputUnreadableError(WorkOrdersError):
-    """An input is kept in Postgres and cannot be given to a function or a DAG; no attempt at it can succeed."""
+    """Postgres holds an input that cannot be given to a function or a Dag; no attempt can succeed."""
 
 
 class ContextKeyTakenError(InputUnreadableError):
-    """An input has the key under which a DAG run is to find the context of its run."""
+    """An input has the key under which a Dag run would find the context of its run."""
 
 
 class OutputTooLargeError(WorkOrdersError):
-    """A callable returned more than its workflow keeps; its run failed."""
+    """A callable returned more than its workflow's `output_bytes`; its run failed."""

@@ -1,4 +1,4 @@
-"""Says that a group is alive, from a thread and a connection of its own, whatever its runs do meanwhile."""
+"""Records that a worker is alive, from a thread and a connection of its own."""
 
 import threading
 import time
@@ -16,49 +16,49 @@ _SILENT_SHARE: Final = 0.8
 
 
 class Heartbeat:
-    """Beats while it is entered.
+    """Sends heartbeats while it is entered.
 
     Args:
-        database_url: where to say it.
-        group_id: the group.
-        seconds: between two beats.
-        grace_seconds: silence after which others may take the group's runs.
-        say: is told of beats that failed.
+        database_url: the work orders' database.
+        worker_id: the worker.
+        seconds: between two heartbeats.
+        grace_seconds: time without a heartbeat after which other workers may take the runs.
+        log: receives a line for each failure.
     """
 
     def __init__(
         self,
         database_url: str,
-        group_id: UUID,
+        worker_id: UUID,
         *,
         seconds: float = lifecycle.HEARTBEAT_SECONDS,
         grace_seconds: float = lifecycle.GRACE_SECONDS,
-        say: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> None:
         self._url = database_url
-        self._group_id = group_id
+        self._group_id = worker_id
         self._seconds = seconds
         self._grace_seconds = grace_seconds
-        self._say = say
+        self._log = log
         self._end = threading.Event()
         self._last = time.monotonic()
-        #: Set when the last beat found no unfinished run of the group; whoever has one in hand must make sure.
+        #: Set if the last heartbeat found no unfinished run of the worker, which must then check what it executes.
         self.found_none = threading.Event()
         self._thread = threading.Thread(target=self._beat_until_end, name="workorders heartbeat", daemon=True)
 
     def __enter__(self) -> "Heartbeat":
-        """Begin to beat."""
+        """Start the thread."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Beat no more."""
+        """Stop the thread."""
         self._end.set()
         self._thread.join(self._seconds)
 
     @property
     def silent(self) -> bool:
-        """Whether no beat went through for so long that others may soon take the runs."""
+        """Whether the last heartbeat is so old that other workers may soon take the runs."""
         return time.monotonic() - self._last > _SILENT_SHARE * self._grace_seconds
 
     def _beat_until_end(self) -> None:
@@ -72,7 +72,7 @@ class Heartbeat:
                     self.found_none.set()
                 self._last = begun
             except psycopg.Error as error:
-                self._say(f"The heartbeat of this group failed and is tried again: {one_line(error)}")
+                self._log(f"The heartbeat of this worker failed and is retried: {one_line(error)}")
                 if connection is not None:
                     connection.close()
                 connection = None

@@ -1,18 +1,18 @@
-"""What a process of callables is given, and what it gives back."""
+"""What a child process is given, and what it returns."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-OutcomeState = Literal["success", "failed", "crashed", "killed", "exception"]
+ResultState = Literal["success", "failed", "crashed", "killed", "exception"]
 
 DEFAULT_LOG_BYTES = 64 * 1024
 DEFAULT_OUTPUT_BYTES = 1024 * 1024
 DEFAULT_TIMEOUT_SECONDS = 300.0
 
 
-class Job(NamedTuple):
-    """One run as its callable needs it. A named tuple, for thousands of them are made a second."""
+class Invocation(NamedTuple):
+    """One run as its callable needs it. A named tuple, because thousands of them are created per second."""
 
     run_id: str
     work_order_id: str
@@ -20,17 +20,17 @@ class Job(NamedTuple):
     body: bytes
     """UTF-8 JSON text of the input."""
     request: bytes
-    """UTF-8 JSON text of where the input came from."""
+    """UTF-8 JSON text that describes where the input came from."""
     trigger: str | None = None
-    lane: int | None = None
-    """Jobs of one lane run one after the other, in the order in which they were handed in."""
+    ordering_key: int | None = None
+    """Invocations with the same ordering key are executed one after the other, in the order given."""
 
 
 class Message(NamedTuple):
-    """What a callable wants to be sent when its run has succeeded."""
+    """A message that a callable publishes if its run succeeds."""
 
     to: str
-    """Name of where it goes."""
+    """Name of its destination."""
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
@@ -40,11 +40,11 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class InvocationResult:
     """How one run ended."""
 
-    job: Job
-    state: OutcomeState
+    invocation: Invocation
+    state: ResultState
     started_at: datetime
     finished_at: datetime
     error_type: str | None = None
@@ -53,10 +53,10 @@ class Outcome:
     truncated: bool = False
     """Whether the middle of the log was left out."""
     output: bytes | None = None
-    """UTF-8 JSON text; None when the callable returned nothing, or failed."""
+    """UTF-8 JSON text; None if the callable returned nothing or failed."""
     messages: tuple[Message, ...] = ()
     may_retry: bool = True
-    """False when the function said that another attempt would be in vain."""
+    """False if the function raised a NonRetryableError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +66,18 @@ class Specification:
     callable: str
     """`package.module:function`."""
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
-    """After so long a run's process is killed."""
+    """Seconds after which a run's process is killed."""
     log_bytes: int = DEFAULT_LOG_BYTES
-    """Most bytes of a run's log that are kept, traceback included; the middle of a longer one is left out."""
+    """Maximum size of a run's log with its traceback; the middle of a longer one is left out."""
     output_bytes: int = DEFAULT_OUTPUT_BYTES
-    """Most bytes of a run's output, as JSON text; a run with a larger one fails."""
+    """Maximum size of a run's output as JSON text; a run with a larger one fails."""
     carry_headers: tuple[str, ...] = ()
-    """Names of the headers that a run's context carries, and that go out with what it publishes."""
+    """Names of the headers that a run's context has, and that its messages carry on."""
     processes: int = 1
     """How many processes work at once."""
 
     def for_child(self, **more: Any) -> dict[str, Any]:
-        """Return what a process needs to know, as plain values."""
+        """Return the settings of a process as plain values."""
         return {
             "callable": self.callable,
             "log_bytes": self.log_bytes,

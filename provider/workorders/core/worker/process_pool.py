@@ -1,4 +1,4 @@
-"""Several warm processes that work through jobs, and what becomes of each job."""
+"""A pool of warm child processes that execute invocations."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -7,62 +7,64 @@ from itertools import chain, count
 from typing import Final
 
 from workorders.core.worker.child import READY, UNAVAILABLE
-from workorders.core.worker.child_process import WarmProcess, ended_by, wait_for
+from workorders.core.worker.child_process import ChildProcess, ended_by, wait_for
+from workorders.core.worker.conversions import ResultMaker
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame
-from workorders.core.worker.lanes import LaneQueue
-from workorders.core.worker.model import Job, Outcome, OutcomeState, Specification
-from workorders.core.worker.outcomes import Mask, OutcomeMaker
+from workorders.core.worker.model import Invocation, InvocationResult, ResultState, Specification
+from workorders.core.worker.ordered_queue import OrderedQueue
+from workorders.core.worker.secret_masking import MaskText
 
 START_SECONDS: Final = 60.0
-"""A process that has not imported its callable by then is given up."""
-_MOST_STARTS: Final = 3
-_LOOK_SECONDS: Final = 0.5
+"""A process that has not imported its callable by then is killed."""
+_MAX_STARTS: Final = 3
+_CHECK_SECONDS: Final = 0.5
 _GATHER_SECONDS: Final = 0.01
-"""Outcomes that come within this time are returned together."""
+"""Results that arrive within this time are returned together."""
 _AHEAD_SECONDS: Final = 0.05
-"""Work that the pool should have waiting, so that no process waits for the database."""
-_MOST_AHEAD: Final = 256
+"""How much work the pool holds ready, so that no process waits for the database."""
+_MAX_AHEAD: Final = 256
 _SHORT_SECONDS: Final = 0.002
-"""Shorter runs are done sooner than a second process is fed."""
+"""Shorter runs share one process: that is faster than feeding a second one."""
 _NEWEST_SHARE: Final = 0.1
 
 
-class Pool:
-    """Hands each process one job at a time, and keeps what happens to one job from the others.
+class ProcessPool:
+    """Gives each process one invocation at a time, so that a failure affects no other invocation.
 
-    Of a lane one job is in a process at a time. After one that did not succeed the lane is held until `resume`.
+    Of invocations with the same ordering key, one is in a process at a time. After one that did not succeed, the others
+    are held until `resume`.
 
     Args:
-        specification: what to run, and within which limits.
-        mask: takes the known secrets out of a log or an error.
-        longest_secret: length of the longest of them in bytes; so much more of a log is read than is kept, so that none
-            is cut in two at the end, where it would not be known.
-        say: is told what processes write outside of any run.
+        specification: what to run, and its limits.
+        mask: replaces known secrets in a log or an error.
+        longest_secret: length of the longest of them in bytes. That much more of a log is read than is kept, because
+            the mask does not recognize a secret that was cut.
+        log: receives what processes write outside of any run.
     """
 
     def __init__(
         self,
         specification: Specification,
         *,
-        mask: Mask = str,
+        mask: MaskText = str,
         longest_secret: int = 0,
-        say: Callable[[str], None] = lambda _: None,
+        log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._specification = specification
         self._mask = mask
         self._longest_secret = longest_secret
-        self._outcomes = OutcomeMaker(specification.log_bytes, mask, longest_secret)
-        self._say = say
+        self._result_maker = ResultMaker(specification.log_bytes, mask, longest_secret)
+        self._log = log
         self._numbers = count()
-        self._queue: LaneQueue[Job] = LaneQueue()
+        self._queue: OrderedQueue[Invocation] = OrderedQueue()
         self._mean_seconds: float | None = None
-        self._processes: list[WarmProcess] = []
+        self._processes: list[ChildProcess] = []
         self._failed_starts = 0
         self._bounded_at = 0.0
 
-    def __enter__(self) -> "Pool":
-        """Return itself; processes start with the first job."""
+    def __enter__(self) -> "ProcessPool":
+        """Return the pool; processes start with the first invocation."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,27 +73,27 @@ class Pool:
 
     @property
     def unfinished(self) -> int:
-        """How many jobs have no outcome yet."""
-        return len(self._queue) + self._in_hand
+        """How many invocations have no result yet."""
+        return len(self._queue) + self._in_flight
 
     @property
     def pace(self) -> float | None:
-        """About how many seconds a run lasts; None as long as nothing shows it.
+        """About how many seconds a run lasts: the mean of the last runs, or more if one at work already lasts longer.
 
-        The mean of the last runs; one that lasts longer than that already counts as well.
+        None while that is unknown.
         """
-        longest_at_work = max((process.at_work()[1] for process in self._processes), default=0.0)
+        longest_at_work = max((process.current()[1] for process in self._processes), default=0.0)
         return max(self._mean_seconds or 0.0, longest_at_work) or None
 
     @property
-    def appetite(self) -> int:
-        """How many more jobs keep the processes busy for a moment: few long ones, many short ones."""
+    def free_capacity(self) -> int:
+        """How many more invocations keep the processes busy for a moment: few long ones, or many short ones."""
         pace = self.pace
-        ahead = 1 if pace is None else max(1, min(_MOST_AHEAD, int(_AHEAD_SECONDS / pace)))
+        ahead = 1 if pace is None else max(1, min(_MAX_AHEAD, int(_AHEAD_SECONDS / pace)))
         wanted = ahead * self._useful_processes
         if ahead == 1:
             return max(wanted - self.unfinished, 0)
-        # Many at once and not a few now and then, for each time is a question to the database.
+        # Many at once, because each call costs the caller a transaction.
         return 0 if self.unfinished > wanted else 2 * wanted - self.unfinished
 
     @property
@@ -100,179 +102,181 @@ class Pool:
         return self._specification.processes if pace is not None and pace >= _SHORT_SECONDS else 1
 
     @property
-    def _in_hand(self) -> int:
-        return sum(process.in_hand is not None for process in self._processes)
+    def _in_flight(self) -> int:
+        return sum(process.in_flight is not None for process in self._processes)
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the processes that live now."""
+        """Ids of the processes that are alive."""
         return [process.pid for process in self._processes]
 
-    def submit(self, jobs: Iterable[Job]) -> None:
-        """Take more jobs."""
-        self._queue.put(jobs)
+    def submit(self, invocations: Iterable[Invocation]) -> None:
+        """Add invocations."""
+        self._queue.put(invocations)
 
     def drop(self, run_ids: Collection[str]) -> None:
-        """Forget jobs that have not begun."""
+        """Remove invocations that have not begun."""
         self._queue.drop(run_ids)
 
-    def resume(self, lane: int) -> None:
-        """Go on with a lane that was held after a job of it did not succeed."""
-        self._queue.free(lane)
+    def resume(self, ordering_key: int) -> None:
+        """Continue with an ordering key that was held after a failure."""
+        self._queue.free(ordering_key)
 
     def run_ids(self) -> set[str]:
-        """Return the ids of all runs that have no outcome yet."""
-        in_hand = (process.in_hand[1] for process in self._processes if process.in_hand)
-        return {job.run_id for job in chain(self._queue, in_hand)}
+        """Return the ids of all runs that have no result yet."""
+        in_flight = (process.in_flight[1] for process in self._processes if process.in_flight)
+        return {invocation.run_id for invocation in chain(self._queue, in_flight)}
 
-    def at_work(self) -> list[Job]:
-        """Return the jobs that processes have begun and not ended."""
-        return [process.in_hand[1] for process in self._processes if process.in_hand and process.has_begun]
+    def running(self) -> list[Invocation]:
+        """Return the invocations that processes have begun and not ended."""
+        return [process.in_flight[1] for process in self._processes if process.in_flight and process.has_begun]
 
-    def give_back(self) -> list[Job]:
-        """Return the jobs that are in no process."""
+    def return_unstarted(self) -> list[Invocation]:
+        """Remove and return the invocations that are in no process."""
         return self._queue.take_all()
 
-    def stop(self) -> tuple[list[Outcome], list[Job]]:
-        """Kill every process, and return the outcomes that were still on their way, and the jobs that none has begun.
+    def stop(self) -> tuple[list[InvocationResult], list[Invocation]]:
+        """Kill every process, and return the results that were on their way and the invocations that had not begun.
 
-        A job that was at work is in neither: nobody knows how far it came.
+        An invocation that was at work is in neither, because how far it came is unknown.
         """
-        outcomes: list[Outcome] = []
-        left: list[Job] = []
+        results: list[InvocationResult] = []
+        left: list[Invocation] = []
         for process in self._processes:
-            # Killed before it is asked: a process that lives would begin what it was handed meanwhile.
+            # Kill first: a live process could begin its invocation in the meantime.
             process.kill()
             with suppress(ExecutionError):
-                outcomes.extend(self._received(process))
-            if process.in_hand and not process.has_begun:
-                left.append(process.in_hand[1])
+                results.extend(self._received(process))
+            if process.in_flight and not process.has_begun:
+                left.append(process.in_flight[1])
         left += self._queue.take_all()
         self.close()
-        return outcomes, left
+        return results, left
 
     def close(self) -> None:
-        """Kill every process; jobs in hand have no outcome."""
+        """Kill every process; invocations in flight have no result."""
         while self._processes:
             self._processes.pop().close()
 
-    def poll(self, seconds: float) -> list[Outcome]:
-        """Return what has ended since the last call; wait for at most so many seconds if nothing has.
+    def poll(self, seconds: float) -> list[InvocationResult]:
+        """Return the results since the last call; wait for at most so many seconds if there are none.
 
         Raises:
             CallableUnavailableError: the callable cannot be imported.
             ExecutionError: processes cannot be started.
         """
         deadline = time.monotonic() + seconds
-        outcomes: list[Outcome] = []
+        results: list[InvocationResult] = []
         while True:
             found = self._step()
             now = time.monotonic()
-            if found and not outcomes:
+            if found and not results:
                 deadline = min(deadline, now + _GATHER_SECONDS)
-            outcomes += found
+            results += found
             starting = self._queue.ready and self._processes
-            if now >= deadline or (outcomes and not len(self._queue)) or not (self._in_hand or starting):
-                return outcomes
-            wait_for(self._processes, min(deadline - now, self._until_time_out(), _LOOK_SECONDS))
+            if now >= deadline or (results and not len(self._queue)) or not (self._in_flight or starting):
+                return results
+            wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
 
-    def _step(self) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    def _step(self) -> list[InvocationResult]:
+        results: list[InvocationResult] = []
         for process in list(self._processes):
-            # First what it has sent, then what became of it: what ended in time is neither killed nor crashed.
+            # Read first: an invocation whose result has arrived was neither killed nor crashed.
             received = list(self._received(process))
-            outcomes += received
+            results += received
             if received:
                 continue
             if process.ended:
-                outcomes += self._crashed(process)
+                results += self._crashed(process)
             elif process.seconds_left(self._specification.timeout_seconds, START_SECONDS) < 0:
-                outcomes += self._killed(process)
+                results += self._killed(process)
         self._bound_logs()
         self._dispatch()
-        return outcomes
+        return results
 
-    def _received(self, process: WarmProcess) -> Iterator[Outcome]:
+    def _received(self, process: ChildProcess) -> Iterator[InvocationResult]:
         for frame in process.receive():
             if frame.header[0] == READY:
                 process.ready = True
                 self._failed_starts = 0
-                self._tell(frame.header[2])
+                self._log_output(frame.header[2])
             elif frame.header[0] == UNAVAILABLE:
-                self._tell(frame.header[2])
+                self._log_output(frame.header[2])
                 raise CallableUnavailableError(self._mask(frame.header[1]))
             else:
-                yield self._outcome(process, frame)
+                yield self._result(process, frame)
 
-    def _outcome(self, process: WarmProcess, frame: Frame) -> Outcome:
-        if process.in_hand is None or frame.header[0] != process.in_hand[0]:
+    def _result(self, process: ChildProcess, frame: Frame) -> InvocationResult:
+        if process.in_flight is None or frame.header[0] != process.in_flight[0]:
             raise ExecutionError(
-                f"A process answered job {frame.header[0]}, which it does not hold; it is not trusted."
+                f"A process sent a result for run {frame.header[0]}, which it does not have. Its run was not finished."
             )
-        outcome = self._outcomes.returned(process.in_hand[1], frame)
-        process.in_hand = None
-        seconds = max((outcome.finished_at - outcome.started_at).total_seconds(), 0.0)
+        result = self._result_maker.returned(process.in_flight[1], frame)
+        process.in_flight = None
+        seconds = max((result.finished_at - result.started_at).total_seconds(), 0.0)
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
-        if outcome.state == "success":
-            self._queue.free(outcome.job.lane)
-        return outcome
+        if result.state == "success":
+            self._queue.free(result.invocation.ordering_key)
+        return result
 
-    def _crashed(self, process: WarmProcess) -> list[Outcome]:
+    def _crashed(self, process: ChildProcess) -> list[InvocationResult]:
         exit_code = process.kill()
-        # What it sent before it ended was still in the pipe when it was asked the first time.
-        outcomes = list(self._received(process))
+        # Its last frames may have arrived after the first read.
+        results = list(self._received(process))
         error_type, error = ended_by(exit_code)
         if not process.has_begun:
             self._count_failed_start(process, error)
-        return [*outcomes, *self._ended(process, "crashed", error_type, error)]
+        return [*results, *self._ended(process, "crashed", error_type, error)]
 
-    def _killed(self, process: WarmProcess) -> list[Outcome]:
+    def _killed(self, process: ChildProcess) -> list[InvocationResult]:
         process.kill()
-        outcomes = list(self._received(process))
+        results = list(self._received(process))
         limit = self._specification.timeout_seconds
         error = f"The run lasted longer than timeout_seconds ({limit:g}), and its process was killed."
         if not process.ready:
             self._count_failed_start(process, f"Importing the callable lasted longer than {START_SECONDS:g} s.")
-        return [*outcomes, *self._ended(process, "killed", "TimeoutError", error)]
+        return [*results, *self._ended(process, "killed", "TimeoutError", error)]
 
-    def _ended(self, process: WarmProcess, state: OutcomeState, error_type: str, error: str) -> list[Outcome]:
-        """Return the outcome of the job that the process had begun; one that it had not begun is for another."""
-        _, seconds = process.at_work()
-        outcomes: list[Outcome] = []
-        if process.in_hand and process.has_begun:
-            last_words = process.last_words()
-            job = process.in_hand[1]
-            outcomes.append(self._outcomes.broken_off(job, state, (error_type, error), last_words, seconds=seconds))
+    def _ended(self, process: ChildProcess, state: ResultState, error_type: str, error: str) -> list[InvocationResult]:
+        """Return the result of the invocation that the process had begun; one that it had not begun goes back."""
+        _, seconds = process.current()
+        results: list[InvocationResult] = []
+        if process.in_flight and process.has_begun:
+            captured_output = process.captured_output()
+            invocation = process.in_flight[1]
+            results.append(
+                self._result_maker.interrupted(invocation, state, (error_type, error), captured_output, seconds=seconds)
+            )
         else:
-            self._tell(process.last_words().text)
-            if process.in_hand:
-                self._queue.put_back(process.in_hand[1])
+            self._log_output(process.captured_output().text)
+            if process.in_flight:
+                self._queue.put_back(process.in_flight[1])
         self._processes.remove(process)
         process.close()
-        return outcomes
+        return results
 
-    def _count_failed_start(self, process: WarmProcess, reason: str) -> None:
+    def _count_failed_start(self, process: ChildProcess, reason: str) -> None:
         self._failed_starts += 1
-        if self._failed_starts < _MOST_STARTS:
+        if self._failed_starts < _MAX_STARTS:
             return
-        words = self._mask(process.last_words().text).strip().splitlines()
-        last = f" Its last words: {words[-1]}" if words else ""
+        words = self._mask(process.captured_output().text).strip().splitlines()
+        last = f" Its last output: {words[-1]}" if words else ""
         raise ExecutionError(
-            f"The process for {self._specification.callable} ended {_MOST_STARTS} times outside of any run. "
+            f"The process for {self._specification.callable} ended {_MAX_STARTS} times outside of any run. "
             f"{reason}{last}"
         )
 
     def _dispatch(self) -> None:
-        wanted = min(self._useful_processes, self._queue.ready + self._in_hand)
+        wanted = min(self._useful_processes, self._queue.ready + self._in_flight)
         while len(self._processes) < wanted:
             captured = self._specification.log_bytes + 2 * self._longest_secret
-            self._processes.append(WarmProcess(self._specification, captured_bytes=captured))
+            self._processes.append(ChildProcess(self._specification, captured_bytes=captured))
         for process in self._processes:
             process.push()
             if process.is_free:
-                for job in self._queue.take(1):
-                    process.hand_over(next(self._numbers), job)
+                for invocation in self._queue.take(1):
+                    process.send(next(self._numbers), invocation)
 
     def _until_time_out(self) -> float:
         limit = self._specification.timeout_seconds
@@ -280,11 +284,11 @@ class Pool:
 
     def _bound_logs(self) -> None:
         now = time.monotonic()
-        if now - self._bounded_at >= _LOOK_SECONDS:
+        if now - self._bounded_at >= _CHECK_SECONDS:
             self._bounded_at = now
             for process in self._processes:
                 process.bound_log()
 
-    def _tell(self, text: str) -> None:
+    def _log_output(self, text: str) -> None:
         if text:
-            self._say(self._mask(text.rstrip()))
+            self._log(self._mask(text.rstrip()))

@@ -15,6 +15,9 @@ _WHOLE_OUTPUT: Final = json_values.dumps(MASK)
 SHORTEST: Final = 5
 """A shorter value is not masked: it stands in too many innocent words. Airflow's own masker has the same limit."""
 
+MaskText = Callable[[str], str]
+"""Replaces the known secrets in a text."""
+
 _PASSWORD_IN_CONNINFO: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
 
 
@@ -94,7 +97,7 @@ def _forms(secret: str) -> set[str]:
     return {secret, plain, quote(plain, safe=""), json.dumps(plain)[1:-1], json.dumps(plain, ensure_ascii=False)[1:-1]}
 
 
-def mask_output(output: bytes, mask: Callable[[str], str]) -> bytes:
+def mask_output(output: bytes, mask: MaskText) -> bytes:
     """Return an output without secrets: in its strings and its names, and where a number is one.
 
     Not in its JSON text, for a secret may begin in one value and end in another, or be part of a number, and what is
@@ -115,7 +118,7 @@ def mask_output(output: bytes, mask: Callable[[str], str]) -> bytes:
         return _WHOLE_OUTPUT
 
 
-def _mask_value(value: Any, mask: Callable[[str], str]) -> Any:
+def _mask_value(value: Any, mask: MaskText) -> Any:
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):

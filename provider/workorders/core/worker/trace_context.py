@@ -14,10 +14,10 @@ _NO_VERSION: Final = "ff"
 _NOT_SAMPLED: Final = "00"
 
 
-def continued(traceparent: str | None) -> str:
+def child_traceparent(traceparent: str | None) -> str:
     """Return the traceparent of a run: the sender's trace with a new span, or a new trace if the sender named none.
 
-    A header of a later version is continued as far as version 00 goes, as the recommendation has it.
+    A header of a later version is child_traceparent as far as version 00 goes, as the recommendation has it.
     """
     found = _parts(traceparent) if traceparent else None
     if found is None:

@@ -1,4 +1,4 @@
-"""Works through the runs of one workflow: claims them, lets a pool run them, and writes down how they ended."""
+"""A worker: claims runs of one workflow, executes them in a pool of processes, and stores how they ended."""
 
 import time
 from collections import deque
@@ -11,138 +11,137 @@ from uuid import UUID, uuid4
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.worker.conversions import job, result, specification, without_input
-from workorders.core.worker.exceptions import ExecutionError, GroupTakenError
+from workorders.core.worker.conversions import run_result, specification, to_invocation, without_input
+from workorders.core.worker.exceptions import ExecutionError, OwnershipLostError
 from workorders.core.worker.heartbeat import Heartbeat
-from workorders.core.worker.model import Job, Outcome
-from workorders.core.worker.outcomes import Mask
-from workorders.core.worker.process_pool import Pool
-from workorders.core.worker.result_store import Ended, Enqueue, Store
-from workorders.core.worker.summary import Tally
+from workorders.core.worker.model import Invocation, InvocationResult
+from workorders.core.worker.process_pool import ProcessPool
+from workorders.core.worker.result_store import EndedRun, Enqueue, ResultStore
+from workorders.core.worker.secret_masking import MaskText
+from workorders.core.worker.summary import RunSummary
 from workorders.core.workflows import Workflow
 
-WRITE_RUNS: Final = 500
-"""Most runs whose ends are written at once."""
-WRITE_SECONDS: Final = 0.5
-"""Longest time for which the end of a run is held back, to be written together with others."""
-_CLAIM_AGAIN_SECONDS: Final = 1.0
+MAX_STORED_RUNS: Final = 500
+"""Maximum number of results that are stored in one transaction."""
+MAX_STORE_DELAY_SECONDS: Final = 0.5
+"""Maximum time that a result waits to be stored together with others."""
+_CLAIM_PAUSE_SECONDS: Final = 1.0
 _FIRST_CLAIM: Final = 16
-_MOST_CLAIMED: Final = 1_000
+_MAX_CLAIMED: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What a group needs of whoever starts it."""
+class WorkerConfig:
+    """Settings of a worker."""
 
     database_url: str
     enqueue: Enqueue
-    mask: Mask = str
+    mask: MaskText = str
     longest_secret: int = 0
-    say: Callable[[str], None] = print
-    """Is told what people should read."""
+    log: Callable[[str], None] = print
+    """Receives lines for people."""
     claim_seconds: float = 120.0
-    """The time slice: after it the worker claims and begins no more runs, and ends with those that have begun."""
+    """The time slice: after it the worker begins no more runs, and ends when those that have begun are finished."""
     processes: int = 1
-    """Most runs at work at the same time."""
+    """Maximum number of runs at the same time."""
     heartbeat_seconds: float = lifecycle.HEARTBEAT_SECONDS
     grace_seconds: float = lifecycle.GRACE_SECONDS
 
 
-class Group:
-    """One worker's share of a workflow's runs.
+class Worker:
+    """Executes runs of one workflow.
 
     Args:
-        workflow: with the definition of a callable.
-        surroundings: what it needs.
+        workflow: a workflow with a callable.
+        config: the settings.
     """
 
-    def __init__(self, workflow: Workflow, surroundings: Surroundings) -> None:
+    def __init__(self, workflow: Workflow, config: WorkerConfig) -> None:
         if workflow.definition is None or workflow.definition.callable is None:
-            raise ConfigurationError(f"Workflow {workflow.name} has no callable, so nothing of it was run here.")
+            raise ConfigurationError(f"Workflow {workflow.name} has no callable, so none of its runs was executed.")
         self.id = uuid4()
-        self.tally = Tally()
+        self.summary = RunSummary()
         self._workflow = workflow
-        self._around = surroundings
+        self._config = config
         self._stop = Event()
         self._queue: deque[ClaimedRun] = deque()
-        self._ended: list[Ended] = []
+        self._ended: list[EndedRun] = []
         self._oldest_ended = 0.0
-        self._held_lanes: set[int] = set()
+        self._held_keys: set[int] = set()
         self._claim_at = 0.0
         self._cursor = claiming.ClaimCursor()
         self._mean_bytes = 1.0
-        self._slice_ends_at = time.monotonic() + surroundings.claim_seconds
-        around = surroundings
+        self._slice_ends_at = time.monotonic() + config.claim_seconds
         self._heartbeat = Heartbeat(
-            around.database_url,
+            config.database_url,
             self.id,
-            seconds=around.heartbeat_seconds,
-            grace_seconds=around.grace_seconds,
-            say=around.say,
+            seconds=config.heartbeat_seconds,
+            grace_seconds=config.grace_seconds,
+            log=config.log,
         )
-        self._store = Store(
-            around.database_url,
+        self._store = ResultStore(
+            config.database_url,
             self.id,
-            enqueue=around.enqueue,
-            may_go_on=lambda: not self._heartbeat.silent,
+            enqueue=config.enqueue,
+            may_continue=lambda: not self._heartbeat.silent,
             stop=self._stop,
-            say=around.say,
+            log=config.log,
         )
-        self._pool = Pool(
-            specification(workflow.definition, surroundings.processes),
-            mask=around.mask,
-            longest_secret=around.longest_secret,
-            say=around.say,
+        self._pool = ProcessPool(
+            specification(workflow.definition, config.processes),
+            mask=config.mask,
+            longest_secret=config.longest_secret,
+            log=config.log,
         )
 
     def stop(self) -> None:
-        """Ask it to end soon, from a signal or another thread: what was not begun is given back."""
+        """Ask the worker to end soon, from a signal or another thread: it releases the runs that have not begun."""
         self._stop.set()
 
-    def work(self) -> Tally:
-        """Work until nothing can be claimed or the time slice ends, and return what became of the runs.
+    def work(self) -> RunSummary:
+        """Execute runs until nothing can be claimed or the time slice ends, and return how they ended.
 
         Raises:
             CallableUnavailableError: the callable cannot be imported; its runs wait again.
-            GroupTakenError: others have the runs.
-            ExecutionError: processes cannot be started; what was not begun waits again.
-            psycopg.Error: the database was away for too long; what was begun will be found lost.
+            OwnershipLostError: another worker owns the runs.
+            ExecutionError: processes cannot be started; runs that had not begun wait again.
+            psycopg.Error: the database was unavailable for too long; runs that had begun will be lost.
         """
         try:
             with self._heartbeat, self._pool:
                 try:
                     while self._step():
                         pass
-                except GroupTakenError:
+                except OwnershipLostError:
                     raise
                 except ExecutionError:
-                    self._give_back()
+                    self._stop_early()
                     raise
         finally:
             self._store.close()
         if self._slice_is_over:
-            self._around.say(
-                f"Workflow {self._workflow.name}: the time slice of {self._around.claim_seconds:g} s is over; "
+            self._config.log(
+                f"Workflow {self._workflow.name}: the time slice of {self._config.claim_seconds:g} s is over; "
                 "the next Dag run claims what waits."
             )
-        return self.tally
+        return self.summary
 
     def _step(self) -> bool:
         if self._stop.is_set():
-            self._give_back()
+            self._stop_early()
             return False
-        self._make_sure()
-        self._look_for_claimed()
+        self._check_ownership()
+        self._adopt_claimed()
         if self._slice_is_over:
-            self._release(self._pool.give_back())
+            self._release(self._pool.return_unstarted())
         else:
             self._claim()
-            self._begin()
+            self._start()
         if not self._queue and not self._ended and not self._pool.unfinished:
-            # An answer that was lost may have been about runs that are claimed now.
-            return self._store.in_doubt
-        self._take(self._pool.poll(WRITE_SECONDS / 2))
-        self._write_down_when_due()
+            # A transaction whose commit was not confirmed may have claimed runs.
+            return self._store.outcome_unknown
+        self._collect(self._pool.poll(MAX_STORE_DELAY_SECONDS / 2))
+        self._store_when_due()
         return True
 
     @property
@@ -154,115 +153,123 @@ class Group:
         wanted = self._claim_size()
         if len(self._queue) > wanted // 2 or now < self._claim_at:
             return
-        claimed = self._store.ask(
+        claimed = self._store.run_in_transaction(
             lambda connection: claiming.claim(
-                connection, self._workflow, limit=wanted, group_id=self.id, cursor=self._cursor
+                connection, self._workflow, limit=wanted, worker_id=self.id, cursor=self._cursor
             )
         )
         if len(claimed) < wanted:
-            # Nothing more waits now, or no more may be at work; the next end of a run changes that.
-            self._claim_at = now + _CLAIM_AGAIN_SECONDS
+            # Nothing more waits, or the concurrency is reached; the next result changes that.
+            self._claim_at = now + _CLAIM_PAUSE_SECONDS
         if claimed:
             self._mean_bytes = max(1.0, sum(len(run.body or b"") + len(run.request) for run in claimed) / len(claimed))
         self._queue.extend(claimed)
 
-    def _look_for_claimed(self) -> None:
-        """Find what was claimed by a question whose answer never came: nobody else would work on it."""
-        if not self._store.in_doubt:
+    def _adopt_claimed(self) -> None:
+        """Find runs that a transaction claimed whose commit was not confirmed: no other worker would execute them."""
+        if not self._store.outcome_unknown:
             return
         known = {UUID(run_id) for run_id in self._pool.run_ids()} | {run.run_id for run in self._queue}
         known |= {result.run_id for result, _ in self._ended}
-        owned = self._store.ask(lambda connection: claiming.claimed(connection, self._workflow, self.id, but=known))
-        self._store.in_doubt = False
+        owned = self._store.run_in_transaction(
+            lambda connection: claiming.claimed(connection, self._workflow, self.id, but=known)
+        )
+        self._store.outcome_unknown = False
         self._queue.extend(owned)
 
     def _claim_size(self) -> int:
         pace = self._pool.pace
         if pace is None:
             return _FIRST_CLAIM
-        in_a_second = int(self._around.processes / max(pace, 1e-6))
+        in_a_second = int(self._config.processes / max(pace, 1e-6))
         in_memory = int(claiming.MAX_BYTES / self._mean_bytes)
-        return max(min(in_a_second, _MOST_CLAIMED, in_memory), self._around.processes)
+        return max(min(in_a_second, _MAX_CLAIMED, in_memory), self._config.processes)
 
-    def _begin(self) -> None:
-        taken = [self._queue.popleft() for _ in range(min(self._pool.appetite, len(self._queue)))]
+    def _start(self) -> None:
+        taken = [self._queue.popleft() for _ in range(min(self._pool.free_capacity, len(self._queue)))]
         if not taken:
             return
-        # Before they begin, and so before they do anything: what had begun is never run again as if it had not.
-        owned = self._store.ask(lambda connection: lifecycle.start(connection, self.id, [run.run_id for run in taken]))
-        self._pool.submit(job(run) for run in taken if run.run_id in owned and run.body is not None)
+        # Mark them before they begin, so that a run that has begun is never executed again as if it had not.
+        owned = self._store.run_in_transaction(
+            lambda connection: lifecycle.start(connection, self.id, [run.run_id for run in taken])
+        )
+        self._pool.submit(to_invocation(run) for run in taken if run.run_id in owned and run.body is not None)
         self._end(without_input(run) for run in taken if run.run_id in owned and run.body is None)
 
-    def _take(self, outcomes: Iterable[Outcome]) -> None:
-        for outcome in outcomes:
-            if outcome.state != "success" and outcome.job.lane is not None:
-                self._held_lanes.add(outcome.job.lane)
-            self._end([(result(outcome), outcome.messages)])
+    def _collect(self, results: Iterable[InvocationResult]) -> None:
+        for result in results:
+            if result.state != "success" and result.invocation.ordering_key is not None:
+                self._held_keys.add(result.invocation.ordering_key)
+            self._end([(run_result(result), result.messages)])
 
-    def _end(self, ended: Iterable[Ended]) -> None:
+    def _end(self, ended: Iterable[EndedRun]) -> None:
         for one in ended:
             if not self._ended:
                 self._oldest_ended = time.monotonic()
             self._ended.append(one)
 
-    def _write_down_when_due(self) -> None:
-        held_back = time.monotonic() - self._oldest_ended
+    def _store_when_due(self) -> None:
+        waited = time.monotonic() - self._oldest_ended
         idle = not self._queue and not self._pool.unfinished
-        if self._ended and (len(self._ended) >= WRITE_RUNS or held_back > WRITE_SECONDS or idle or self._held_lanes):
-            self._write_down()
+        if self._ended and (
+            len(self._ended) >= MAX_STORED_RUNS or waited > MAX_STORE_DELAY_SECONDS or idle or self._held_keys
+        ):
+            self._store_results()
 
-    def _write_down(self) -> None:
+    def _store_results(self) -> None:
         ended, self._ended = self._ended, []
         finished, results = self._store.finish(ended)
-        self.tally.add(results)
-        self.tally.retried += len(finished.retried)
+        self.summary.add(results)
+        self.summary.retried += len(finished.retried)
         released = {str(run_id) for run_id in finished.released}
         if released:
-            # They may be claimed again at once, and must not stand in the queue twice.
+            # They can be claimed again at once, and must not be in the queue twice.
             self._queue = deque(run for run in self._queue if str(run.run_id) not in released)
             self._pool.drop(released)
-        for lane in self._held_lanes:
-            self._pool.resume(lane)
-        self._held_lanes.clear()
-        # Room for others, where the workflow has a concurrency.
+        for ordering_key in self._held_keys:
+            self._pool.resume(ordering_key)
+        self._held_keys.clear()
+        # With a concurrency, more runs may be claimed now.
         self._claim_at = 0.0
 
-    def _make_sure(self) -> None:
-        """Notice what happened to the group behind its back.
+    def _check_ownership(self) -> None:
+        """Check that this worker still owns its runs.
 
         Raises:
-            GroupTakenError: others have its runs.
+            OwnershipLostError: another worker may own them.
         """
         if self._heartbeat.silent:
             self._pool.close()
-            raise GroupTakenError(
-                f"Workflow {self._workflow.name}: group {self.id} could not say for too long that it is alive, so "
-                "others may have its runs; it stopped, and what it had in hand will be found lost."
+            raise OwnershipLostError(
+                f"Workflow {self._workflow.name}: worker {self.id} could send no heartbeat for too long, so another "
+                "worker may own its runs. It stopped; the runs that it was executing will be recovered as lost."
             )
         if self._heartbeat.found_none.is_set():
             self._heartbeat.found_none.clear()
-            self._make_sure_of_runs()
+            self._check_ownership_of_runs()
 
-    def _make_sure_of_runs(self) -> None:
-        in_hand = [UUID(job.run_id) for job in self._pool.at_work()]
-        if in_hand and not self._store.ask(lambda connection: lifecycle.start(connection, self.id, in_hand)):
+    def _check_ownership_of_runs(self) -> None:
+        in_flight = [UUID(invocation.run_id) for invocation in self._pool.running()]
+        if in_flight and not self._store.run_in_transaction(
+            lambda connection: lifecycle.start(connection, self.id, in_flight)
+        ):
             self._pool.close()
-            raise GroupTakenError(
-                f"Workflow {self._workflow.name}: the runs of group {self.id} were given to others while it worked; it "
-                "stopped, and changed nothing of them."
+            raise OwnershipLostError(
+                f"Workflow {self._workflow.name}: another worker owns the runs of worker {self.id}, which sent no "
+                "heartbeat for too long. It stopped, and changed nothing of them."
             )
 
-    def _give_back(self) -> None:
-        outcomes, left = self._pool.stop()
-        self._take(outcomes)
+    def _stop_early(self) -> None:
+        results, left = self._pool.stop()
+        self._collect(results)
         if self._ended:
-            self._write_down()
+            self._store_results()
         self._release(left)
 
-    def _release(self, jobs: Iterable[Job]) -> None:
-        """Let others have these jobs, and what stands in the queue: nothing of it has begun."""
-        ids = [UUID(job.run_id) for job in jobs] + [run.run_id for run in self._queue]
+    def _release(self, invocations: Iterable[Invocation]) -> None:
+        """Release these invocations and the runs in the queue, of which none has begun."""
+        ids = [UUID(invocation.run_id) for invocation in invocations] + [run.run_id for run in self._queue]
         self._queue.clear()
         if ids:
-            given = self._store.ask(lambda connection: lifecycle.release(connection, self.id, ids))
-            self._around.say(f"{given:,} runs that had not begun wait again.")
+            released = self._store.run_in_transaction(lambda connection: lifecycle.release(connection, self.id, ids))
+            self._config.log(f"{released:,} runs that had not begun wait again.")

@@ -16,7 +16,7 @@ from workorders.airflow.dag_runs.executor import DagRunExecutor
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import delegation, lifecycle
 from workorders.core.runs.lifecycle import Recovered
-from workorders.core.worker.summary import Tally
+from workorders.core.worker.summary import RunSummary
 
 pytestmark = pytest.mark.integration
 
@@ -35,20 +35,20 @@ def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
     return DagRuns.in_place(monkeypatch)
 
 
-def one_pass(executing: Executing, **fields: Any) -> Tally:
+def one_pass(executing: Executing, **fields: Any) -> RunSummary:
     """Record ends and start what waits, as one task does."""
-    return DagRunExecutor(executing.url, executing.workflow, **{"log": executing.said.append, **fields}).work()
+    return DagRunExecutor(executing.url, executing.workflow, **{"log": executing.logged.append, **fields}).work()
 
 
-def follow(executing: Executing, **fields: Any) -> Tally:
+def follow(executing: Executing, **fields: Any) -> RunSummary:
     """Do passes until nothing is left, as tasks do one after the other; one that fails is tried again."""
-    total = Tally()
+    total = RunSummary()
     while True:
-        executor = DagRunExecutor(executing.url, executing.workflow, **{"log": executing.said.append, **fields})
+        executor = DagRunExecutor(executing.url, executing.workflow, **{"log": executing.logged.append, **fields})
         try:
             executor.work()
         except AirflowRuntimeError as error:
-            executing.said.append(f"failed: {error}")
+            executing.logged.append(f"failed: {error}")
         total.states += executor.summary.states
         if not any(state in UNFINISHED for state, _ in executing.states()):
             return total
@@ -64,40 +64,42 @@ WORDS = """
 """
 
 
-def lanes(numbers: range) -> list[dict[str, Any]]:
-    """Return inputs of three lanes, whose third one fails at the first attempt."""
+def ordering_keys(numbers: range) -> list[dict[str, Any]]:
+    """Return inputs of three ordering keys, whose third one fails at the first attempt."""
     return [
-        {"lane": lane, "number": number, "word": f"{lane}:{number}"} for number in numbers for lane in ("a", "b", "c")
+        {"ordering_key": ordering_key, "number": number, "word": f"{ordering_key}:{number}"}
+        for number in numbers
+        for ordering_key in ("a", "b", "c")
     ]
 
 
-def test_a_lane_has_one_dag_run_at_a_time_in_the_order_of_the_source_and_lanes_go_side_by_side(
+def test_an_ordering_key_has_one_dag_run_at_a_time_in_the_order_of_the_source_and_ordering_keys_go_side_by_side(
     make: Make, dag_runs: DagRuns
 ) -> None:
-    executing = make(lane="body:/lane", processes=6)
-    executing.create(lanes(range(4)), stream="ward")
+    executing = make(ordering_key="body:/ordering_key", processes=6)
+    executing.create(ordering_keys(range(4)), stream="ward")
     begun: list[str] = []
     side_by_side: list[int] = []
 
     def starts(conf: dict[str, Any]) -> None:
         states = dict(executing.rows(WORDS))
-        before = [f"{conf['lane']}:{number}" for number in range(conf["number"])]
+        before = [f"{conf['ordering_key']}:{number}" for number in range(conf["number"])]
         assert [states[word] for word in before] == ["success"] * len(before)
         begun.append(conf["word"])
         side_by_side.append(sum(state in {"claimed", "started"} for state in states.values()))
 
     dag_runs.on_start = starts
     assert follow(executing).states == {"success": 12}
-    assert {lane: [word for word in begun if word.startswith(lane)] for lane in ("a", "b", "c")} == {
-        lane: [f"{lane}:{number}" for number in range(4)] for lane in ("a", "b", "c")
-    }
+    assert {
+        ordering_key: [word for word in begun if word.startswith(ordering_key)] for ordering_key in ("a", "b", "c")
+    } == {ordering_key: [f"{ordering_key}:{number}" for number in range(4)] for ordering_key in ("a", "b", "c")}
     assert max(side_by_side) == 3
 
 
-def test_what_stands_behind_a_retry_in_its_lane_waits_for_it(make: Make, dag_runs: DagRuns) -> None:
+def test_what_stands_behind_a_retry_in_its_ordering_key_waits_for_it(make: Make, dag_runs: DagRuns) -> None:
     # All are claimed at once, and so those behind the retry are the group's when it fails.
-    executing = make(lane="body:/lane", processes=12, retries={"attempts": 1, "first_delay_seconds": 0})
-    executing.create(lanes(range(4)), stream="ward")
+    executing = make(ordering_key="body:/ordering_key", processes=12, retries={"attempts": 1, "first_delay_seconds": 0})
+    executing.create(ordering_keys(range(4)), stream="ward")
     begun: list[str] = []
 
     def starts(conf: dict[str, Any]) -> None:
@@ -110,8 +112,10 @@ def test_what_stands_behind_a_retry_in_its_lane_waits_for_it(make: Make, dag_run
         seconds=60,
         what="the success of all",
     )
-    for lane in ("a", "b", "c"):
-        assert [word for word in begun if word.startswith(lane)] == [f"{lane}:{number}" for number in (0, 1, 1, 2, 3)]
+    for ordering_key in ("a", "b", "c"):
+        assert [word for word in begun if word.startswith(ordering_key)] == [
+            f"{ordering_key}:{number}" for number in (0, 1, 1, 2, 3)
+        ]
 
 
 class DiedError(Exception):
@@ -225,7 +229,7 @@ def test_a_retry_waits_for_the_dag_run_of_an_attempt_that_was_killed(make: Make,
             conf["end"] = "success"
 
     def ends() -> None:
-        if any("waits" in said for said in executing.said):
+        if any("waits" in said for said in executing.logged):
             dag_runs.states.update(dict.fromkeys(dag_runs.confs, "success"))
 
     dag_runs.on_start, dag_runs.on_count = starts, ends
@@ -304,7 +308,7 @@ def test_an_output_task_that_returned_nothing_leaves_a_success_without_output_an
     follow(executing)
     assert executing.states() == [("success", "success")]
     assert executing.rows(OUTPUTS) == []
-    assert any("has no output: task sum" in said for said in executing.said)
+    assert any("has no output: task sum" in said for said in executing.logged)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +339,7 @@ def test_a_short_silence_of_airflow_costs_no_run_and_starts_none_twice(
     assert follow(executing).states == {"success": 2}
     assert len(dag_runs.confs) == 2
     assert [output for (output,) in executing.rows(OUTPUTS)] == [3, 3]
-    assert sum("failed" in said for said in executing.said) == 1
+    assert sum("failed" in said for said in executing.logged) == 1
 
 
 def test_an_output_that_airflow_does_not_show_is_asked_for_until_the_time_of_its_run_is_over(

@@ -53,7 +53,7 @@ async def first(executing: Executing) -> TriggerEvent:
 
 def start(executing: Executing) -> None:
     """Do what the task does behind the sensor."""
-    DagRunExecutor(executing.url, executing.workflow, log=executing.said.append).work()
+    DagRunExecutor(executing.url, executing.workflow, log=executing.logged.append).work()
 
 
 def fires_only_after(loop: asyncio.Runner, executing: Executing, change: Callable[[], Any]) -> None:
@@ -121,7 +121,9 @@ def test_it_waits_with_a_retry_for_the_dag_run_of_the_attempt_that_was_killed(
 
 
 @pytest.mark.parametrize(
-    "fields", [{"processes": 1}, {"lane": "stream"}, {"concurrency": 1}], ids=["processes", "lane", "concurrency"]
+    "fields",
+    [{"processes": 1}, {"ordering_key": "stream"}, {"concurrency": 1}],
+    ids=["processes", "ordering_key", "concurrency"],
 )
 def test_it_does_not_fire_for_work_orders_that_must_wait_for_the_end_of_a_dag_run(
     make: Make, airflow: DagRuns, loop: asyncio.Runner, fields: dict[str, Any]
@@ -133,10 +135,10 @@ def test_it_does_not_fire_for_work_orders_that_must_wait_for_the_end_of_a_dag_ru
     fires_only_after(loop, executing, lambda: airflow.states.update(dict.fromkeys(airflow.confs, "success")))
 
 
-def test_it_fires_for_a_lane_beside_those_whose_dag_runs_go_on(
+def test_it_fires_for_an_ordering_key_beside_those_whose_dag_runs_go_on(
     make: Make, airflow: DagRuns, loop: asyncio.Runner
 ) -> None:
-    executing = make(lane="stream")
+    executing = make(ordering_key="stream")
     executing.create([{"end": "running"}] * 3, stream="ward")
     start(executing)
     fires_only_after(loop, executing, lambda: executing.create([{}], stream="theater"))

@@ -93,7 +93,7 @@ def test_a_key_that_was_free_again_is_counted_from_the_beginning_and_the_old_cou
 def test_a_repeat_neither_waits_for_its_work_order_nor_locks_it(
     connection: Connection, other: Connection, trigger: Trigger
 ) -> None:
-    """A claim passes over what is locked, and would take a younger one of the lane; a job may hold it for a step."""
+    """A claim passes over what is locked, and would take a younger one with its ordering key; a job may hold it."""
     made = send(connection, trigger, "k")
     locking = "SELECT FROM workorders.work_orders WHERE id = %s FOR UPDATE NOWAIT"
     other.execute(locking, (made.id,))

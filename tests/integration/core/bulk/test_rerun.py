@@ -271,7 +271,7 @@ def test_what_is_claimed_at_this_moment_is_not_cancelled(
     from workorders.core.runs.claiming import claim as claim_openly
 
     workflow = workflows.find(other_connection, name)
-    assert len(claim_openly(other_connection, workflow, limit=10, group_id=uuid4())) == 2
+    assert len(claim_openly(other_connection, workflow, limit=10, worker_id=uuid4())) == 2
     job = do(connection, "cancel", Filter(trigger=name, state="pending"))
     other_connection.commit()
     assert (job.done, dict(job.skipped)) == (0, {jobs.IN_USE: 2})
@@ -338,7 +338,7 @@ def test_what_a_limit_turned_away_is_let_in_only_as_far_as_the_limit_reaches_now
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
     def limited(waiting: int) -> Trigger:
-        fields = {"name": name, "callable": "json:dumps", "limits": {"waiting": waiting}, "lane": "body:/a"}
+        fields = {"name": name, "callable": "json:dumps", "limits": {"waiting": waiting}, "ordering_key": "body:/a"}
         workflows.register(connection, WorkflowDefinition.model_validate(fields))
         return triggers.find(connection, name)
 
@@ -348,10 +348,10 @@ def test_what_a_limit_turned_away_is_let_in_only_as_far_as_the_limit_reaches_now
     job = do(connection, "rerun", Filter(trigger=name, reason="run-limit"), step=10)
     assert (job.state, job.done, dict(job.skipped)) == ("waiting", 2, {})
     assert states(connection, trigger) == {"pending": 3, "rejected": 1}
-    lanes = connection.execute(
-        "SELECT DISTINCT lane FROM workorders.runs WHERE workflow_id = %s", (trigger.workflow_id,)
+    ordering_keys = connection.execute(
+        "SELECT DISTINCT ordering_key FROM workorders.runs WHERE workflow_id = %s", (trigger.workflow_id,)
     )
-    assert [lane for (lane,) in lanes if lane is not None]
+    assert [ordering_key for (ordering_key,) in ordering_keys if ordering_key is not None]
 
 
 def test_a_duplicate_stays_one(connection: Connection, name: str) -> None:

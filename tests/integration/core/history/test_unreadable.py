@@ -74,7 +74,7 @@ def test_an_input_that_cannot_be_read_is_an_exception_of_its_run_alone(
     executing.create([{"place": "before"}], stream="first")
     create_unreadable(connection, trigger, 1)
     executing.create([{"place": "after"}], stream="last")
-    executing.group().work()
+    executing.worker().work()
     rows = executing.rows(
         """
         SELECT work_orders.state::text, runs.state::text, error_type, error
@@ -90,7 +90,9 @@ def test_an_input_that_cannot_be_read_is_an_exception_of_its_run_alone(
     assert "the run was not begun" in rows[1][3]
 
 
-@pytest.mark.parametrize("fields", [{}, {"concurrency": 50}, {"lane": "key"}], ids=["open", "concurrency", "lanes"])
+@pytest.mark.parametrize(
+    "fields", [{}, {"concurrency": 50}, {"ordering_key": "key"}], ids=["open", "concurrency", "ordering_keys"]
+)
 def test_what_is_behind_an_unreadable_input_waits_for_the_next_claim(
     connection: Connection, name: str, fields: dict[str, object]
 ) -> None:
@@ -110,7 +112,9 @@ def test_what_is_behind_an_unreadable_input_waits_for_the_next_claim(
 
 
 @pytest.mark.usefixtures("few_bytes")
-@pytest.mark.parametrize("fields", [{}, {"concurrency": 50}, {"lane": "key"}], ids=["open", "concurrency", "lanes"])
+@pytest.mark.parametrize(
+    "fields", [{}, {"concurrency": 50}, {"ordering_key": "key"}], ids=["open", "concurrency", "ordering_keys"]
+)
 def test_a_claim_is_full_when_its_inputs_are_many_bytes(
     connection: Connection, name: str, fields: dict[str, object]
 ) -> None:
@@ -134,12 +138,12 @@ def test_what_a_group_finds_again_is_bounded_and_what_it_has_in_hand_stays_its_o
 ) -> None:
     working = Working.on(connection, name)
     working.create(accepted("s", number, body_of(number)) for number in range(7))
-    group_id = uuid4()
+    worker_id = uuid4()
     with monkeypatch.context() as patched:
         patched.setattr(claiming, "MAX_BYTES", 10_000)
-        owned = working.claim(7, group_id)
+        owned = working.claim(7, worker_id)
     in_hand = {run.run_id for run in owned[5:]}
-    found = claiming.claimed(connection, working.workflow, group_id, but=in_hand)
+    found = claiming.claimed(connection, working.workflow, worker_id, but=in_hand)
     connection.commit()
     assert positions_of(found) == [0, 1, 2]
     assert working.states() == ["running"] * 3 + ["pending"] * 2 + ["running"] * 2

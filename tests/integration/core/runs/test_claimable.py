@@ -38,11 +38,11 @@ def test_a_workflow_is_named_while_a_work_order_waits_and_not_while_it_is_at_wor
     assert claimable(connection, executing.name) == []
     executing.create([{}])
     assert claimable(connection, executing.name, "unheard-of") == [executing.name]
-    group_id = uuid4()
-    (run,) = claiming.claim(connection, executing.workflow, limit=5, group_id=group_id)
+    worker_id = uuid4()
+    (run,) = claiming.claim(connection, executing.workflow, limit=5, worker_id=worker_id)
     connection.commit()
     assert claimable(connection, executing.name) == []
-    lifecycle.finish(connection, group_id, [RunResult(run_id=run.run_id, state="success")])
+    lifecycle.finish(connection, worker_id, [RunResult(run_id=run.run_id, state="success")])
     connection.commit()
     assert claimable(connection, executing.name) == []
 
@@ -50,7 +50,7 @@ def test_a_workflow_is_named_while_a_work_order_waits_and_not_while_it_is_at_wor
 def test_a_workflow_whose_group_fell_silent_is_named(connection: Connection, make: Make) -> None:
     executing = make()
     executing.create([{}])
-    claiming.claim(connection, executing.workflow, limit=5, group_id=uuid4())
+    claiming.claim(connection, executing.workflow, limit=5, worker_id=uuid4())
     connection.commit()
     assert claimable(connection, executing.name) == []
     assert claimable(connection, executing.name, grace_seconds=-1) == [executing.name]
@@ -61,7 +61,7 @@ def test_a_workflow_is_not_named_while_as_many_runs_are_at_work_as_it_allows(
 ) -> None:
     executing = make(concurrency=1)
     executing.create([{}, {}])
-    claiming.claim(connection, executing.workflow, limit=1, group_id=uuid4())
+    claiming.claim(connection, executing.workflow, limit=1, worker_id=uuid4())
     connection.commit()
     assert claimable(connection, executing.name) == []
 
@@ -69,9 +69,9 @@ def test_a_workflow_is_not_named_while_as_many_runs_are_at_work_as_it_allows(
 def test_a_retry_that_is_not_due_is_waited_for(connection: Connection, make: Make) -> None:
     executing = make(retries={"attempts": 1, "first_delay_seconds": 3600})
     executing.create([{}])
-    group_id = uuid4()
-    (run,) = claiming.claim(connection, executing.workflow, limit=1, group_id=group_id)
-    lifecycle.finish(connection, group_id, [RunResult(run_id=run.run_id, state="failed")])
+    worker_id = uuid4()
+    (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=worker_id)
+    lifecycle.finish(connection, worker_id, [RunResult(run_id=run.run_id, state="failed")])
     connection.commit()
     assert claimable(connection, executing.name) == []
     connection.execute(

@@ -64,7 +64,7 @@ def test_a_claim_for_nothing_claims_nothing(working: Make) -> None:
 def test_what_was_claimed_is_pending_again_when_the_transaction_rolls_back(working: Make) -> None:
     at = working()
     at.create_some(3)
-    assert len(claiming.claim(at.connection, at.workflow, limit=2, group_id=uuid4())) == 2
+    assert len(claiming.claim(at.connection, at.workflow, limit=2, worker_id=uuid4())) == 2
     at.connection.rollback()
     assert (at.states(), at.runs()) == (["pending"] * 3, [])
 
@@ -98,7 +98,7 @@ def test_a_claim_holds_no_more_than_it_takes(working: Make, stack: LocalStack) -
     at.create_some(6)
     at.claim_group(1).succeed()
     at.rerun(0)
-    claimed = claiming.claim(at.connection, at.workflow, limit=2, group_id=uuid4())
+    claimed = claiming.claim(at.connection, at.workflow, limit=2, worker_id=uuid4())
     assert positions(claimed) == [0, 1]
     with connect(stack.database_url) as other:
         assert positions(at.through(other).claim(10)) == [2, 3, 4, 5]
@@ -169,7 +169,7 @@ def test_a_run_is_not_claimed_before_it_is_due(working: Make) -> None:
     assert [(run.attempt, run.retry) for run in at.claim()] == [(2, 1)]
 
 
-@pytest.mark.parametrize("fields", [{}, {"concurrency": 1000}, {"lane": "body:/a"}], ids=str)
+@pytest.mark.parametrize("fields", [{}, {"concurrency": 1000}, {"ordering_key": "body:/a"}], ids=str)
 def test_no_run_is_claimed_twice_by_claims_at_the_same_time(
     working: Make, stack: LocalStack, fields: dict[str, Any]
 ) -> None:
@@ -184,11 +184,11 @@ def test_no_run_is_claimed_twice_by_claims_at_the_same_time(
 
     found = Counter(position for each in in_parallel(stack, claim_all) for position in each)
     assert set(found.values()) == {1}
-    # One lane belongs to one group until that group has finished it.
-    assert len(found) == (7 if "lane" in fields else 200)
+    # One ordering key belongs to one group until that group has finished it.
+    assert len(found) == (7 if "ordering_key" in fields else 200)
 
 
-@pytest.mark.parametrize("fields", [{}, {"lane": "stream"}], ids=str)
+@pytest.mark.parametrize("fields", [{}, {"ordering_key": "stream"}], ids=str)
 def test_claims_at_the_same_time_never_exceed_the_concurrency(
     working: Make, stack: LocalStack, fields: dict[str, Any]
 ) -> None:

@@ -47,7 +47,7 @@ def test_where_one_of_three_runs_publishes_and_may_not_all_three_ends_are_stored
 ) -> None:
     executing = Executing(stack.database_url, name)
     executing.create([{"do": "echo"}, {"do": "publish"}, {"do": "echo"}])
-    executing.group(database_url=writer, enqueue=enqueue_published).work()
+    executing.worker(database_url=writer, enqueue=enqueue_published).work()
     ends = executing.rows(RUNS)
     assert [state for state, _, _ in ends] == ["success", "exception", "success"]
     assert ends[1][1:] == (

@@ -15,12 +15,12 @@ from support.eventually import eventually
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import lifecycle
 from workorders.core.worker import result_store
-from workorders.core.worker.result_store import Store
+from workorders.core.worker.result_store import ResultStore
 
 pytestmark = pytest.mark.integration
 
 ONLY_READING = "SET default_transaction_read_only = on"
-Make = Callable[..., Store]
+Make = Callable[..., ResultStore]
 
 
 @pytest.fixture
@@ -33,15 +33,15 @@ def said() -> list[str]:
 def make(stack: LocalStack, said: list[str]) -> Make:
     """Makes stores, of which each asks again as long as it is not told to stop."""
 
-    def made(url: str = stack.database_url, **given: Any) -> Store:
+    def made(url: str = stack.database_url, **given: Any) -> ResultStore:
         named = {"enqueue": lambda *_: None, "may_go_on": lambda: True, "stop": threading.Event(), **given}
-        return Store(url, uuid4(), say=said.append, **named)
+        return ResultStore(url, uuid4(), log=said.append, **named)
 
     return made
 
 
 @pytest.fixture
-def asked(make: Make, said: list[str], monkeypatch: pytest.MonkeyPatch) -> Store:
+def asked(make: Make, said: list[str], monkeypatch: pytest.MonkeyPatch) -> ResultStore:
     """A store that tries twice more, and at once."""
     monkeypatch.setattr(result_store, "_MAX_DELAY_SECONDS", 0)
     return make(may_go_on=lambda: len(said) < 2)
@@ -53,19 +53,21 @@ def away() -> str:
     return f"postgresql://a:b@127.0.0.1:{free_port()}/a"
 
 
-def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(asked: Store, said: list[str]) -> None:
-    asked.ask(lambda connection: connection.execute(ONLY_READING))
-    assert asked.ask(lambda connection: lifecycle.heartbeat(connection, uuid4())) == 0
+def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(asked: ResultStore, said: list[str]) -> None:
+    asked.run_in_transaction(lambda connection: connection.execute(ONLY_READING))
+    assert asked.run_in_transaction(lambda connection: lifecycle.heartbeat(connection, uuid4())) == 0
     assert [
         line.startswith("The database failed and is asked again in 0 s: cannot execute UPDATE") for line in said
     ] == [True]
-    assert asked.in_doubt
+    assert asked.outcome_unknown
 
 
-def test_a_server_that_takes_no_writes_for_too_long_ends_it(asked: Store, said: list[str], stack: LocalStack) -> None:
+def test_a_server_that_takes_no_writes_for_too_long_ends_it(
+    asked: ResultStore, said: list[str], stack: LocalStack
+) -> None:
     asked._url = psycopg.conninfo.make_conninfo(stack.database_url, options="-c default_transaction_read_only=on")
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        asked.ask(lambda connection: lifecycle.heartbeat(connection, uuid4()))
+        asked.run_in_transaction(lambda connection: lifecycle.heartbeat(connection, uuid4()))
     assert len(said) == 2
 
 
@@ -81,14 +83,14 @@ def test_a_question_that_each_try_would_fail_is_not_asked_again(
     make: Make, said: list[str], question: Any, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        make().ask(lambda connection: connection.execute(question))
+        make().run_in_transaction(lambda connection: connection.execute(question))
     assert said == []
 
 
 def test_a_wrong_password_is_not_tried_again(make: Make, said: list[str], stack: LocalStack) -> None:
     wrong = make(psycopg.conninfo.make_conninfo(stack.database_url, password="wrong"))
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        wrong.ask(lambda connection: connection.execute("SELECT 1"))
+        wrong.run_in_transaction(lambda connection: connection.execute("SELECT 1"))
     assert said == []
 
 
@@ -105,7 +107,7 @@ def test_an_outage_is_asked_again_later_and_later_until_it_lasts_too_long(
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with pytest.raises(psycopg.OperationalError):
-        make(away, stop=Stop()).ask(lambda connection: connection.execute("SELECT 1"))
+        make(away, stop=Stop()).run_in_transaction(lambda connection: connection.execute("SELECT 1"))
     assert [line.split(" in ")[1].split(":")[0] for line in said[:5]] == ["1 s", "2 s", "4 s", "8 s", "8 s"]
     assert result_store.MAX_OUTAGE_SECONDS - 8 < now[0] <= result_store.MAX_OUTAGE_SECONDS
 
@@ -117,13 +119,13 @@ def test_a_stop_ends_the_wait_for_the_next_try_at_once(
     monkeypatch.setattr(result_store, "_MAX_DELAY_SECONDS", 200)
     stop, failures = threading.Event(), []
 
-    def ask() -> None:
+    def run_in_transaction() -> None:
         try:
-            make(away, stop=stop).ask(lambda connection: connection.execute("SELECT 1"))
+            make(away, stop=stop).run_in_transaction(lambda connection: connection.execute("SELECT 1"))
         except psycopg.OperationalError as error:
             failures.append(error)
 
-    thread = threading.Thread(target=ask, daemon=True)
+    thread = threading.Thread(target=run_in_transaction, daemon=True)
     thread.start()
     eventually(lambda: said, seconds=30, what="the first failure")
     stop.set()
@@ -147,4 +149,4 @@ def test_after_a_stop_the_question_is_asked_once_more_so_that_no_end_is_lost(
             raise psycopg.errors.AdminShutdown("terminating connection due to administrator command")
         return "answered"
 
-    assert make(stop=StoppedMeanwhile()).ask(question) == "answered"
+    assert make(stop=StoppedMeanwhile()).run_in_transaction(question) == "answered"

@@ -14,7 +14,7 @@ from support.executing import Executing
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
-from workorders.core.worker.exceptions import CallableUnavailableError, GroupTakenError
+from workorders.core.worker.exceptions import CallableUnavailableError, OwnershipLostError
 
 pytestmark = pytest.mark.integration
 
@@ -46,7 +46,7 @@ def make(stack: LocalStack, name: str) -> Make:
 def test_whatever_a_run_does_every_other_one_succeeds_and_each_end_is_written_down(make: Make) -> None:
     executing = make(timeout_seconds=5, processes=2)
     executing.create([{"do": way} for way in ("echo", "fail", "echo", "exit process", "sleep", "tell")] * 2)
-    tally = executing.group(processes=2).work()
+    tally = executing.worker(processes=2).work()
     assert tally.states == {"success": 6, "failed": 2, "crashed": 2, "killed": 2}
     ends = ["success", "failed", "success", "crashed", "killed", "success"] * 2
     assert executing.states() == [(end, end) for end in ends]
@@ -57,7 +57,7 @@ def test_whatever_a_run_does_every_other_one_succeeds_and_each_end_is_written_do
 def test_outputs_are_kept_and_times_are_those_of_the_process(make: Make) -> None:
     executing = make("echo")
     executing.create([{"n": 1}, {"n": 2}])
-    executing.group().work()
+    executing.worker().work()
     assert [row[0] for row in executing.rows(OUTPUTS)] == [{"n": 1}, {"n": 2}]
     assert all(row[1].total_seconds() >= 0 for row in executing.rows(TIMES))
 
@@ -66,13 +66,13 @@ def test_many_runs_are_worked_through_and_each_once(make: Make, tmp_path: Path) 
     executing = make("note")
     file = tmp_path / "noted"
     executing.create({"file": str(file), "word": str(number)} for number in range(1500))
-    groups = [executing.group(processes=2) for _ in range(2)]
+    groups = [executing.worker(processes=2) for _ in range(2)]
     threads = [threading.Thread(target=group.work) for group in groups]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sum(group.tally.total for group in groups) == 1500
+    assert sum(group.summary.total for group in groups) == 1500
     assert sorted(map(int, file.read_text().split())) == list(range(1500))
     assert set(executing.states()) == {("success", "success")}
 
@@ -80,7 +80,7 @@ def test_many_runs_are_worked_through_and_each_once(make: Make, tmp_path: Path) 
 def test_messages_are_enqueued_with_the_success_of_their_run_alone(make: Make) -> None:
     executing = make()
     executing.create([{"do": "publish"}, {"do": "publish", "fail": True}])
-    executing.group().work()
+    executing.worker().work()
     assert [message.to for message in executing.sent] == ["results", "results"]
 
 
@@ -91,7 +91,7 @@ def test_a_message_that_can_never_be_sent_fails_its_run_alone(make: Make) -> Non
     def refuse(_connection: Any, _messages: Any) -> None:
         raise ConfigurationError("the topic has a wrong name")
 
-    executing.group(enqueue=refuse).work()
+    executing.worker(enqueue=refuse).work()
     assert [state for state, _ in executing.states()] == ["success", "failed", "success"]
     assert "the topic has a wrong name" in executing.rows(RUNS)[1][2]
 
@@ -108,7 +108,7 @@ def test_messages_that_postgres_refuses_end_their_own_run_alone(
 ) -> None:
     executing = make()
     executing.create([{"do": "echo"}, {"do": "publish"}, {"do": "echo"}])
-    executing.group(enqueue=lambda connection, _: connection.execute(refusal)).work()
+    executing.worker(enqueue=lambda connection, _: connection.execute(refusal)).work()
     assert [state for state, _ in executing.states()] == ["success", "exception", "success"]
     state, type_, error = executing.rows(RUNS)[1]
     assert (state, type_) == said[:2]
@@ -125,7 +125,7 @@ def test_a_result_that_postgres_refuses_however_bare_it_is_ends_the_group(
     executing.create([{"do": "tell"}])
     monkeypatch.setattr(lifecycle, "finish", refuse)
     with pytest.raises(psycopg.errors.ProgramLimitExceeded):
-        executing.group().work()
+        executing.worker().work()
 
 
 def test_a_claim_that_no_try_can_answer_ends_the_group_at_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +136,8 @@ def test_a_claim_that_no_try_can_answer_ends_the_group_at_once(make: Make, monke
     executing.create([{"do": "echo"}])
     monkeypatch.setattr(claiming, "claim", too_much)
     with pytest.raises(psycopg.errors.ProgramLimitExceeded):
-        executing.group().work()
-    assert executing.said == []
+        executing.worker().work()
+    assert executing.logged == []
 
 
 def test_a_group_that_is_stopped_while_the_database_is_away_ends(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_a_group_that_is_stopped_while_the_database_is_away_ends(make: Make, mon
 
     monkeypatch.setattr(claiming, "claim", away)
     executing = make()
-    group = executing.group()
+    group = executing.worker()
     failures: list[BaseException] = []
 
     def work() -> None:
@@ -157,7 +157,7 @@ def test_a_group_that_is_stopped_while_the_database_is_away_ends(make: Make, mon
 
     thread = threading.Thread(target=work)
     thread.start()
-    eventually(lambda: executing.said, seconds=30, what="the first failure")
+    eventually(lambda: executing.logged, seconds=30, what="the first failure")
     group.stop()
     thread.join(30)
     assert (thread.is_alive(), len(failures)) == (False, 1)
@@ -166,7 +166,7 @@ def test_a_group_that_is_stopped_while_the_database_is_away_ends(make: Make, mon
 def test_an_output_that_json_cannot_say_fails_its_run_alone(make: Make) -> None:
     executing = make("nested")
     executing.create([{"levels": 1}, {"levels": 20_000}, {"levels": 1}])
-    executing.group().work()
+    executing.worker().work()
     assert [state for state, _ in executing.states()] == ["success", "failed", "success"]
 
 
@@ -179,14 +179,14 @@ def test_a_run_whose_input_was_wiped_is_an_exception(make: Make) -> None:
             "WHERE work_orders.id = dataclips.id AND workflow_id = %s",
             [executing.workflow.id],
         )
-    executing.group().work()
+    executing.worker().work()
     assert executing.rows(RUNS)[0][:2] == ("exception", "InputWiped")
 
 
 def test_a_function_that_says_that_another_attempt_is_in_vain_is_not_retried(make: Make) -> None:
     executing = make(retries={"attempts": 3, "first_delay_seconds": 3600})
     executing.create([{"do": "fail"}, {"do": "give up"}])
-    executing.group().work()
+    executing.worker().work()
     assert executing.states() == [("pending", "available"), ("failed", "failed")]
 
 
@@ -197,10 +197,10 @@ def test_a_callable_that_cannot_be_called_leaves_every_work_order_waiting_for_a_
     executing = make(function)
     executing.create([{"do": "echo"}] * 3)
     with pytest.raises(CallableUnavailableError, match=function):
-        executing.group().work()
+        executing.worker().work()
     assert [state for state, _ in executing.states()] == ["pending"] * 3
     assert {row[0] for row in executing.rows(RUNS)} <= {"available"}
-    make().group().work()
+    make().worker().work()
     assert executing.states() == [("success", "success")] * 3
 
 
@@ -209,7 +209,7 @@ def test_an_input_that_python_cannot_read_is_an_exception_of_its_run_alone(make:
     executing.create([{}])
     executing.create_text([b'{"deep":' + b"[" * 1_010 + b"%d" % 2**64 + b"]" * 1_010 + b"}"])
     executing.create([{}])
-    executing.group().work()
+    executing.worker().work()
     assert [state for state, _ in executing.states()] == ["success", "exception", "success"]
     assert executing.rows(RUNS)[1][:2] == ("exception", "InputUnreadableError")
 
@@ -217,7 +217,7 @@ def test_an_input_that_python_cannot_read_is_an_exception_of_its_run_alone(make:
 def test_what_had_not_begun_waits_again_when_a_group_is_stopped(make: Make) -> None:
     executing = make()
     executing.create([{"do": "echo"}, {"do": "sleep"}, {"do": "echo"}, {"do": "echo"}])
-    group = executing.group()
+    group = executing.worker()
     thread = threading.Thread(target=group.work)
     thread.start()
     eventually(
@@ -233,13 +233,13 @@ def test_what_had_not_begun_waits_again_when_a_group_is_stopped(make: Make) -> N
 def test_a_group_whose_runs_were_given_to_others_stops_and_changes_nothing(make: Make) -> None:
     executing = make()
     executing.create([{"do": "sleep"}, {"do": "echo"}])
-    group = executing.group(heartbeat_seconds=0.2)
+    group = executing.worker(heartbeat_seconds=0.2)
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
             group.work()
-        except GroupTakenError as error:
+        except OwnershipLostError as error:
             failures.append(error)
 
     thread = threading.Thread(target=work)
@@ -248,7 +248,7 @@ def test_a_group_whose_runs_were_given_to_others_stops_and_changes_nothing(make:
     with connect(executing.url) as connection:
         executing.take_over(connection)
     thread.join(30)
-    assert [type(failure) for failure in failures] == [GroupTakenError]
+    assert [type(failure) for failure in failures] == [OwnershipLostError]
     assert {state for _, state in executing.states()} <= {"started", "claimed"}
 
 
@@ -256,7 +256,7 @@ def test_a_database_that_drops_connections_costs_no_run_and_doubles_none(make: M
     executing = make("note")
     file = tmp_path / "noted"
     executing.create({"file": str(file), "word": str(number), "seconds": 0.01} for number in range(300))
-    group = executing.group()
+    group = executing.worker()
     thread = threading.Thread(target=group.work)
     thread.start()
     dropped = 0
@@ -270,7 +270,7 @@ def test_a_database_that_drops_connections_costs_no_run_and_doubles_none(make: M
     assert dropped > 1
     assert sorted(map(int, file.read_text().split())) == list(range(300))
     assert set(executing.states()) == {("success", "success")}
-    assert group.tally.states == {"success": 300}
+    assert group.summary.states == {"success": 300}
 
 
 def test_runs_that_were_claimed_by_a_question_whose_answer_was_lost_are_worked_through(
@@ -289,7 +289,7 @@ def test_runs_that_were_claimed_by_a_question_whose_answer_was_lost_are_worked_t
         raise psycopg.OperationalError("the connection broke after the commit")
 
     monkeypatch.setattr(claiming, "claim", lose_the_first_answer)
-    assert executing.group().work().states == {"success": 3}
+    assert executing.worker().work().states == {"success": 3}
 
 
 def test_after_its_time_slice_a_worker_finishes_what_has_begun_and_gives_the_rest_back(
@@ -297,14 +297,14 @@ def test_after_its_time_slice_a_worker_finishes_what_has_begun_and_gives_the_res
 ) -> None:
     executing, file = make("note"), tmp_path / "noted"
     executing.create({"file": str(file), "word": str(number), "seconds": 0.05} for number in range(200))
-    tally = executing.group(claim_seconds=2).work()
+    tally = executing.worker(claim_seconds=2).work()
     assert 0 < tally.total < 200
     assert tally.states == {"success": tally.total}
     states = executing.states()
     assert states[: tally.total] == [("success", "success")] * tally.total
     assert {work_order for work_order, _ in states[tally.total :]} == {"pending"}
-    assert any("the time slice of 2 s is over" in line for line in executing.said)
-    executing.group().work()
+    assert any("the time slice of 2 s is over" in line for line in executing.logged)
+    executing.worker().work()
     assert file.read_text().split() == [str(number) for number in range(200)]
 
 
@@ -313,24 +313,28 @@ def test_a_run_that_lasts_longer_than_the_time_slice_is_finished_and_the_one_beh
 ) -> None:
     executing, file = make("note"), tmp_path / "noted"
     executing.create({"file": str(file), "word": str(number), "seconds": 4} for number in range(2))
-    executing.group(claim_seconds=2).work()
+    executing.worker(claim_seconds=2).work()
     assert [state for state, _ in executing.states()] == ["success", "pending"]
 
 
-def test_a_lane_keeps_its_order_over_time_slices(make: Make, tmp_path: Path) -> None:
-    executing, file = make("note", lane="body:/lane"), tmp_path / "noted"
+def test_an_ordering_key_keeps_its_order_over_time_slices(make: Make, tmp_path: Path) -> None:
+    executing, file = make("note", ordering_key="body:/ordering_key"), tmp_path / "noted"
     executing.create(
-        ({"file": str(file), "lane": lane, "word": f"{lane}:{n}", "seconds": 0.1} for n in range(20) for lane in "ab"),
+        (
+            {"file": str(file), "ordering_key": ordering_key, "word": f"{ordering_key}:{n}", "seconds": 0.1}
+            for n in range(20)
+            for ordering_key in "ab"
+        ),
         stream="ward",
     )
     slices = 0
     while {state for state, _ in executing.states()} != {"success"}:
-        executing.group(claim_seconds=1, processes=2).work()
+        executing.worker(claim_seconds=1, processes=2).work()
         slices += 1
         assert slices < 40
     words = file.read_text().split()
-    for lane in "ab":
-        assert [word for word in words if word.startswith(lane)] == [f"{lane}:{n}" for n in range(20)]
+    for ordering_key in "ab":
+        assert [word for word in words if word.startswith(ordering_key)] == [f"{ordering_key}:{n}" for n in range(20)]
     assert slices > 1
 
 
@@ -338,26 +342,36 @@ def test_one_at_a_time_means_oldest_first_and_never_two(make: Make, tmp_path: Pa
     executing = make("note", concurrency=1)
     file = tmp_path / "noted"
     executing.create({"file": str(file), "word": str(number)} for number in range(30))
-    executing.group(processes=4).work()
+    executing.worker(processes=4).work()
     assert file.read_text().split() == [str(number) for number in range(30)]
 
 
-def test_a_lane_keeps_its_order_and_waits_behind_a_retry(make: Make, tmp_path: Path) -> None:
-    executing = make("note_or_fail", lane="body:/lane", retries={"attempts": 1, "first_delay_seconds": 0}, processes=2)
+def test_an_ordering_key_keeps_its_order_and_waits_behind_a_retry(make: Make, tmp_path: Path) -> None:
+    executing = make(
+        "note_or_fail",
+        ordering_key="body:/ordering_key",
+        retries={"attempts": 1, "first_delay_seconds": 0},
+        processes=2,
+    )
     file = tmp_path / "noted"
     executing.create(
         (
-            {"file": str(file), "lane": lane, "word": f"{lane}:{number}", "fail_once": number == 2}
+            {
+                "file": str(file),
+                "ordering_key": ordering_key,
+                "word": f"{ordering_key}:{number}",
+                "fail_once": number == 2,
+            }
             for number in range(6)
-            for lane in ("a", "b", "c")
+            for ordering_key in ("a", "b", "c")
         ),
         stream="ward",
     )
     eventually(
-        lambda: executing.group(processes=2).work() and {state for state, _ in executing.states()} == {"success"},
+        lambda: executing.worker(processes=2).work() and {state for state, _ in executing.states()} == {"success"},
         seconds=60,
         what="the success of all",
     )
     words = file.read_text().split()
-    for lane in ("a", "b", "c"):
-        assert [word for word in words if word.startswith(lane)] == [f"{lane}:{n}" for n in range(6)]
+    for ordering_key in ("a", "b", "c"):
+        assert [word for word in words if word.startswith(ordering_key)] == [f"{ordering_key}:{n}" for n in range(6)]

@@ -76,13 +76,13 @@ def surrounded(hostile: Sequence[Record]) -> list[Item]:
 class Scene:
     """A workflow with two triggers that have rules, and one that has none."""
 
-    def __init__(self, connection: Connection, lane: str | None) -> None:
+    def __init__(self, connection: Connection, ordering_key: str | None) -> None:
         self.connection = connection
         self.name = f"hostile-{uuid4().hex[:12]}"
         fields = {
             "name": self.name,
             "callable": "json:dumps",
-            "lane": lane,
+            "ordering_key": ordering_key,
             "retention": {"days": 2, "wipe_bodies_after_days": 1},
         }
         self.workflow: Workflow = workflows_.register(
@@ -120,14 +120,14 @@ class Scene:
     def run_everything(self) -> None:
         """Claim and finish until nothing waits, as a worker does it."""
         while True:
-            group_id = uuid4()
-            claimed = claiming.claim(self.connection, self.workflow, limit=10, group_id=group_id)
+            worker_id = uuid4()
+            claimed = claiming.claim(self.connection, self.workflow, limit=10, worker_id=worker_id)
             self.connection.commit()
             if not claimed:
                 return
-            owned = lifecycle.start(self.connection, group_id, [run.run_id for run in claimed])
+            owned = lifecycle.start(self.connection, worker_id, [run.run_id for run in claimed])
             assert len(owned) == len(claimed)
-            finished = lifecycle.finish(self.connection, group_id, [echo(run) for run in claimed])
+            finished = lifecycle.finish(self.connection, worker_id, [echo(run) for run in claimed])
             assert len(finished.run_ids) == len(claimed)
             self.connection.commit()
 
@@ -228,16 +228,16 @@ def sent(value: bytes) -> list[Record]:
 
 
 @ALL_THE_WAY
-@example(hostile=sent(b'{"id":"x","a":[' + b",".join([b"1e-9999"] * 120_000) + b"]}"), lane=None)
-@example(hostile=sent(b'{"id":1e-400,"a":[' + b",".join([b"1e-400"] * 2_621) + b"]}"), lane="key")
-@example(hostile=sent(b'{"a":[' + b",".join([b"1e308"] * 170_000) + b"]}"), lane=None)
-@given(hostile=st.lists(records(), min_size=1, max_size=6), lane=st.sampled_from([None, "key"]))
+@example(hostile=sent(b'{"id":"x","a":[' + b",".join([b"1e-9999"] * 120_000) + b"]}"), ordering_key=None)
+@example(hostile=sent(b'{"id":1e-400,"a":[' + b",".join([b"1e-400"] * 2_621) + b"]}"), ordering_key="key")
+@example(hostile=sent(b'{"a":[' + b",".join([b"1e308"] * 170_000) + b"]}"), ordering_key=None)
+@given(hostile=st.lists(records(), min_size=1, max_size=6), ordering_key=st.sampled_from([None, "key"]))
 def test_whatever_is_sent_its_neighbors_come_through(
-    stack: LocalStack, hostile: list[Record], lane: str | None
+    stack: LocalStack, hostile: list[Record], ordering_key: str | None
 ) -> None:
     items = surrounded(hostile)
     with connect(stack.database_url, application_name="test") as connection, TemporaryDirectory() as folder:
-        scene = Scene(connection, lane)
+        scene = Scene(connection, ordering_key)
         scene.create(items, fresh=True)
         # Again at other places: the rules turn all away that came before.
         scene.create([item._replace(position=offset) for offset, item in enumerate(items, 2 * len(items))], fresh=False)

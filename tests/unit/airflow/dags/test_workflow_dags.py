@@ -86,15 +86,15 @@ def test_of_two_files_with_one_name_the_second_is_refused(tmp_path: Path) -> Non
     assert set(workflow_dags(tmp_path)) == {"same_runs", "second_refused"}
 
 
-def test_a_dag_has_as_many_mapped_tasks_as_the_workflow_has_groups() -> None:
-    dag = make_dag(WorkflowDefinition(name="admit", callable="a:b", groups=3))
+def test_a_dag_has_as_many_mapped_tasks_as_the_workflow_has_workers() -> None:
+    dag = make_dag(WorkflowDefinition(name="admit", callable="a:b", workers=3))
     execute = dag.get_task("execute_runs")
     assert isinstance(execute, MappedOperator)
-    assert execute.expand_input.value == {"group": [1, 2, 3]}
+    assert execute.expand_input.value == {"worker": [1, 2, 3]}
 
 
 def test_the_wait_starts_in_the_triggerer_with_arguments_that_it_can_read() -> None:
-    definition = WorkflowDefinition(name="admit", callable="a:b", lane="key", concurrency=2)
+    definition = WorkflowDefinition(name="admit", callable="a:b", ordering_key="key", concurrency=2)
     sensor = WaitForRunsSensor(task_id="wait", definition=definition)
     assert sensor.start_from_trigger
     assert not WaitForRunsSensor.start_from_trigger

@@ -36,7 +36,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**GOOD, "retries": {"first_delay": 1}}, "did you mean first_delay_seconds?"),
     ({**GOOD, "retries": {"after": ["success"]}}, "retries.after: expected a list of some of failed, crashed"),
     ({**GOOD, "retries": {"after": ["lost", "lost"]}}, "retries.after: expected each entry once"),
-    ({**GOOD, "lane": "kye"}, "lane: expected stream, key, body, header:NAME"),
+    ({**GOOD, "ordering_key": "kye"}, "ordering_key: expected stream, key, body, header:NAME"),
     ({**GOOD, "retention": {"days": 0}}, "retention.days: expected a whole number of days from 1 to"),
     ({**GOOD, "limits": {"waiting": -5}}, "limits.waiting: expected a whole number from 1 to"),
     ({**GOOD, "limits": {"kind": "firm"}}, "limits.kind: expected soft or hard, got 'firm'."),
@@ -47,7 +47,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 def test_two_lines_are_a_workflow_with_defaults() -> None:
     definition = parse_workflow(GOOD, where="ship.yaml")
-    assert (definition.concurrency, definition.timeout_seconds, definition.lane) == (None, 300, None)
+    assert (definition.concurrency, definition.timeout_seconds, definition.ordering_key) == (None, 300, None)
     assert (definition.retries.attempts, definition.limits.waiting, definition.retention.days) == (0, None, None)
 
 
@@ -61,7 +61,7 @@ def test_a_wrong_field_is_named_with_the_right_form(content: dict[str, Any], sen
 
 def test_a_definition_stays_the_same_on_its_way_through_the_database() -> None:
     definition = parse_workflow(
-        {**GOOD, "lane": "header:Tenant", "limits": {"per_day": 5, "kind": "hard"}}, where="ship.yaml"
+        {**GOOD, "ordering_key": "header:Tenant", "limits": {"per_day": 5, "kind": "hard"}}, where="ship.yaml"
     )
     assert WorkflowDefinition.model_validate(json.loads(definition.model_dump_json())) == definition
 
@@ -74,7 +74,7 @@ def test_the_example_files_are_right_and_named_after_their_workflow(path: Path) 
 
 @pytest.mark.parametrize(
     "content",
-    [GOOD, WITH_DAG, {**WITH_DAG, "context_key": None, "output_task": "sum"}, {**GOOD, "lane": "body:/a"}],
+    [GOOD, WITH_DAG, {**WITH_DAG, "context_key": None, "output_task": "sum"}, {**GOOD, "ordering_key": "body:/a"}],
     ids=str,
 )
 def test_the_schema_takes_what_is_right(content: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ def test_the_schema_takes_what_is_right(content: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [{**GOOD, "dag_id": "x"}, {"name": "a"}, {**GOOD, "lane": "kye"}, {**GOOD, "output_task": "sum"}],
+    [{**GOOD, "dag_id": "x"}, {"name": "a"}, {**GOOD, "ordering_key": "kye"}, {**GOOD, "output_task": "sum"}],
     ids=str,
 )
 def test_the_schema_refuses_what_is_wrong(content: dict[str, Any]) -> None:

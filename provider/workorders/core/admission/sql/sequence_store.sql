@@ -59,13 +59,13 @@ WHERE places.trigger_id = %(trigger_id)s
     AND work_orders.state NOT IN ('pending', 'running');
 
 -- name: place
--- In a lane, work orders with a place come behind those without, so whatever follows one in its sequence needs one too.
-INSERT INTO workorders.sequence_places (work_order_id, key, lane, trigger_id, workflow_id)
-SELECT given.id, given.key, work_orders.lane, %(trigger_id)s, %(workflow_id)s
+-- In an ordering key, work orders with a place come behind those without, so whatever follows one in its sequence needs one too.
+INSERT INTO workorders.sequence_places (work_order_id, key, ordering_key, trigger_id, workflow_id)
+SELECT given.id, given.key, work_orders.ordering_key, %(trigger_id)s, %(workflow_id)s
 FROM unnest(%(ids)s::uuid[], %(keys)s::uuid[], %(disordered)s::boolean[])
     WITH ORDINALITY AS given (id, key, disordered, ordinal)
 JOIN workorders.work_orders ON work_orders.id = given.id
-WHERE work_orders.lane IS NOT NULL
+WHERE work_orders.ordering_key IS NOT NULL
     AND (
         given.disordered
         OR given.key IN (

@@ -19,10 +19,10 @@ WITH given AS (
     SET state = 'pending'
     FROM given
     WHERE work_orders.id = given.id
-    RETURNING work_orders.id, work_orders.workflow_id, work_orders.lane, given.run_id
+    RETURNING work_orders.id, work_orders.workflow_id, work_orders.ordering_key, given.run_id
 )
-INSERT INTO workorders.runs (id, work_order_id, workflow_id, lane, attempt, state, priority, requested_by, why)
-SELECT waiting.run_id, waiting.id, waiting.workflow_id, waiting.lane,
+INSERT INTO workorders.runs (id, work_order_id, workflow_id, ordering_key, attempt, state, priority, requested_by, why)
+SELECT waiting.run_id, waiting.id, waiting.workflow_id, waiting.ordering_key,
     1 + coalesce((SELECT max(attempt) FROM workorders.runs WHERE runs.work_order_id = waiting.id), 0),
     'available', 0, %(who)s, %(why)s
 FROM waiting
@@ -49,8 +49,8 @@ WHERE work_order_id = ANY (%(ids)s) AND claimed_at IS NULL AND finished_at IS NU
 -- name: cancel_unclaimed
 -- The others get a row that says who cancelled them, and why.
 INSERT INTO workorders.runs
-    (id, work_order_id, workflow_id, lane, attempt, state, finished_at, requested_by, why)
-SELECT given.run_id, work_orders.id, work_orders.workflow_id, work_orders.lane,
+    (id, work_order_id, workflow_id, ordering_key, attempt, state, finished_at, requested_by, why)
+SELECT given.run_id, work_orders.id, work_orders.workflow_id, work_orders.ordering_key,
     1 + coalesce((SELECT max(attempt) FROM workorders.runs WHERE runs.work_order_id = work_orders.id), 0),
     'cancelled', now(), %(who)s, %(why)s
 FROM unnest(%(run_ids)s::uuid[], %(ids)s::uuid[]) AS given (run_id, id)
@@ -79,8 +79,8 @@ DELETE FROM workorders.rejections WHERE work_order_id = %(id)s;
 
 -- name: let_in
 UPDATE workorders.work_orders
-SET state = 'pending', lane = given.lane
-FROM unnest(%(ids)s::uuid[], %(lanes)s::bigint[]) AS given (id, lane)
+SET state = 'pending', ordering_key = given.ordering_key
+FROM unnest(%(ids)s::uuid[], %(ordering_keys)s::bigint[]) AS given (id, ordering_key)
 WHERE work_orders.id = given.id;
 
 -- name: pending

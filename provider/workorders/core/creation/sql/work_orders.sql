@@ -1,13 +1,13 @@
 -- name: insert_missing
 -- The rows whose source key is not there yet, in the order given; a key that stands twice is created once. One whose
 -- work order was deleted is not there and yet not missing.
-INSERT INTO workorders.work_orders (id, position, trigger_id, workflow_id, stream_id, state, lane)
+INSERT INTO workorders.work_orders (id, position, trigger_id, workflow_id, stream_id, state, ordering_key)
 SELECT given.id, given.position, %(trigger_id)s, %(workflow_id)s, given.stream_id, given.state,
-    given.lane
+    given.ordering_key
 FROM unnest(
     %(ids)s::uuid[], %(positions)s::bigint[], %(stream_ids)s::integer[], %(states)s::workorders.work_order_state[],
-    %(lanes)s::bigint[]
-) WITH ORDINALITY AS given (id, position, stream_id, state, lane, place)
+    %(ordering_keys)s::bigint[]
+) WITH ORDINALITY AS given (id, position, stream_id, state, ordering_key, place)
 WHERE NOT coalesce(
     (
         SELECT deleted_positions.to_position > given.position

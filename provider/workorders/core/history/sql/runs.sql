@@ -19,7 +19,7 @@ ORDER BY runs.id DESC
 LIMIT %(limit)s;
 
 -- name: run
-SELECT runs.heartbeat_at, runs.group_id, runs.retry,
+SELECT runs.heartbeat_at, runs.worker_id, runs.retry,
     workorders.json_shown(run_outputs.output, true) AS output, run_logs.log, coalesce(run_logs.truncated, false) AS log_truncated,
     -- use: row
 FROM workorders.runs

@@ -38,7 +38,7 @@ CREATE TYPE workorders.work_order_state AS ENUM (
 
 -- Narrow, because states change here; the wide bodies are in dataclips under the same id. There are no foreign keys,
 -- because each would cost a lookup and a row lock per message; create_for alone writes work_orders, dataclips and
--- rejections. The widest columns come first, which saves the padding between them. The lane is eighth, the last column
+-- rejections. The widest columns come first, which saves the padding between them. The ordering key is eighth, the last column
 -- whose NULL costs no byte.
 CREATE TABLE workorders.work_orders (
     id uuid PRIMARY KEY,
@@ -48,14 +48,14 @@ CREATE TABLE workorders.work_orders (
     workflow_id integer NOT NULL,
     stream_id integer,
     state workorders.work_order_state NOT NULL,
-    lane bigint,
+    ordering_key bigint,
     -- The source key: one work order per event, whoever creates it.
     UNIQUE (stream_id, position),
     CONSTRAINT work_orders_source_key_check CHECK ((stream_id IS NULL) = (position IS NULL))
 );
 CREATE INDEX work_orders_waiting_idx ON workorders.work_orders (workflow_id, id) WHERE state = 'pending';
-CREATE INDEX work_orders_lane_idx ON workorders.work_orders (workflow_id, lane, position, id)
-    WHERE state = 'pending' AND lane IS NOT NULL;
+CREATE INDEX work_orders_ordering_key_idx ON workorders.work_orders (workflow_id, ordering_key, position, id)
+    WHERE state = 'pending' AND ordering_key IS NOT NULL;
 -- The states that few work orders are in at a time; pending has its own index, rejected its own table.
 CREATE INDEX work_orders_few_idx ON workorders.work_orders (state, id)
     WHERE state NOT IN ('pending', 'success', 'rejected');
@@ -88,8 +88,8 @@ CREATE TYPE workorders.run_state AS ENUM (
 CREATE TABLE workorders.runs (
     id uuid PRIMARY KEY,
     work_order_id uuid NOT NULL,
-    group_id uuid,
-    lane bigint,
+    worker_id uuid,
+    ordering_key bigint,
     created_at timestamptz NOT NULL DEFAULT now(),
     not_before timestamptz NOT NULL DEFAULT now(),
     claimed_at timestamptz,
@@ -109,10 +109,10 @@ CREATE TABLE workorders.runs (
 ) WITH (fillfactor = 70);
 CREATE INDEX runs_available_idx ON workorders.runs (workflow_id, priority, not_before, id)
     WHERE claimed_at IS NULL AND finished_at IS NULL;
-CREATE INDEX runs_at_work_idx ON workorders.runs (workflow_id, group_id)
+CREATE INDEX runs_at_work_idx ON workorders.runs (workflow_id, worker_id)
     WHERE claimed_at IS NOT NULL AND finished_at IS NULL;
-CREATE INDEX runs_lane_idx ON workorders.runs (workflow_id, lane, not_before)
-    WHERE claimed_at IS NULL AND finished_at IS NULL AND lane IS NOT NULL;
+CREATE INDEX runs_ordering_key_idx ON workorders.runs (workflow_id, ordering_key, not_before)
+    WHERE claimed_at IS NULL AND finished_at IS NULL AND ordering_key IS NOT NULL;
 
 -- Outputs and logs are apart from the runs, so that rows of runs stay narrow and retention can empty these alone.
 CREATE TABLE workorders.run_outputs (
@@ -191,18 +191,18 @@ CREATE TABLE workorders.parked_work_orders (
     PRIMARY KEY (trigger_id, key, number)
 );
 
--- The order within a lane of work orders that were admitted in another order than their source's. Few rows, and only
+-- The order within an ordering key of work orders that were admitted in another order than their source's. Few rows, and only
 -- while a work order of the sequence is unfinished.
 CREATE TABLE workorders.sequence_places (
     place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     work_order_id uuid NOT NULL UNIQUE REFERENCES workorders.work_orders (id) ON DELETE CASCADE,
     key uuid NOT NULL,
-    lane bigint NOT NULL,
+    ordering_key bigint NOT NULL,
     trigger_id integer NOT NULL,
     workflow_id integer NOT NULL
 );
 CREATE INDEX sequence_places_key_idx ON workorders.sequence_places (trigger_id, key);
-CREATE INDEX sequence_places_lane_idx ON workorders.sequence_places (workflow_id, lane, place);
+CREATE INDEX sequence_places_ordering_key_idx ON workorders.sequence_places (workflow_id, ordering_key, place);
 
 -- What people decided about gaps. Rows are only added.
 CREATE TABLE workorders.sequence_decisions (

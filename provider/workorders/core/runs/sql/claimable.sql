@@ -1,5 +1,5 @@
 -- name: claimable
--- Which of some workflows have a run that can be claimed now, or a group that fell silent. A work order may be pending
+-- Which of some workflows have a run that can be claimed now, or a worker whose heartbeat stopped. A work order may be pending
 -- for a retry that is not due yet: of very many, the oldest and the newest ones are looked at, for what is new stands at
 -- the end, and what is due has a row of its own.
 WITH asked AS MATERIALIZED (

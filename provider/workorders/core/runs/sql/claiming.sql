@@ -38,9 +38,9 @@ WITH urgent AS MATERIALIZED (
         LIMIT %(limit)s - (SELECT count(*) FROM urgent)
     ) AS taken
 ), waiting AS MATERIALIZED (
-    SELECT id, lane, row_number() OVER () AS place FROM (
-        SELECT id, lane FROM (
-            SELECT id, lane FROM workorders.work_orders
+    SELECT id, ordering_key, row_number() OVER () AS place FROM (
+        SELECT id, ordering_key FROM (
+            SELECT id, ordering_key FROM workorders.work_orders
             WHERE (workflow_id, id) >= (%(workflow_id)s::integer, %(from_id)s)
                 AND workflow_id <= %(workflow_id)s::integer AND state = 'pending'
                 AND NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = work_orders.id OFFSET 0)
@@ -52,26 +52,26 @@ WITH urgent AS MATERIALIZED (
     ) AS taken
 ), again AS (
     UPDATE workorders.runs
-    SET state = 'claimed', group_id = %(group_id)s, claimed_at = statement_timestamp(),
+    SET state = 'claimed', worker_id = %(worker_id)s, claimed_at = statement_timestamp(),
         heartbeat_at = statement_timestamp()
     FROM (SELECT 0 AS rank, id, place FROM urgent UNION ALL SELECT 1, id, place FROM normal) AS due
     WHERE runs.id = due.id
-    RETURNING due.rank, due.place, runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.lane
+    RETURNING due.rank, due.place, runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.ordering_key
 ), first AS (
     -- A row that was claimed, finished and retried while this statement ran looks as if it had no run: it is left.
     INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, lane, attempt, state, group_id, claimed_at, heartbeat_at)
-    SELECT given.id, waiting.id, %(workflow_id)s, waiting.lane, 1, 'claimed', %(group_id)s, statement_timestamp(),
+        (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at, heartbeat_at)
+    SELECT given.id, waiting.id, %(workflow_id)s, waiting.ordering_key, 1, 'claimed', %(worker_id)s, statement_timestamp(),
         statement_timestamp()
     FROM waiting JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS given (id, place) USING (place)
     ON CONFLICT (work_order_id, attempt) DO NOTHING
-    RETURNING 2 AS rank, 0 AS place, id, work_order_id, attempt, retry, lane
+    RETURNING 2 AS rank, 0 AS place, id, work_order_id, attempt, retry, ordering_key
 ), claimed AS (
     SELECT * FROM again UNION ALL SELECT * FROM first
 ), running AS (
     UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
 )
-SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.lane,
+SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.ordering_key,
     coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at
 FROM claimed
 JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
@@ -80,12 +80,12 @@ LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 ORDER BY claimed.rank, claimed.place, claimed.work_order_id;
 
 -- name: free_at_the_head
--- Of the first work orders in the queue, those whose lane is free: how many of which lane, and those without one.
+-- Of the first work orders in the queue, those whose ordering key is free: how many of which ordering key, and those without one.
 WITH busy AS MATERIALIZED (
-    SELECT DISTINCT lane FROM workorders.runs
-    WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL AND lane IS NOT NULL
+    SELECT DISTINCT ordering_key FROM workorders.runs
+    WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL AND ordering_key IS NOT NULL
 ), head AS MATERIALIZED (
-    SELECT 0 AS rank, work_orders.id, work_orders.lane
+    SELECT 0 AS rank, work_orders.id, work_orders.ordering_key
     FROM (
         SELECT work_order_id FROM workorders.runs
         WHERE workflow_id = %(workflow_id)s AND priority = 0 AND claimed_at IS NULL AND finished_at IS NULL
@@ -95,77 +95,77 @@ WITH busy AS MATERIALIZED (
     ) AS urgent
     JOIN workorders.work_orders ON work_orders.id = urgent.work_order_id
     UNION ALL (
-        SELECT 1, id, lane FROM workorders.work_orders
+        SELECT 1, id, ordering_key FROM workorders.work_orders
         WHERE workflow_id BETWEEN %(workflow_id)s AND %(workflow_id)s AND state = 'pending'
         ORDER BY workflow_id, work_orders.id
         LIMIT %(window)s
     )
 ), free AS (
-    SELECT min(head.rank) AS rank, head.id, head.lane
+    SELECT min(head.rank) AS rank, head.id, head.ordering_key
     FROM head
-    WHERE NOT EXISTS (SELECT FROM busy WHERE busy.lane = head.lane)
-        AND CASE WHEN head.lane IS NULL THEN NOT EXISTS (
+    WHERE NOT EXISTS (SELECT FROM busy WHERE busy.ordering_key = head.ordering_key)
+        AND CASE WHEN head.ordering_key IS NULL THEN NOT EXISTS (
             SELECT FROM workorders.runs
             WHERE runs.work_order_id = head.id AND claimed_at IS NULL AND finished_at IS NULL
                 AND not_before > statement_timestamp()
         ) ELSE NOT EXISTS (
             SELECT FROM workorders.runs
-            WHERE runs.workflow_id = %(workflow_id)s AND runs.lane = head.lane AND claimed_at IS NULL
+            WHERE runs.workflow_id = %(workflow_id)s AND runs.ordering_key = head.ordering_key AND claimed_at IS NULL
                 AND finished_at IS NULL AND not_before > statement_timestamp()
         ) END
-    GROUP BY head.id, head.lane
+    GROUP BY head.id, head.ordering_key
     ORDER BY rank, id
     LIMIT %(limit)s
 )
-SELECT lane, count(*), NULL::uuid FROM free WHERE lane IS NOT NULL GROUP BY lane
+SELECT ordering_key, count(*), NULL::uuid FROM free WHERE ordering_key IS NOT NULL GROUP BY ordering_key
 UNION ALL
-SELECT NULL, 1, id FROM free WHERE lane IS NULL;
+SELECT NULL, 1, id FROM free WHERE ordering_key IS NULL;
 
--- name: free_lanes
--- Lanes with a work order that waits, from a number on, by one step in the index for each; so many steps and no more.
-WITH RECURSIVE lanes AS (
+-- name: free_ordering_keys
+-- Ordering keys with a work order that waits, from a number on, by one step in the index for each; so many steps and no more.
+WITH RECURSIVE ordering_keys AS (
     (
-        SELECT lane, 1 AS step FROM workorders.work_orders
-        WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND lane IS NOT NULL AND lane >= %(start)s
-        ORDER BY lane
+        SELECT ordering_key, 1 AS step FROM workorders.work_orders
+        WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND ordering_key IS NOT NULL AND ordering_key >= %(start)s
+        ORDER BY ordering_key
         LIMIT 1
     ) UNION ALL (
         SELECT (
-            SELECT work_orders.lane FROM workorders.work_orders
-            WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND work_orders.lane IS NOT NULL
-                AND work_orders.lane > lanes.lane
-            ORDER BY work_orders.lane
+            SELECT work_orders.ordering_key FROM workorders.work_orders
+            WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND work_orders.ordering_key IS NOT NULL
+                AND work_orders.ordering_key > ordering_keys.ordering_key
+            ORDER BY work_orders.ordering_key
             LIMIT 1
-        ), lanes.step + 1
-        FROM lanes WHERE lanes.lane IS NOT NULL AND lanes.step < %(steps)s
+        ), ordering_keys.step + 1
+        FROM ordering_keys WHERE ordering_keys.ordering_key IS NOT NULL AND ordering_keys.step < %(steps)s
     )
 )
-SELECT lanes.lane
-FROM lanes
-WHERE lanes.lane IS NOT NULL AND lanes.lane <> ALL (%(known)s::bigint[])
-    AND lanes.lane NOT IN (
-        SELECT lane FROM workorders.runs
-        WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL AND lane IS NOT NULL
+SELECT ordering_keys.ordering_key
+FROM ordering_keys
+WHERE ordering_keys.ordering_key IS NOT NULL AND ordering_keys.ordering_key <> ALL (%(known)s::bigint[])
+    AND ordering_keys.ordering_key NOT IN (
+        SELECT ordering_key FROM workorders.runs
+        WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL AND ordering_key IS NOT NULL
     )
     AND NOT EXISTS (
         SELECT FROM workorders.runs
-        WHERE runs.workflow_id = %(workflow_id)s AND runs.lane = lanes.lane AND claimed_at IS NULL
+        WHERE runs.workflow_id = %(workflow_id)s AND runs.ordering_key = ordering_keys.ordering_key AND claimed_at IS NULL
             AND finished_at IS NULL AND not_before > statement_timestamp()
     )
 LIMIT %(limit)s;
 
 -- name: claim_heads
--- The first work orders of each lane given, as many as its share, in the order of the source; and some without lane.
+-- The first work orders of each ordering key given, as many as its share, in the order of the source; and some without ordering key.
 -- Those that a sequence let in in another order have a place, and come in its order behind those without.
 WITH given AS (
-    SELECT lane, share FROM unnest(%(lanes)s::bigint[], %(shares)s::integer[]) AS given (lane, share)
+    SELECT ordering_key, share FROM unnest(%(ordering_keys)s::bigint[], %(shares)s::integer[]) AS given (ordering_key, share)
 ), heads AS MATERIALIZED (
-    SELECT given.lane, head.id, head.place
+    SELECT given.ordering_key, head.id, head.place
     FROM given CROSS JOIN LATERAL (
         SELECT id, row_number() OVER (ORDER BY sequenced NULLS FIRST, position, id) AS place FROM (
             (
                 SELECT id, position, NULL::bigint AS sequenced FROM workorders.work_orders
-                WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND lane = given.lane
+                WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND ordering_key = given.ordering_key
                     AND NOT EXISTS (
                         SELECT FROM workorders.sequence_places
                         WHERE sequence_places.work_order_id = work_orders.id OFFSET 0
@@ -176,7 +176,7 @@ WITH given AS (
                 SELECT work_orders.id, work_orders.position, sequence_places.place
                 FROM workorders.sequence_places
                 JOIN workorders.work_orders ON work_orders.id = sequence_places.work_order_id
-                WHERE sequence_places.workflow_id = %(workflow_id)s AND sequence_places.lane = given.lane
+                WHERE sequence_places.workflow_id = %(workflow_id)s AND sequence_places.ordering_key = given.ordering_key
                     AND work_orders.state = 'pending'
                 ORDER BY sequence_places.place
                 LIMIT given.share
@@ -192,36 +192,36 @@ WITH given AS (
     WHERE work_orders.state = 'pending'
     FOR UPDATE OF work_orders SKIP LOCKED
 ), kept AS MATERIALIZED (
-    -- Behind one that somebody else holds, such as a cancellation, the lane ends for this time.
-    SELECT id, lane, place, row_number() OVER (ORDER BY id) AS number FROM (
-        SELECT heads.id, heads.lane, heads.place,
+    -- Behind one that somebody else holds, such as a cancellation, the ordering key ends for this time.
+    SELECT id, ordering_key, place, row_number() OVER (ORDER BY id) AS number FROM (
+        SELECT heads.id, heads.ordering_key, heads.place,
             bool_and(locked.id IS NOT NULL)
-                OVER (PARTITION BY coalesce(heads.lane::text, heads.id::text) ORDER BY heads.place) AS whole
+                OVER (PARTITION BY coalesce(heads.ordering_key::text, heads.id::text) ORDER BY heads.place) AS whole
         FROM heads LEFT JOIN locked ON locked.id = heads.id
     ) AS judged
     WHERE whole
 ), again AS (
     UPDATE workorders.runs
-    SET state = 'claimed', group_id = %(group_id)s, lane = kept.lane, claimed_at = statement_timestamp(),
+    SET state = 'claimed', worker_id = %(worker_id)s, ordering_key = kept.ordering_key, claimed_at = statement_timestamp(),
         heartbeat_at = statement_timestamp()
     FROM kept
     WHERE runs.work_order_id = kept.id AND runs.claimed_at IS NULL AND runs.finished_at IS NULL
-    RETURNING runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.lane
+    RETURNING runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.ordering_key
 ), first AS (
     INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, lane, attempt, state, group_id, claimed_at, heartbeat_at)
-    SELECT new.id, kept.id, %(workflow_id)s, kept.lane, 1, 'claimed', %(group_id)s, statement_timestamp(),
+        (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at, heartbeat_at)
+    SELECT new.id, kept.id, %(workflow_id)s, kept.ordering_key, 1, 'claimed', %(worker_id)s, statement_timestamp(),
         statement_timestamp()
     FROM kept JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS new (id, number) USING (number)
     WHERE NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = kept.id OFFSET 0)
     ON CONFLICT (work_order_id, attempt) DO NOTHING
-    RETURNING id, work_order_id, attempt, retry, lane
+    RETURNING id, work_order_id, attempt, retry, ordering_key
 ), claimed AS (
     SELECT * FROM again UNION ALL SELECT * FROM first
 ), running AS (
     UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
 )
-SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.lane,
+SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.ordering_key,
     coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at
 FROM claimed
 JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
@@ -231,17 +231,17 @@ LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = claimed.
 ORDER BY sequence_places.place NULLS FIRST, work_orders.position, work_orders.id;
 
 -- name: claimed
-SELECT runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.lane,
+SELECT runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.ordering_key,
     coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at
 FROM workorders.runs
 JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
 LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = runs.work_order_id
-WHERE runs.workflow_id = %(workflow_id)s AND runs.group_id = %(group_id)s
+WHERE runs.workflow_id = %(workflow_id)s AND runs.worker_id = %(worker_id)s
     AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL AND runs.id <> ALL (%(but)s::uuid[])
-ORDER BY (runs.lane IS NOT NULL), CASE WHEN runs.lane IS NULL THEN runs.priority END,
-    sequence_places.place NULLS FIRST, CASE WHEN runs.lane IS NOT NULL THEN work_orders.position END, work_orders.id;
+ORDER BY (runs.ordering_key IS NOT NULL), CASE WHEN runs.ordering_key IS NULL THEN runs.priority END,
+    sequence_places.place NULLS FIRST, CASE WHEN runs.ordering_key IS NOT NULL THEN work_orders.position END, work_orders.id;
 
 -- name: inputs
 -- In the order of the ids, up to the one with which there are so many bytes, or to one that cannot be written out.

@@ -1,5 +1,5 @@
 -- name: delegate
-UPDATE workorders.runs SET heartbeat_at = NULL WHERE id = ANY (%(ids)s) AND group_id = %(group_id)s;
+UPDATE workorders.runs SET heartbeat_at = NULL WHERE id = ANY (%(ids)s) AND worker_id = %(worker_id)s;
 
 -- name: delegated
 -- With the attempts before each run, newest first: what did their work may not have ended.
@@ -12,9 +12,9 @@ SELECT runs.id, runs.state = 'started',
     )
 FROM workorders.runs
 WHERE runs.workflow_id = (SELECT id FROM workorders.workflows WHERE name = %(workflow)s)
-    AND runs.group_id = %(group_id)s AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
+    AND runs.worker_id = %(worker_id)s AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
 ORDER BY runs.id;
 
 -- name: is_delegated
 SELECT FROM workorders.runs
-WHERE id = %(id)s AND group_id = %(group_id)s AND state = 'claimed' AND claimed_at IS NOT NULL AND finished_at IS NULL;
+WHERE id = %(id)s AND worker_id = %(worker_id)s AND state = 'claimed' AND claimed_at IS NOT NULL AND finished_at IS NULL;

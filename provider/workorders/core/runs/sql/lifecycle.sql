@@ -9,14 +9,14 @@
 -- name: start
 UPDATE workorders.runs
 SET state = 'started', started_at = coalesce(started_at, statement_timestamp())
-WHERE id = ANY (%(ids)s) AND group_id = %(group_id)s AND state IN ('claimed', 'started')
+WHERE id = ANY (%(ids)s) AND worker_id = %(worker_id)s AND state IN ('claimed', 'started')
 RETURNING id;
 
 -- name: heartbeat
--- The list of workflows lets the index find a group without its workflow being named.
+-- The list of workflows lets the index find a worker without its workflow being named.
 UPDATE workorders.runs
 SET heartbeat_at = statement_timestamp()
-WHERE workflow_id IN (SELECT id FROM workorders.workflows) AND group_id = %(group_id)s
+WHERE workflow_id IN (SELECT id FROM workorders.workflows) AND worker_id = %(worker_id)s
     AND claimed_at IS NOT NULL AND finished_at IS NULL;
 
 -- name: finish
@@ -34,11 +34,11 @@ WITH given AS MATERIALIZED (
         error_type = given.error_type,
         error = given.error
     FROM given
-    -- The planner takes a group for a rarity, and would compare every run of it with every result. It cannot look into
+    -- The planner expects few runs of a worker, and would compare each of them with every result. It cannot look into
     -- coalesce, and so finds the runs by their ids.
     WHERE runs.id = given.id AND runs.id = ANY (%(ids)s::uuid[])
-        AND coalesce(runs.group_id = %(group_id)s AND runs.state IN ('claimed', 'started'), false)
-    RETURNING runs.id, runs.work_order_id, runs.workflow_id, runs.lane, runs.attempt, runs.retry, runs.state,
+        AND coalesce(runs.worker_id = %(worker_id)s AND runs.state IN ('claimed', 'started'), false)
+    RETURNING runs.id, runs.work_order_id, runs.workflow_id, runs.ordering_key, runs.attempt, runs.retry, runs.state,
         given.may_retry, given.retry_id, given.output, given.log, given.truncated
 ), policies AS MATERIALIZED (
     SELECT id, definition -> 'retries' AS retries
@@ -52,16 +52,16 @@ WITH given AS MATERIALIZED (
     FROM finished LEFT JOIN policies ON policies.id = finished.workflow_id
 ), again AS (
     INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, lane, attempt, retry, state, not_before)
-    SELECT retry_id, work_order_id, workflow_id, lane, attempt + 1, retry + 1, 'available',
+        (id, work_order_id, workflow_id, ordering_key, attempt, retry, state, not_before)
+    SELECT retry_id, work_order_id, workflow_id, ordering_key, attempt + 1, retry + 1, 'available',
         -- use: due_again
     FROM judged
     WHERE again
 ), released AS (
     UPDATE workorders.runs
-    SET state = 'available', group_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
-    WHERE workflow_id IN (SELECT id FROM policies) AND group_id = %(group_id)s AND claimed_at IS NOT NULL
-        AND finished_at IS NULL AND lane IN (SELECT lane FROM judged WHERE again) AND id <> ALL (%(ids)s)
+    SET state = 'available', worker_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
+    WHERE workflow_id IN (SELECT id FROM policies) AND worker_id = %(worker_id)s AND claimed_at IS NOT NULL
+        AND finished_at IS NULL AND ordering_key IN (SELECT ordering_key FROM judged WHERE again) AND id <> ALL (%(ids)s)
     RETURNING id, work_order_id
 ), derived AS (
     UPDATE workorders.work_orders
@@ -86,8 +86,8 @@ SELECT 'released', id FROM released;
 -- name: release
 WITH released AS (
     UPDATE workorders.runs
-    SET state = 'available', group_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
-    WHERE workflow_id IN (SELECT id FROM workorders.workflows) AND group_id = %(group_id)s
+    SET state = 'available', worker_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
+    WHERE workflow_id IN (SELECT id FROM workorders.workflows) AND worker_id = %(worker_id)s
         AND claimed_at IS NOT NULL AND finished_at IS NULL AND (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s))
     RETURNING work_order_id
 )
@@ -113,25 +113,25 @@ WITH silent AS MATERIALIZED (
     ) AS locked
 ), available AS (
     UPDATE workorders.runs
-    SET state = 'available', group_id = NULL, claimed_at = NULL, heartbeat_at = NULL
+    SET state = 'available', worker_id = NULL, claimed_at = NULL, heartbeat_at = NULL
     FROM silent
     WHERE runs.id = silent.id AND runs.state = 'claimed'
     RETURNING runs.work_order_id
 ), lost AS (
     UPDATE workorders.runs
     SET state = 'lost', finished_at = statement_timestamp(), error_type = 'Lost',
-        error = 'The group that worked on it fell silent; what it did of it is not known.'
+        error = 'The worker that executed it sent no heartbeat any more; how far the run came is not known.'
     FROM silent
     WHERE runs.id = silent.id AND runs.state = 'started'
-    RETURNING runs.work_order_id, runs.workflow_id, runs.lane, runs.attempt, runs.retry, silent.number
+    RETURNING runs.work_order_id, runs.workflow_id, runs.ordering_key, runs.attempt, runs.retry, silent.number
 ), policies AS MATERIALIZED (
     SELECT id, definition -> 'retries' AS retries
     FROM workorders.workflows
     WHERE id IN (SELECT workflow_id FROM lost)
 ), again AS (
     INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, lane, attempt, retry, state, not_before)
-    SELECT given.id, lost.work_order_id, lost.workflow_id, lost.lane, lost.attempt + 1, lost.retry + 1, 'available',
+        (id, work_order_id, workflow_id, ordering_key, attempt, retry, state, not_before)
+    SELECT given.id, lost.work_order_id, lost.workflow_id, lost.ordering_key, lost.attempt + 1, lost.retry + 1, 'available',
         -- use: due_again
     FROM lost
     JOIN policies ON policies.id = lost.workflow_id

@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.worker.lanes import LaneQueue
+from workorders.core.worker.ordered_queue import OrderedQueue
 
 
-def run(number: int, lane: int | None = None) -> ClaimedRun:
+def run(number: int, ordering_key: int | None = None) -> ClaimedRun:
     """Return a claimed run."""
     id_ = UUID(int=number)
-    return ClaimedRun(id_, id_, 1, 0, lane, "trigger", None, None, datetime.now(UTC), b"{}", b"{}")
+    return ClaimedRun(id_, id_, 1, 0, ordering_key, "trigger", None, None, datetime.now(UTC), b"{}", b"{}")
 
 
 def numbers(runs: list[ClaimedRun]) -> list[int]:
@@ -18,14 +18,14 @@ def numbers(runs: list[ClaimedRun]) -> list[int]:
     return [run.run_id.int for run in runs]
 
 
-def queue(*runs: ClaimedRun) -> LaneQueue[ClaimedRun]:
+def queue(*runs: ClaimedRun) -> OrderedQueue[ClaimedRun]:
     """Return a queue of some runs."""
-    made: LaneQueue[ClaimedRun] = LaneQueue()
+    made: OrderedQueue[ClaimedRun] = OrderedQueue()
     made.put(runs)
     return made
 
 
-def test_the_first_of_each_lane_may_begin_and_all_without_a_lane() -> None:
+def test_the_first_of_each_ordering_key_may_begin_and_all_without_an_ordering_key() -> None:
     waiting = queue(run(1, 7), run(2, 7), run(3), run(4, 8), run(5))
     assert waiting.ready == 4
     assert numbers(waiting.take(10)) == [1, 3, 4, 5]
@@ -33,11 +33,11 @@ def test_the_first_of_each_lane_may_begin_and_all_without_a_lane() -> None:
     assert numbers(list(waiting)) == [2]
 
 
-def test_the_next_of_a_lane_begins_once_the_lane_is_free() -> None:
+def test_the_next_of_an_ordering_key_begins_once_the_ordering_key_is_free() -> None:
     waiting = queue(run(1, 7), run(2, 7), run(3, 7))
     (first,) = waiting.take(10)
     assert waiting.take(10) == []
-    waiting.free(first.lane)
+    waiting.free(first.ordering_key)
     assert numbers(waiting.take(10)) == [2]
     waiting.put([run(4, 7)])
     assert waiting.take(10) == []
@@ -49,14 +49,14 @@ def test_no_more_than_asked_for_are_taken_in_their_order() -> None:
     assert numbers(waiting.take(2)) == [3]
 
 
-def test_a_run_that_was_put_back_is_the_next_one_and_its_lane_is_still_its_own() -> None:
+def test_a_run_that_was_put_back_is_the_next_one_and_its_ordering_key_is_still_its_own() -> None:
     waiting = queue(run(1, 7), run(2, 7), run(3))
     (first,) = waiting.take(1)
     waiting.put_back(first)
     assert numbers(waiting.take(10)) == [1, 3]
 
 
-def test_a_lane_that_is_at_work_stays_so_when_what_waits_is_taken_away_or_dropped() -> None:
+def test_an_ordering_key_that_is_at_work_stays_so_when_what_waits_is_taken_away_or_dropped() -> None:
     waiting = queue(run(1, 7), run(2, 7), run(3, 7))
     waiting.take(1)
     waiting.drop({UUID(int=2)})

@@ -1,4 +1,4 @@
-"""In a workflow whose lanes are the sequences, runs are claimed in the order of the numbers."""
+"""In a workflow whose ordering keys are the sequences, runs are claimed in the order of the numbers."""
 
 import random
 from uuid import uuid4
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def working(connection: Connection, name: str) -> Working:
-    made = Working.on(connection, name, lane="body:/key")
+    made = Working.on(connection, name, ordering_key="body:/key")
     rule = Sequence.model_validate(BY_NUMBER).model_dump(mode="json")
     triggers.register(connection, name=name, type_="test", workflow=name, definition={"sequence": rule})
     connection.commit()
@@ -98,7 +98,7 @@ def test_a_sequence_in_order_needs_no_places(working: Working) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_whatever_the_order_of_arrival_each_lane_is_claimed_by_number(working: Working, seed: int) -> None:
+def test_whatever_the_order_of_arrival_each_ordering_key_is_claimed_by_number(working: Working, seed: int) -> None:
     chance = random.Random(seed)
     coming = [(key, number) for key in "abc" for number in range(1, 13)]
     chance.shuffle(coming)

@@ -19,44 +19,45 @@ def keyed(position: int, key: str | None, stream: str = "s") -> Item:
 
 @pytest.fixture
 def by_key(connection: Connection, name: str) -> Working:
-    """A workflow with a lane for each message key."""
-    return Working.on(connection, name, lane="key", retries={"attempts": 1, "first_delay_seconds": 3600})
+    """A workflow with an ordering key for each message key."""
+    return Working.on(connection, name, ordering_key="key", retries={"attempts": 1, "first_delay_seconds": 3600})
 
 
-def stored_lanes(working: Working) -> list[int | None]:
+def stored_ordering_keys(working: Working) -> list[int | None]:
     return [
-        lane
-        for (lane,) in working.connection.execute(
-            "SELECT lane FROM workorders.work_orders WHERE workflow_id = %s ORDER BY position", (working.workflow.id,)
+        ordering_key
+        for (ordering_key,) in working.connection.execute(
+            "SELECT ordering_key FROM workorders.work_orders WHERE workflow_id = %s ORDER BY position",
+            (working.workflow.id,),
         )
     ]
 
 
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "not fresh"])
-def test_work_orders_with_the_same_key_have_the_same_lane_however_they_are_written(
+def test_work_orders_with_the_same_key_have_the_same_ordering_key_however_they_are_written(
     by_key: Working, fresh: bool
 ) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "b"), keyed(2, "a"), keyed(3, None)], fresh=fresh)
-    first, second, third, none = stored_lanes(by_key)
+    first, second, third, none = stored_ordering_keys(by_key)
     assert (first, none) == (third, None)
     assert first is not None
     assert first != second
 
 
-def test_a_work_order_has_no_lane_where_the_workflow_has_none(connection: Connection, name: str) -> None:
+def test_a_work_order_has_no_ordering_key_where_the_workflow_has_none(connection: Connection, name: str) -> None:
     plain = Working.on(connection, name)
     plain.create([keyed(0, "a")])
-    assert stored_lanes(plain) == [None]
+    assert stored_ordering_keys(plain) == [None]
 
 
-def test_a_lane_belongs_to_one_group_and_other_lanes_go_on(by_key: Working) -> None:
+def test_an_ordering_key_belongs_to_one_group_and_other_ordering_keys_go_on(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "b"), keyed(3, "a")])
     assert by_key.claim_group(2).positions == [0, 1]
     assert by_key.claim_group().positions == [2]
     assert by_key.claim() == []
 
 
-def test_a_lane_goes_on_where_its_group_has_finished(by_key: Working) -> None:
+def test_an_ordering_key_goes_on_where_its_group_has_finished(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "a")])
     group = by_key.claim_group(2)
     group.start()
@@ -66,7 +67,7 @@ def test_a_lane_goes_on_where_its_group_has_finished(by_key: Working) -> None:
     assert by_key.claim_group().positions == [2]
 
 
-def test_the_order_in_a_lane_is_the_sources_whatever_clock_made_the_rows(by_key: Working) -> None:
+def test_the_order_in_an_ordering_key_is_the_sources_whatever_clock_made_the_rows(by_key: Working) -> None:
     # Rows of a machine whose clock is ahead: what comes first in the source was made last.
     by_key.create([keyed(5, "a"), keyed(6, "a")])
     by_key.create([keyed(3, "a"), keyed(4, "a")])
@@ -78,13 +79,13 @@ def test_the_order_in_a_lane_is_the_sources_whatever_clock_made_the_rows(by_key:
     assert seen == [0, 1, 2, 3, 4, 5, 6]
 
 
-def test_events_without_a_value_for_the_lane_wait_for_nobody(by_key: Working) -> None:
+def test_events_without_a_value_for_the_ordering_key_wait_for_nobody(by_key: Working) -> None:
     by_key.create([keyed(0, None), keyed(1, None), keyed(2, "a")])
     assert by_key.claim_group(1).positions == [0]
     assert by_key.claim_group(2).positions == [1, 2]
 
 
-def test_a_lane_waits_for_the_retry_of_its_first_run_and_the_group_loses_the_others(by_key: Working) -> None:
+def test_an_ordering_key_waits_for_the_retry_of_its_first_run_and_the_group_loses_the_others(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "a"), keyed(3, "b"), keyed(4, "a")])
     group = by_key.claim_group(4)
     assert group.positions == [0, 1, 2, 3]
@@ -93,7 +94,7 @@ def test_a_lane_waits_for_the_retry_of_its_first_run_and_the_group_loses_the_oth
     by_position = dict(zip(group.positions, group.run_ids, strict=True))
     assert finished.retried == {by_position[0]}
     assert finished.released == {by_position[1], by_position[2]}
-    assert by_key.claim() == [], "a run overtook the retry before it in its lane"
+    assert by_key.claim() == [], "a run overtook the retry before it in its ordering key"
     assert [run.position for run in claiming.claimed(by_key.connection, by_key.workflow, group.id)] == [3]
     # The group's own writes to what it lost change nothing.
     assert group.start() == {by_position[3]}
@@ -102,7 +103,7 @@ def test_a_lane_waits_for_the_retry_of_its_first_run_and_the_group_loses_the_oth
     assert [(run.position, run.attempt) for run in again.claimed] == [(0, 2), (1, 1), (2, 1), (4, 1)]
 
 
-def test_a_run_that_failed_for_good_lets_its_lane_go_on(by_key: Working) -> None:
+def test_a_run_that_failed_for_good_lets_its_ordering_key_go_on(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a")])
     group = by_key.claim_group(2)
     finished = group.finish("failed", may_retry=False)
@@ -110,11 +111,11 @@ def test_a_run_that_failed_for_good_lets_its_lane_go_on(by_key: Working) -> None
     assert group.start() == {group.run_ids[1]}
 
 
-def test_a_rerun_by_a_person_waits_for_its_lane_too(by_key: Working) -> None:
+def test_a_rerun_by_a_person_waits_for_its_ordering_key_too(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "b")])
     by_key.claim_group(1).succeed()
     by_key.rerun(0)
-    # Its lane is free: the rerun stands before what waits there, in the order of the source.
+    # Its ordering key is free: the rerun stands before what waits there, in the order of the source.
     group = by_key.claim_group(1)
     assert group.positions == [0]
     assert by_key.claim_group().positions == [2]
@@ -122,7 +123,9 @@ def test_a_rerun_by_a_person_waits_for_its_lane_too(by_key: Working) -> None:
     assert by_key.claim_group().positions == [1]
 
 
-def test_lanes_behind_a_crowd_of_one_busy_lane_are_found(by_key: Working, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ordering_keys_behind_a_crowd_of_one_busy_ordering_key_are_found(
+    by_key: Working, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(claiming, "_WINDOW", 10)
     by_key.create([keyed(number, "crowd") for number in range(60)])
     by_key.create([keyed(100 + number, f"other-{number}") for number in range(5)])
@@ -131,7 +134,7 @@ def test_lanes_behind_a_crowd_of_one_busy_lane_are_found(by_key: Working, monkey
     assert sorted(found, key=str) == [100, 101, 102, 103, 104]
 
 
-def test_a_lane_ends_at_a_work_order_that_somebody_else_holds(by_key: Working, stack: LocalStack) -> None:
+def test_an_ordering_key_ends_at_a_work_order_that_somebody_else_holds(by_key: Working, stack: LocalStack) -> None:
     by_key.create([keyed(number, "a") for number in range(4)] + [keyed(4, "b")])
     with connect(stack.database_url) as other:
         other.execute(
@@ -141,7 +144,7 @@ def test_a_lane_ends_at_a_work_order_that_somebody_else_holds(by_key: Working, s
         assert by_key.claim_group().positions == [0, 4]
 
 
-def test_a_lost_group_gives_its_lane_back_in_order(by_key: Working) -> None:
+def test_a_lost_group_gives_its_ordering_key_back_in_order(by_key: Working) -> None:
     by_key.create([keyed(number, "a") for number in range(4)])
     group = by_key.claim_group(3)
     started: list[UUID] = group.run_ids[:1]
@@ -154,8 +157,8 @@ def test_a_lost_group_gives_its_lane_back_in_order(by_key: Working) -> None:
     assert [(run.position, run.attempt) for run in by_key.claim()] == [(0, 2), (1, 1), (2, 1), (3, 1)]
 
 
-def test_a_lane_by_stream_runs_the_streams_side_by_side(connection: Connection, name: str) -> None:
-    at = Working.on(connection, name, lane="stream")
+def test_an_ordering_key_by_stream_runs_the_streams_side_by_side(connection: Connection, name: str) -> None:
+    at = Working.on(connection, name, ordering_key="stream")
     at.create([Item(f"s{number % 2}", number // 2, REQUEST, b"{}") for number in range(6)])
     first, second = at.claim_group(3), at.claim_group(3)
     assert {run.stream for run in first.claimed} | {run.stream for run in second.claimed} == {"s0", "s1"}

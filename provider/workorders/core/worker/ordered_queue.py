@@ -1,0 +1,94 @@
+"""Runs that wait to begin; of those with the same ordering key, one may be in progress at a time."""
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
+from typing import Generic, Protocol, TypeVar
+
+
+class _Waiting(Protocol):
+    @property
+    def run_id(self) -> object:
+        """The run."""
+
+    @property
+    def ordering_key(self) -> int | None:
+        """Its ordering key."""
+
+
+Run = TypeVar("Run", bound=_Waiting)
+
+
+class OrderedQueue(Generic[Run]):
+    """Runs in the order in which they came, and for each ordering key in use the runs that wait for it.
+
+    Only `drop` and `take_all` look at every run, because thousands of runs pass through per second.
+    """
+
+    def __init__(self) -> None:
+        self._ready: deque[Run] = deque()
+        #: For each ordering key with a run that is ready or in progress, the runs after it.
+        self._waiting: dict[int, deque[Run]] = {}
+        self._length = 0
+
+    def __len__(self) -> int:
+        """Return how many runs have not begun."""
+        return self._length
+
+    @property
+    def ready(self) -> int:
+        """How many runs may begin now."""
+        return len(self._ready)
+
+    def __iter__(self) -> Iterator[Run]:
+        """Yield every run that has not begun; those with the same ordering key in their order."""
+        return chain(self._ready, *self._waiting.values())
+
+    def put(self, runs: Iterable[Run]) -> None:
+        """Add runs; those with the same ordering key in their order."""
+        for run in runs:
+            self._length += 1
+            if run.ordering_key is None:
+                self._ready.append(run)
+            elif run.ordering_key in self._waiting:
+                self._waiting[run.ordering_key].append(run)
+            else:
+                self._waiting[run.ordering_key] = deque()
+                self._ready.append(run)
+
+    def put_back(self, run: Run) -> None:
+        """Return a run that was taken and has not begun; it is the next one."""
+        self._length += 1
+        self._ready.appendleft(run)
+
+    def take(self, limit: int) -> list[Run]:
+        """Take runs that may begin; the ordering key of each is in use until it is freed."""
+        taken = [self._ready.popleft() for _ in range(min(limit, len(self._ready)))]
+        self._length -= len(taken)
+        return taken
+
+    def free(self, ordering_key: int | None) -> None:
+        """Let the next run with an ordering key begin."""
+        if ordering_key is None:
+            return
+        if self._waiting[ordering_key]:
+            self._ready.append(self._waiting[ordering_key].popleft())
+        else:
+            del self._waiting[ordering_key]
+
+    def drop(self, ids: Collection[object]) -> None:
+        """Remove runs that the worker no longer owns."""
+        if ids:
+            self.put([run for run in self.take_all() if run.run_id not in ids])
+
+    def take_all(self) -> list[Run]:
+        """Take every run that has not begun."""
+        left = list(self)
+        for run in self._ready:
+            if run.ordering_key is not None:
+                del self._waiting[run.ordering_key]
+        for waiting in self._waiting.values():
+            waiting.clear()
+        self._ready.clear()
+        self._length = 0
+        return left

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from workorders.airflow.dags.trigger_dags import trigger_folder
-from workorders.kafka.airflow.dags import resolve_dags
+from workorders.airflow.dags import trigger_folder
+from workorders.kafka.airflow import resolve_dags
 
 globals().update(resolve_dags(trigger_folder(Path(__file__).parent.parent / "include" / "triggers")))

@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
-from workorders.airflow.dags.trigger_dags import trigger_dags, trigger_folder
+from workorders.airflow.dags import trigger_dags, trigger_folder
 
 globals().update(trigger_dags(trigger_folder(Path(__file__).parent.parent / "include" / "triggers")))

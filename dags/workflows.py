@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from workorders.airflow.dags.workflow_dags import workflow_dags, workflow_folder, workflow_modules
+from workorders.airflow.dags import workflow_dags, workflow_folder, workflow_modules
 
 globals().update(
     workflow_dags(workflow_folder(Path(__file__).parent.parent / "include" / "workflows"), workflow_modules())

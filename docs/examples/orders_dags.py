@@ -6,7 +6,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from workorders.airflow.hooks import WorkOrdersHook
-from workorders.airflow.retries import endless_retries
+from workorders.airflow.retries import unlimited_retries
 from workorders.kafka.airflow.operators import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
@@ -20,7 +20,7 @@ TRIGGER = KafkaTriggerDefinition(name="shop", workflow="ship", topics=("shop.ord
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
 # Tried again after 1, 2, 4 ... 60 s, for ever, and counted anew after a clear.
-FOR_EVER = endless_retries()
+FOR_EVER = unlimited_retries()
 
 
 @task

@@ -3,7 +3,7 @@
 import pytest
 
 from support.airflow_api import AirflowApi
-from workorders.airflow.retries import ENDLESS_RETRIES
+from workorders.airflow.retries import UNLIMITED_RETRIES
 
 NAMES = ("orders", "stalls", "outages", "crashes", "unconnected")
 
@@ -28,4 +28,4 @@ def test_a_dag_says_whose_it_is_and_what_it_does(api: AirflowApi, name: str, rol
 def test_every_task_is_tried_again_for_ever(api: AirflowApi, name: str, role: str) -> None:
     tasks = api.get(f"/dags/{name}_{role}/tasks")["tasks"]
     assert tasks
-    assert {task["retries"] for task in tasks} == {ENDLESS_RETRIES}
+    assert {task["retries"] for task in tasks} == {UNLIMITED_RETRIES}

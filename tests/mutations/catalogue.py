@@ -299,7 +299,7 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "tries-run-out",
         6,
-        (Change("airflow/retries.py", '"retries": ENDLESS_RETRIES', '"retries": 5'),),
+        (Change("airflow/retries.py", '"retries": UNLIMITED_RETRIES', '"retries": 5'),),
         ("unit/kafka/airflow/test_dags.py::test_every_task_is_tried_again_for_ever",),
     ),
     Mutation(

@@ -4,7 +4,7 @@ from mutations.mutation import Change, Mutation
 
 CRON, DAGS, NOTIFIERS = (
     "integration/cron/test_creating.py",
-    "unit/airflow/dags/test_trigger_dags.py",
+    "unit/airflow/dags/test_triggers.py",
     "unit/airflow/test_notifications.py",
 )
 
@@ -27,13 +27,19 @@ STARTING = (
     Mutation(
         "refused-file-waits-to-be-unpaused",
         5,
-        (Change("airflow/dags/trigger_dags.py", "is_paused_upon_creation=False,", "is_paused_upon_creation=None,"),),
+        (
+            Change(
+                "airflow/dags/factories.py",
+                "is_paused_upon_creation=False,\n        tags",
+                "is_paused_upon_creation=None,\n        tags",
+            ),
+        ),
         (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
     ),
     Mutation(
         "refused-file-lost-with-its-first-try",
         5,
-        (Change("airflow/dags/trigger_dags.py", "retries=3", "retries=0"),),
+        (Change("airflow/dags/factories.py", "retries=3", "retries=0"),),
         (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
     ),
     Mutation(

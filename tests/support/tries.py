@@ -3,10 +3,10 @@
 from types import SimpleNamespace
 from typing import Any
 
-from workorders.airflow.retries import ENDLESS_RETRIES
+from workorders.airflow.retries import UNLIMITED_RETRIES
 
 
-def a_try(number: int = 1, *, max_tries: int = ENDLESS_RETRIES, **more: Any) -> Any:
+def a_try(number: int = 1, *, max_tries: int = UNLIMITED_RETRIES, **more: Any) -> Any:
     """Return the context of a try; `more` is what else the context holds."""
     ti = SimpleNamespace(run_id="a run", try_number=number, max_tries=max_tries, get_dr_count=lambda **_: 0)
     return {"ti": ti, **more}

@@ -1,1 +1,19 @@
-"""What Airflow needs of every trigger type: provider information, connections, the DAG factory, retries."""
+"""What Airflow needs of every trigger type: provider information, connections, Dag factories, retries."""
+
+from typing import TYPE_CHECKING
+
+from workorders.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from workorders.airflow.retries import unlimited_retries as unlimited_retries
+
+__all__ = [
+    "unlimited_retries",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "unlimited_retries": "retries",
+    },
+)

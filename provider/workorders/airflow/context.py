@@ -1,14 +1,14 @@
-"""Who asked for a run of a DAG."""
+"""Who triggered a Dag run."""
 
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-NOBODY: Final = "somebody whom Airflow does not name"
-"""Who asked, where Airflow runs without users."""
+UNKNOWN_USER: Final = "unknown user"
+"""The user where Airflow runs without users."""
 
 
-def user_of(context: "Context") -> str:
-    """Return the name of the user who sent the form or pressed the button."""
-    return context["dag_run"].triggering_user_name or NOBODY
+def triggering_user(context: "Context") -> str:
+    """Return the name of the user who triggered the Dag run, by a form or otherwise."""
+    return context["dag_run"].triggering_user_name or UNKNOWN_USER

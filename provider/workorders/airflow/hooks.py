@@ -10,6 +10,8 @@ from workorders.core import schema
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection, connect
 
+__all__ = ["WorkOrdersHook"]
+
 
 class WorkOrdersHook(BaseHook):
     """Gives a connection to the work orders' database; a plain Postgres connection of Airflow serves as well.

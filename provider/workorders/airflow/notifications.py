@@ -1,4 +1,4 @@
-"""What a trigger's `notify` names: found by its import path, and called so that it can hurt nothing."""
+"""Notifiers: loads what `notify` names by import path, and isolates its failures."""
 
 import inspect
 import logging
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class Alert(Protocol):
-    """What a notifier is told, whoever found it out."""
+    """What a notifier gets."""
 
     @property
     def sentence(self) -> str:
-        """All of it in one plain sentence or two."""
+        """The alert in one or two sentences."""
 
     @property
     def cleared(self) -> bool:
-        """Whether it is about the end of what was alerted of."""
+        """Whether the condition of an earlier alert has ended."""
 
 
-LONGEST_SECONDS = 60.0
-"""How long one notifier may take for one alert."""
+MAX_SECONDS = 60.0
+"""Longest time of one notifier for one alert."""
 
 Notifier = Callable[[Any], object]
 Log = logging.Logger | Any
@@ -36,10 +36,10 @@ Log = logging.Logger | Any
 
 
 def resolve(path: str) -> Notifier:
-    """Return what an import path names.
+    """Return the notifier that an import path names.
 
     Raises:
-        ConfigurationError: it cannot be imported, or is nothing that can be called with an alert.
+        ConfigurationError: it cannot be imported, or cannot be called with an alert.
     """
     module, _, name = path.rpartition(".")
     try:
@@ -57,8 +57,8 @@ def resolve(path: str) -> Notifier:
     return found  # type: ignore[no-any-return]
 
 
-def usable(paths: Iterable[str], log: Log) -> dict[str, Notifier]:
-    """Return the notifiers that can be called, and say which cannot: at every attempt, not only in the bad night."""
+def load_notifiers(paths: Iterable[str], log: Log) -> dict[str, Notifier]:
+    """Return the notifiers that can be called, and log at every attempt which cannot."""
     found = {}
     for path in paths:
         try:
@@ -68,35 +68,35 @@ def usable(paths: Iterable[str], log: Log) -> dict[str, Notifier]:
     return found
 
 
-def say(alerts: Iterable[Alert], notifiers: dict[str, Notifier], context: "Context", log: Log) -> None:
-    """Log the alerts, then hand each to the notifiers; one that hangs is called with no further alert."""
-    said = list(alerts)
-    for alert in said:
+def notify_all(alerts: Iterable[Alert], notifiers: dict[str, Notifier], context: "Context", log: Log) -> None:
+    """Log the alerts, then call the notifiers for each; one that hangs is not called again."""
+    logged = list(alerts)
+    for alert in logged:
         (log.warning if alert.cleared else log.error)("Alert: %s", alert.sentence)
-    for alert in said:
-        # One that hangs would hold up the next try by a minute for each of a hundred partitions.
+    for alert in logged:
+        # Otherwise a notifier that hangs would delay the next try by a minute for each of a hundred partitions.
         notifiers = {
-            path: notifier for path, notifier in notifiers.items() if call(path, notifier, alert, context, log)
+            path: notifier for path, notifier in notifiers.items() if notify(path, notifier, alert, context, log)
         }
 
 
-def call(
+def notify(
     path: str,
     notifier: Notifier,
     alert: Alert,
     context: "Context",
     log: Log,
     *,
-    seconds: float = LONGEST_SECONDS,
+    seconds: float = MAX_SECONDS,
 ) -> bool:
-    """Hand an alert over. A notifier that fails, or that does not come back, is logged and hurts nothing else.
+    """Call a notifier with an alert. One that fails or does not return is logged and affects nothing else.
 
-    A notifier of Airflow gets the task's context with `alert` in it, so that its templates may say
-    `{{ alert.sentence }}`. So does an ordinary callback of Airflow, which is a function of `context`. It knows of
-    failures only, so it is not called with the end of one. Any other callable gets the alert.
+    A notifier of Airflow gets the task's context with `alert` in it, so that its templates may contain
+    `{{ alert.sentence }}`. So does an ordinary callback of Airflow, which is a function of `context`; it knows only
+    failures, so it is not called when a condition ends. Any other callable gets the alert.
 
     Returns:
-        Whether it came back in time, so that it may be called with the next alert.
+        Whether it returned in time, so that it may be called with the next alert.
     """
     callback = _is_callback(notifier)
     if callback and alert.cleared:
@@ -109,23 +109,23 @@ def call(
     def run() -> None:
         try:
             notifier(given)
-        except BaseException as error:  # noqa: BLE001 - also one that ends its thread: the batch is not to suffer
+        except BaseException as error:  # noqa: BLE001 - also one that ends its thread: the task must not fail by it
             failures.append(error)
 
-    # A thread of its own, so that one that hangs cannot keep the task from its next try.
+    # In a thread, so that one that hangs cannot delay the next try of the task.
     thread = threading.Thread(target=run, name=f"notifier {path}", daemon=True)
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        log.warning("The notifier %s did not return within %.0f s and is left alone.", path, seconds)
+        log.warning("The notifier %s did not return within %.0f s and is abandoned.", path, seconds)
         return False
     for error in failures:
-        log.warning("The notifier %s failed: %s: %s. The alert stands in this log.", path, type(error).__name__, error)
+        log.warning("The notifier %s failed: %s: %s. The alert is in this log.", path, type(error).__name__, error)
     return True
 
 
 def _is_callback(notifier: Notifier) -> bool:
-    """Say whether it is written as Airflow's `on_failure_callback` is: a function of the context."""
+    """Return whether it has the form of Airflow's `on_failure_callback`: a function of the context."""
     try:
         return not isinstance(notifier, BaseNotifier) and [*inspect.signature(notifier).parameters] == ["context"]
     except ValueError:  # a function written in C may have no signature

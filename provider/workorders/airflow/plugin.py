@@ -1,4 +1,4 @@
-"""What the package adds to Airflow itself, beside DAGs."""
+"""What the package adds to Airflow in addition to Dags."""
 
 from typing import Any
 

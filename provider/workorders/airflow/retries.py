@@ -1,4 +1,4 @@
-"""Retries without end: 1, 2, 4 ... 60 seconds, counted anew after every clear; and when the next try of a task is."""
+"""Unlimited retries after 1, 2, 4 ... 60 seconds, counted from the last clear; and when the next try of a task is."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
     from airflow.sdk.types import RuntimeTaskInstanceProtocol
 
-ENDLESS_RETRIES = 1_000_000_000
-"""More than 1,900 years of tries; twice as much would overflow Airflow's 32-bit column when a task is cleared."""
+UNLIMITED_RETRIES = 1_000_000_000
+"""More than 1,900 years of tries; twice as many would overflow Airflow's 32-bit column when a task is cleared."""
 
 
 def tries_since_clear(try_number: int, max_tries: int) -> int:
@@ -20,19 +20,19 @@ def tries_since_clear(try_number: int, max_tries: int) -> int:
 
     Airflow's try number keeps growing over clears, and its `max_tries` with it: their difference does not.
     """
-    return try_number - max(max_tries - ENDLESS_RETRIES, 0)
+    return try_number - max(max_tries - UNLIMITED_RETRIES, 0)
 
 
 def next_try_seconds(try_number: int, max_tries: int) -> int:
     """Return the wait after this try failed, in seconds.
 
-    Airflow's own exponential back-off does not count anew after a clear, and adds a random part.
+    Airflow's own exponential back-off does not count from the last clear, and adds a random part.
     """
     return delay_seconds(tries_since_clear(try_number, max_tries))
 
 
-class EndlessRetries(RetryPolicy):
-    """Tries again for ever: work that was not recorded is never given up, and never skipped."""
+class UnlimitedRetryPolicy(RetryPolicy):
+    """Retries without limit: work that was not recorded is neither given up nor skipped."""
 
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: "Context | None" = None
@@ -46,12 +46,12 @@ class EndlessRetries(RetryPolicy):
         return {}
 
     @classmethod
-    def deserialize(cls, data: dict[str, Any]) -> "EndlessRetries":
+    def deserialize(cls, data: dict[str, Any]) -> "UnlimitedRetryPolicy":
         """Return the policy."""
         return cls()
 
 
-def next_try(
+def describe_next_retry(
     task: "BaseOperator",
     ti: "RuntimeTaskInstanceProtocol",
     again: str | None = None,
@@ -67,19 +67,19 @@ def next_try(
     """
     if ti.try_number > ti.max_tries:
         return again or "It is not tried again by itself; clear the task to try again."
-    if isinstance(task.retry_policy, EndlessRetries):
+    if isinstance(task.retry_policy, UnlimitedRetryPolicy):
         return f"Next try in {retry_after_seconds or next_try_seconds(ti.try_number, ti.max_tries)} s."
     if task.retry_policy is None and not task.retry_exponential_backoff:
         return f"Next try in {task.retry_delay.total_seconds():.0f} s."
-    return "It is tried again when its own retry settings say so."
+    return "It is tried again by its own retry settings."
 
 
-def endless_retries() -> dict[str, Any]:
-    """Return the arguments of a task that is tried again for ever."""
-    # The policy is asked on workers. Airflow's own back-off is for what fails without one: a worker that was killed.
+def unlimited_retries() -> dict[str, Any]:
+    """Return the arguments of a task with unlimited retries."""
+    # A worker evaluates the policy. Airflow's own back-off applies where there is none, as after a worker was killed.
     return {
-        "retries": ENDLESS_RETRIES,
-        "retry_policy": EndlessRetries(),
+        "retries": UNLIMITED_RETRIES,
+        "retry_policy": UnlimitedRetryPolicy(),
         "retry_delay": timedelta(seconds=1),
         "retry_exponential_backoff": 2.0,
         "max_retry_delay": timedelta(seconds=LONGEST_SECONDS),

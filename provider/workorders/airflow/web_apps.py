@@ -8,8 +8,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 WEB_APPS_GROUP = "workorders.web_apps"
-"""Entry point group in which a room announces a function that makes an application; the entry point's name is where the
-application stands below `/workorders/`. Airflow does not ask its callers who they are: the application must."""
+"""Entry point group in which a package announces a function that makes an application; the name of the entry point is
+its path below `/workorders/`. Airflow does not authenticate its callers: the application must."""
 
 _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

@@ -7,8 +7,8 @@ from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags.factories import START
-from workorders.airflow.retries import endless_retries
-from workorders.airflow.task_errors import explained, readable
+from workorders.airflow.retries import unlimited_retries
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
 from workorders.cron.creating import Due, Interval, ManualRun, create
@@ -44,7 +44,7 @@ def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
         tags=sorted({"workorders", definition.type, definition.name, *definition.tags}),
         doc_md=_DOC.format(name=definition.name, workflow=definition.workflow, schedule=definition.schedule),
     ) as dag:
-        CreateScheduledOperator(task_id="create_work_order", definition=definition, **endless_retries())
+        CreateScheduledOperator(task_id="create_work_order", definition=definition, **unlimited_retries())
     return [dag]
 
 
@@ -65,7 +65,7 @@ class CreateScheduledOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> str | None:
         """Create the work order and return its id.
 
@@ -75,7 +75,7 @@ class CreateScheduledOperator(BaseOperator):
         due = _due(context)
         where = f"Trigger {self.definition.name}, due {due.time.isoformat()}"
         with (
-            explained(self, context, where, "No work order was created."),
+            explain_failures(self, context, where, "No work order was created."),
             connect(
                 database_url(self.definition.database_connection), application_name="workorders cron", autocommit=True
             ) as database,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, Param
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.context import user_of
-from workorders.airflow.dags.factories import by_hand
-from workorders.airflow.task_errors import explained, readable
+from workorders.airflow.context import triggering_user
+from workorders.airflow.dags.factories import manual_dag
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import triggers
 from workorders.core.creation.manual import NotAnInputError, Wish, create
 from workorders.core.postgres.connection import connect
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def make_dags(definition: ManualTriggerDefinition) -> list[DAG]:
     """Return the DAG with the form."""
-    with by_hand(
+    with manual_dag(
         f"{definition.name}_manual",
         description=definition.description or f"Creates a work order of {definition.workflow} by hand",
         default_args={"owner": definition.owner},
@@ -67,7 +67,7 @@ class CreateByHandOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> str | None:
         """Create the work order and return its id.
 
@@ -75,7 +75,7 @@ class CreateByHandOperator(BaseOperator):
             NotAnInputError: the form's input cannot be one.
             TaskFailedError: the database failed; nothing was created.
         """
-        params, run, user = context["params"], context["dag_run"], user_of(context)
+        params, run, user = context["params"], context["dag_run"], triggering_user(context)
         wish = Wish(
             body=json.dumps(params["body"], ensure_ascii=False).encode("utf-8", "surrogatepass"),
             who=params["who"] or user,
@@ -86,7 +86,7 @@ class CreateByHandOperator(BaseOperator):
         )
         where = f"Trigger {self.definition.name}"
         with (
-            explained(self, context, where, "No work order was created.", whole=(NotAnInputError,)),
+            explain_failures(self, context, where, "No work order was created.", passthrough=(NotAnInputError,)),
             connect(
                 database_url(self.definition.database_connection), application_name="workorders manual", autocommit=True
             ) as database,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG, BaseHook
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags.trigger_dags import stated_trigger_folder
+from workorders.airflow.dags.triggers import configured_trigger_folder
 from workorders.webhook.authentication import Secret
 from workorders.webhook.definition import WebhookTriggerDefinition
 
@@ -24,7 +24,7 @@ def application() -> "FastAPI":
     from workorders.webhook.hooks import Hooks  # noqa: PLC0415
 
     clock: Callable[[], float] = time.monotonic
-    folder: Path | None = stated_trigger_folder()
+    folder: Path | None = configured_trigger_folder()
     return make_app(Hooks(folder, clock), Creator(database_url), _secret, clock)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from airflow.sdk import BaseNotifier
 
-from workorders.airflow.notifications import call, resolve, usable
+from workorders.airflow.notifications import load_notifiers, notify, resolve
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.ledger.stall_alerts import Alert
 
@@ -57,7 +57,7 @@ def log() -> Log:
 
 
 def hand_over(notifier: Any, log: Log, seconds: float = 30.0, alert: Alert = ALERT) -> bool:
-    return call("shop_alerts.page", notifier, alert, {"ti": "the task"}, log, seconds=seconds)  # type: ignore[typeddict-item]
+    return notify("shop_alerts.page", notifier, alert, {"ti": "the task"}, log, seconds=seconds)  # type: ignore[typeddict-item]
 
 
 def test_a_function_gets_the_alert(module: Any, log: Log) -> None:
@@ -94,7 +94,7 @@ def test_a_notifier_that_fails_is_logged_and_hurts_nothing(log: Log, failure: Ba
 
     assert hand_over(page, log)
     assert log.lines == [
-        f"The notifier shop_alerts.page failed: {type(failure).__name__}: {failure}. The alert stands in this log."
+        f"The notifier shop_alerts.page failed: {type(failure).__name__}: {failure}. The alert is in this log."
     ]
 
 
@@ -102,7 +102,7 @@ def test_a_notifier_that_hangs_is_left_alone(log: Log) -> None:
     go_on = threading.Event()
     assert not hand_over(lambda _: go_on.wait(60), log, seconds=0.05)
     go_on.set()
-    assert log.lines == ["The notifier shop_alerts.page did not return within 0 s and is left alone."]
+    assert log.lines == ["The notifier shop_alerts.page did not return within 0 s and is abandoned."]
 
 
 async def coroutine(_: Alert) -> None:
@@ -119,6 +119,6 @@ def test_what_would_be_called_in_vain_is_refused(module: Any, wrong: object) -> 
 @pytest.mark.parametrize("path", ["no_such_module.page", "shop_alerts.missing"])
 def test_what_cannot_be_imported_is_said_and_keeps_no_other_from_its_alert(module: Any, log: Log, path: str) -> None:
     module.page = print
-    assert usable([path, "shop_alerts.page"], log) == {"shop_alerts.page": print}
+    assert load_notifiers([path, "shop_alerts.page"], log) == {"shop_alerts.page": print}
     (line,) = log.lines
     assert line.startswith(f"The notifier {path} cannot be imported: ")

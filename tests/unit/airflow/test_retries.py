@@ -8,11 +8,11 @@ from airflow.sdk import BaseOperator, RetryAction
 
 from support.tries import a_try
 from workorders.airflow.retries import (
-    ENDLESS_RETRIES,
-    EndlessRetries,
-    endless_retries,
-    next_try,
+    UNLIMITED_RETRIES,
+    UnlimitedRetryPolicy,
+    describe_next_retry,
     next_try_seconds,
+    unlimited_retries,
 )
 from workorders.kafka.exceptions import StalledError
 
@@ -23,18 +23,18 @@ LARGEST_INTEGER = 2**31 - 1
     ("try_number", "seconds"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 32), (7, 60), (8, 60), (10_000, 60)]
 )
 def test_the_wait_doubles_up_to_a_minute(try_number: int, seconds: int) -> None:
-    assert next_try_seconds(try_number, ENDLESS_RETRIES) == seconds
+    assert next_try_seconds(try_number, UNLIMITED_RETRIES) == seconds
 
 
 @pytest.mark.parametrize(("failures_since", "seconds"), [(1, 1), (2, 2), (7, 60)])
 def test_a_clear_counts_anew(failures_since: int, seconds: int) -> None:
     # When a task is cleared, Airflow sets its max_tries to the tries so far plus its retries.
     tries_before = 12
-    assert next_try_seconds(tries_before + failures_since, tries_before + ENDLESS_RETRIES) == seconds
+    assert next_try_seconds(tries_before + failures_since, tries_before + UNLIMITED_RETRIES) == seconds
 
 
 def test_the_policy_retries_with_that_wait_and_says_it() -> None:
-    decision = EndlessRetries().evaluate(RuntimeError("stalled"), 4, ENDLESS_RETRIES)
+    decision = UnlimitedRetryPolicy().evaluate(RuntimeError("stalled"), 4, UNLIMITED_RETRIES)
     assert decision.action is RetryAction.RETRY
     assert decision.retry_delay is not None
     assert decision.retry_delay.total_seconds() == 8
@@ -43,23 +43,26 @@ def test_the_policy_retries_with_that_wait_and_says_it() -> None:
 
 def test_an_error_that_knows_when_to_try_again_is_believed_and_the_sentence_agrees() -> None:
     error = StalledError("too much is rejected", retry_after_seconds=600)
-    decision = EndlessRetries().evaluate(error, 4, ENDLESS_RETRIES)
+    decision = UnlimitedRetryPolicy().evaluate(error, 4, UNLIMITED_RETRIES)
     assert decision.retry_delay == timedelta(minutes=10)
-    task = BaseOperator(task_id="a_task", **endless_retries())
-    assert next_try(task, a_try(4, max_tries=ENDLESS_RETRIES)["ti"], retry_after_seconds=600) == "Next try in 600 s."
+    task = BaseOperator(task_id="a_task", **unlimited_retries())
+    assert (
+        describe_next_retry(task, a_try(4, max_tries=UNLIMITED_RETRIES)["ti"], retry_after_seconds=600)
+        == "Next try in 600 s."
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "try_number", "max_tries", "sentence"),
     [
-        (endless_retries(), 4, ENDLESS_RETRIES, "Next try in 8 s."),
-        (endless_retries(), 14, 12 + ENDLESS_RETRIES, "Next try in 2 s."),
+        (unlimited_retries(), 4, UNLIMITED_RETRIES, "Next try in 8 s."),
+        (unlimited_retries(), 14, 12 + UNLIMITED_RETRIES, "Next try in 2 s."),
         ({"retries": 2, "retry_delay": timedelta(minutes=1)}, 2, 2, "Next try in 60 s."),
         (
             {"retries": 2, "retry_exponential_backoff": 2.0},
             2,
             2,
-            "It is tried again when its own retry settings say so.",
+            "It is tried again by its own retry settings.",
         ),
         ({"retries": 2}, 3, 2, "It is not tried again by itself; clear the task to try again."),
         ({}, 1, 0, "It is not tried again by itself; clear the task to try again."),
@@ -69,19 +72,19 @@ def test_when_the_next_try_is_depends_on_what_the_task_was_given(
     settings: dict[str, Any], try_number: int, max_tries: int, sentence: str
 ) -> None:
     task = BaseOperator(task_id="a_task", **settings)
-    assert next_try(task, a_try(try_number, max_tries=max_tries)["ti"]) == sentence
+    assert describe_next_retry(task, a_try(try_number, max_tries=max_tries)["ti"]) == sentence
 
 
 def test_a_task_that_clearing_does_not_help_says_what_to_do_in_its_place() -> None:
     task = BaseOperator(task_id="a_task", retries=2)
-    assert next_try(task, a_try(3, max_tries=2)["ti"], "Trigger the Dag again.") == "Trigger the Dag again."
-    assert next_try(task, a_try(2, max_tries=2)["ti"], "Trigger the Dag again.").startswith("Next try in ")
+    assert describe_next_retry(task, a_try(3, max_tries=2)["ti"], "Trigger the Dag again.") == "Trigger the Dag again."
+    assert describe_next_retry(task, a_try(2, max_tries=2)["ti"], "Trigger the Dag again.").startswith("Next try in ")
 
 
 def test_the_policy_survives_its_serialization() -> None:
-    assert isinstance(EndlessRetries.deserialize(EndlessRetries().serialize()), EndlessRetries)
+    assert isinstance(UnlimitedRetryPolicy.deserialize(UnlimitedRetryPolicy().serialize()), UnlimitedRetryPolicy)
 
 
 def test_retries_fit_airflows_column_even_after_a_clear() -> None:
-    assert ENDLESS_RETRIES + 1_000_000 < LARGEST_INTEGER
-    assert 2 * ENDLESS_RETRIES < LARGEST_INTEGER
+    assert UNLIMITED_RETRIES + 1_000_000 < LARGEST_INTEGER
+    assert 2 * UNLIMITED_RETRIES < LARGEST_INTEGER

@@ -13,13 +13,13 @@ from support.definitions import define
 from support.operators import subclasses
 from support.tries import a_try
 from workorders.airflow.operators.bulk_jobs import BulkJobOperator
-from workorders.airflow.operators.configuration_error import RefusedOperator
+from workorders.airflow.operators.configuration_error import ConfigurationErrorOperator
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
-from workorders.airflow.operators.maintenance import RetentionOperator, UpkeepOperator
-from workorders.airflow.operators.resume_bulk_jobs import LeftJobsOperator
+from workorders.airflow.operators.maintenance import RefreshHistoryOperator, RetentionOperator
+from workorders.airflow.operators.resume_bulk_jobs import ResumeBulkJobsOperator
 from workorders.airflow.operators.run_dags import RunDagsOperator
-from workorders.airflow.operators.sequence_gaps import WatchGapsOperator
-from workorders.airflow.retries import endless_retries
+from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
+from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError
 from workorders.cron.airflow import CreateScheduledOperator
@@ -66,11 +66,11 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "Workflow admit: ",
         "the next try records their ends",
     ),
-    WatchGapsOperator: ({"trigger_name": "orders"}, "Trigger orders: ", "No alert for a gap was said or lost."),
+    AlertSequenceGapsOperator: ({"trigger_name": "orders"}, "Trigger orders: ", "No alert for a gap was sent or lost."),
     BulkJobOperator: ({"kind": "rerun"}, "The form to rerun work orders: ", "What the job had done stays done"),
-    LeftJobsOperator: ({}, "The bulk jobs that nobody works at: ", "What they had done stays done"),
-    UpkeepOperator: ({}, "The upkeep of the history: ", "the next run of this DAG does the rest"),
-    RetentionOperator: ({}, "The retention of the history: ", "the next run of this DAG does the rest"),
+    ResumeBulkJobsOperator: ({}, "Pending bulk jobs: ", "What they had done stays done"),
+    RefreshHistoryOperator: ({}, "The refresh of the search index: ", "the next run of this Dag does the rest"),
+    RetentionOperator: ({}, "The retention of the history: ", "the next run of this Dag does the rest"),
     CreateScheduledOperator: (
         {"definition": CronTriggerDefinition(name="nightly", workflow="admit", schedule="@daily")},
         "Trigger nightly, due 2026-03-01T09:00:00+00:00: ",
@@ -85,7 +85,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
 """How each is made, how its sentence begins, and what it says of what was not done."""
 ELSEWHERE: Final = {
     TriggerIngestOperator: "has a test of its own: it needs nothing but Airflow",
-    RefusedOperator: "it fails by design, with the sentence of a file",
+    ConfigurationErrorOperator: "it fails by design, with the sentence of a file",
 }
 
 ASKED: Final[dict[str, Any]] = {
@@ -119,7 +119,7 @@ def test_no_operator_is_forgotten_here() -> None:
 def failed(kind: type[BaseOperator]) -> str:
     """Run the operator's second try, which fails, and return its sentence without how it begins and ends."""
     arguments, where, undone = HOW[kind]
-    operator = kind(task_id="a_task", **arguments, **endless_retries())
+    operator = kind(task_id="a_task", **arguments, **unlimited_retries())
     with pytest.raises(WorkOrdersError) as raised:
         operator.execute(a_try(2, **ASKED))
     sentence = str(raised.value)

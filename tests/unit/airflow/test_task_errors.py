@@ -9,8 +9,8 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from support.tries import a_try
-from workorders.airflow.retries import endless_retries
-from workorders.airflow.task_errors import LINE_LENGTH, TaskFailedError, explained, readable
+from workorders.airflow.retries import unlimited_retries
+from workorders.airflow.task_errors import LINE_LENGTH, TaskFailedError, explain_failures, log_failure_wrapped
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 
 PLACES = ", ".join(f"health.events {partition} [49, 74)" for partition in range(20))
@@ -21,7 +21,7 @@ PATH = "/" + "a-long-name/" * 20
 
 
 def failing(error: Exception) -> None:
-    @readable
+    @log_failure_wrapped
     def execute(self: object, context: object) -> None:
         raise error
 
@@ -70,7 +70,9 @@ def test_the_whole_sentence_says_where_why_what_was_not_done_and_when_the_next_t
 ) -> None:
     with (
         pytest.raises(TaskFailedError) as raised,
-        explained(BaseOperator(task_id="a", **endless_retries()), a_try(2), "Trigger orders", "Nothing was done."),
+        explain_failures(
+            BaseOperator(task_id="a", **unlimited_retries()), a_try(2), "Trigger orders", "Nothing was done."
+        ),
     ):
         raise error
     assert str(raised.value) == f"Trigger orders: {why} Nothing was done. Next try in 2 s."
@@ -82,7 +84,7 @@ def test_what_is_whole_already_and_a_mistake_of_ours_pass_as_they_are(error: Exc
     task = BaseOperator(task_id="a")
     with (
         pytest.raises(type(error)) as raised,
-        explained(task, a_try(), "Here", "Nothing.", whole=(ConfigurationError,)),
+        explain_failures(task, a_try(), "Here", "Nothing.", passthrough=(ConfigurationError,)),
     ):
         raise error
     assert raised.value is error

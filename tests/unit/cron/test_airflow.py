@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from airflow.serialization.serialized_objects import DagSerialization
 
-from workorders.airflow.retries import ENDLESS_RETRIES
+from workorders.airflow.retries import UNLIMITED_RETRIES
 from workorders.core.exceptions import ConfigurationError
 from workorders.cron.airflow import make_dags
 from workorders.cron.definition import CronTriggerDefinition
@@ -19,7 +19,9 @@ def test_a_schedule_is_one_dag_with_one_task_that_is_tried_for_ever() -> None:
     (dag,) = make_dags(define(tags=["own"]))
     assert (dag.dag_id, dag.catchup, dag.max_active_runs) == ("nightly_cron", False, 1)
     assert dag.tags == {"workorders", "cron", "nightly", "own"}
-    assert {task_id: task.retries for task_id, task in dag.task_dict.items()} == {"create_work_order": ENDLESS_RETRIES}
+    assert {task_id: task.retries for task_id, task in dag.task_dict.items()} == {
+        "create_work_order": UNLIMITED_RETRIES
+    }
     assert dag.doc_md is not None
     assert "ship" in dag.doc_md
 

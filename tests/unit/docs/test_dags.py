@@ -7,9 +7,9 @@ import pytest
 from airflow.sdk import DAG
 
 from support.dag_table import ListedDag, listed_dags, unpaused_by_readme
-from workorders.airflow.dags.history_dags import history_dags
-from workorders.airflow.dags.trigger_dags import trigger_dags
-from workorders.airflow.dags.workflow_dags import workflow_dags
+from workorders.airflow.dags.history import history_dags
+from workorders.airflow.dags.triggers import trigger_dags
+from workorders.airflow.dags.workflows import workflow_dags
 from workorders.kafka.airflow.dags import resolve_dags
 from workorders.kafka.airflow.outbox_relay import outbox_dags
 

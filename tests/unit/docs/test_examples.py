@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from support.documents import DOCS, DOCUMENTS, PAGES, blocks, text_of
-from workorders.airflow.retries import EndlessRetries, endless_retries
+from workorders.airflow.retries import UnlimitedRetryPolicy, unlimited_retries
 
 EXAMPLES = DOCS / "examples"
 
@@ -56,9 +56,9 @@ def test_our_tasks_are_tried_again_for_ever(dags: ModuleType) -> None:
     tasks = [task for dag in (dags.listener, dags.ingest) for task in dag.tasks if task.task_id != "count_rejected"]
     for task in tasks:
         given = task.partial_kwargs if task.is_mapped else vars(task)
-        assert isinstance(given["retry_policy"], EndlessRetries)
+        assert isinstance(given["retry_policy"], UnlimitedRetryPolicy)
         # Also where Airflow asks no policy, as for a worker that was killed.
-        wanted = {name: value for name, value in endless_retries().items() if name != "retry_policy"}
+        wanted = {name: value for name, value in unlimited_retries().items() if name != "retry_policy"}
         assert {name: given[name] for name in wanted} == wanted
 
 

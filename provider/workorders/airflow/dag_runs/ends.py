@@ -37,16 +37,16 @@ class RunEnds:
         self.is_late = is_late
 
     def by_state(self, state: str | None) -> RunResult | None:
-        """Return the end by the state of the Dag run, or by its absence (None); None while it goes on in time."""
+        """Return the end by the state of the Dag run, or by its absence (None); None while it runs in time."""
         where = f"run {self.dag_run_id} of DAG {self._dag_id}"
         if state is None:
             return self._end(
                 "exception",
                 "DagRunDeleted",
-                f"The {where} does not exist: somebody deleted it, or the workflow has named another DAG since.",
+                f"The {where} does not exist: it was deleted, or the workflow has named another DAG since.",
             )
         if state in _ENDS:
-            failure = ("DagRunFailed", f"The {where} has failed; its tasks' logs say why.")
+            failure = ("DagRunFailed", f"The {where} has failed; the logs of its tasks contain the error.")
             return self._end(_ENDS[state], *((None, None) if state == "success" else failure))
         return self._timed_out(
             f"The {where} lasted longer than {self._timeout}; it is watched no more. A task cannot stop it, so it "
@@ -57,7 +57,7 @@ class RunEnds:
         """Return the end of a run that has waited too long for the Dag run of an earlier attempt; None until then."""
         return self._timed_out(
             f"The run {dag_run_id} of DAG {self._dag_id}, of an earlier attempt, still runs after {self._timeout}, so "
-            "no other was started beside it. Nothing ends it, unless its DAG has a dagrun_timeout."
+            "no other was started. Nothing ends it, unless its DAG has a dagrun_timeout."
         )
 
     def unanswered(self, error: Exception) -> RunResult | None:

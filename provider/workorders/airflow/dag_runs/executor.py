@@ -137,7 +137,7 @@ class DagRunExecutor:
         return RunEnds(self._definition, run.run_id, is_late=run.seconds > self._definition.timeout_seconds)
 
     def _end_of(self, ends: RunEnds) -> RunResult | None:
-        """Return how a run that has its Dag run ended; None while it goes on."""
+        """Return how a run that has its Dag run ended; None while it runs."""
         end = ends.by_state(self._dag_runs.state(ends.dag_run_id))
         task_id = self._definition.output_task
         if end is None or end.state != "success" or task_id is None:

@@ -1,1 +1,34 @@
-"""Factories: the Dags of trigger files, workflow files, and history."""
+"""Dag factories that are independent of the type of a trigger."""
+
+from typing import TYPE_CHECKING
+
+from workorders.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from workorders.airflow.dags.history import history_dags as history_dags
+    from workorders.airflow.dags.triggers import trigger_dags as trigger_dags
+    from workorders.airflow.dags.triggers import trigger_folder as trigger_folder
+    from workorders.airflow.dags.workflows import workflow_dags as workflow_dags
+    from workorders.airflow.dags.workflows import workflow_folder as workflow_folder
+    from workorders.airflow.dags.workflows import workflow_modules as workflow_modules
+
+__all__ = [
+    "history_dags",
+    "trigger_dags",
+    "trigger_folder",
+    "workflow_dags",
+    "workflow_folder",
+    "workflow_modules",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "history_dags": "history",
+        "trigger_dags": "triggers",
+        "trigger_folder": "triggers",
+        "workflow_dags": "workflows",
+        "workflow_folder": "workflows",
+        "workflow_modules": "workflows",
+    },
+)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.task_errors import explained, readable
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import connect
@@ -44,14 +44,14 @@ class WorkflowOperator(BaseOperator):
         self.database_connection = definition.database_connection
         self.worker = worker
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> None:
         """Execute runs.
 
         Raises:
             ExecutionError: runs could not be executed; its text says what became of them.
         """
-        with explained(self, context, f"Workflow {self.definition.name}", self.undone, ExecutionError):
+        with explain_failures(self, context, f"Workflow {self.definition.name}", self.undone, ExecutionError):
             url = database_url(self.database_connection)
             workflow, recovered = _prepare(url, self.definition)
             _log_recovered(recovered, self.log.warning)

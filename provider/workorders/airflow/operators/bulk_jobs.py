@@ -1,4 +1,4 @@
-"""The operator behind the forms by which people rerun, cancel and export work orders."""
+"""The operator of the forms to rerun, cancel, and export work orders."""
 
 import os
 import re
@@ -13,8 +13,8 @@ from airflow.sdk import BaseOperator, Param
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.context import user_of
-from workorders.airflow.task_errors import explained, readable
+from workorders.airflow.context import triggering_user
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.bulk import capacity, jobs, runner
 from workorders.core.bulk.jobs import Job, JobBusyError, NoCapacityError
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 EXPORTS_VARIABLE: Final = "WORKORDERS_EXPORTS"
 """Environment variable with the folder on the workers for exports; `exports` in AIRFLOW_HOME if it is not set."""
 RETRY_DELAY: Final = jobs.HEARTBEAT_TIMEOUT + timedelta(seconds=10)
-"""A task that died is taken for alive until its job was silent for so long."""
+"""Another try cannot take over the job of a task that died before this time."""
 
-_UNDONE: Final = "What the job had done stays done, and a further try goes on where it stood."
+_UNDONE: Final = "What the job had done stays done, and a further try continues it."
 _FILE_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*\.(jsonl|csv)$"
 _REPORT_SECONDS: Final = 5.0
 _TEXTS: Final = ("trigger", "workflow", "state", "reason", "stream", "text")
@@ -46,7 +46,7 @@ def form(kind: str) -> dict[str, Param]:
             type=["null", "string"],
             enum=[None, *(state.value for state in WorkOrderState)],
             title="State",
-            # Otherwise the page says "null", which is a state to nobody.
+            # Otherwise the page shows "null".
             values_display={"null": "any"},
         ),
         "reason": _text("Reason", "Only rejected for this reason, such as not-json."),
@@ -68,8 +68,8 @@ def form(kind: str) -> dict[str, Param]:
         )
     return {
         **fields,
-        "why": Param(type="string", minLength=1, title="Why", description="The reason, which is kept with the job."),
-        "dry_run": Param(True, type="boolean", title="Dry run", description="Count what matches, and change nothing."),
+        "why": Param(type="string", minLength=1, title="Reason", description="Why you do it; kept with the job."),
+        "dry_run": Param(True, type="boolean", title="Dry run", description="Only count what matches."),
     }
 
 
@@ -88,9 +88,9 @@ class ProgressLogger:
 
 
 class BulkJobOperator(BaseOperator):
-    """Makes one job of the run's form and works it through; with `dry_run` it only counts.
+    """Creates one job from the form of the Dag run and runs it; with `dry_run` it only counts.
 
-    A try after a crash goes on where the job stood, for the job belongs to the DAG run.
+    A try after a crash continues the job, because the job belongs to the Dag run.
 
     Args:
         kind: rerun, cancel or export.
@@ -104,25 +104,25 @@ class BulkJobOperator(BaseOperator):
         self.kind = kind
         self.database_connection = database_connection
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, Any]:
-        """Count, and unless it is a dry run do it; returns the numbers.
+        """Count, and unless it is a dry run, run the job; return the numbers.
 
         Raises:
-            AirflowFailException: the form asks for what cannot be, or the job failed for a reason that stays.
-            TaskFailedError: the database failed, somebody else works at the job, or a workflow's limits leave no room
+            AirflowFailException: a field of the form is wrong, or the job failed for a reason that does not pass.
+            TaskFailedError: the database failed, another process runs the job, or a workflow's limits have no capacity
                 for the rest of it now.
         """
-        with explained(self, context, f"The form to {self.kind} work orders", _UNDONE):
+        with explain_failures(self, context, f"The form to {self.kind} work orders", _UNDONE):
             return self._execute(context)
 
     def _execute(self, context: "Context") -> dict[str, Any]:
         params: Mapping[str, Any] = context["params"]
-        run, user = context["dag_run"], user_of(context)
+        run, user = context["dag_run"], triggering_user(context)
         url = database_url(self.database_connection)
         with connect(url, application_name=f"workorders {self.kind}") as connection:
             try:
-                wanted = wanted_by(params)
+                wanted = filter_of(params)
                 if params["dry_run"]:
                     return self._dry_run(connection, wanted)
                 options = self._options(params)
@@ -181,8 +181,8 @@ def export_folder() -> Path:
     return Path(os.environ.get(EXPORTS_VARIABLE) or home / "exports")
 
 
-def wanted_by(params: Mapping[str, Any]) -> Filter:
-    """Return the filter that a form asks for; a field that is empty asks for nothing.
+def filter_of(params: Mapping[str, Any]) -> Filter:
+    """Return the filter of a form; an empty field filters nothing.
 
     Raises:
         ConfigurationError: a time or an id has a wrong form.

@@ -1,4 +1,4 @@
-"""The operator in the place of a file with a mistake."""
+"""The operator in place of a file with a mistake."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class RefusedOperator(BaseOperator):
-    """Fails with what is wrong in a file, and is not retried then."""
+class ConfigurationErrorOperator(BaseOperator):
+    """Fails with the mistake of a file; a further try would only fail again."""
 
     def __init__(self, *, sentence: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)

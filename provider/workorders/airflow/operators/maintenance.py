@@ -1,11 +1,11 @@
-"""Operators that keep the history fast and as long as it should be."""
+"""Operators that refresh the index of the history and delete what has expired."""
 
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseOperator
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.task_errors import explained, readable
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.maintenance import refresh, retention
 from workorders.core.postgres.connection import connect
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-_UNDONE: Final = "The steps that were finished stay done, and the next run of this DAG does the rest."
+_UNDONE: Final = "The steps that were finished stay done, and the next run of this Dag does the rest."
 
 
-class UpkeepOperator(BaseOperator):
-    """Adds the words of new work orders to the full text, and counts by state.
+class RefreshHistoryOperator(BaseOperator):
+    """Adds new work orders to the full-text index, and counts work orders by state.
 
     Args:
         database_connection: Airflow connection of the work orders' database.
-        seconds: no further step begins after so many seconds; the next run goes on.
+        seconds: time after which no further step begins; the next Dag run continues.
     """
 
     ui_color = "#e8f0e8"
@@ -31,20 +31,20 @@ class UpkeepOperator(BaseOperator):
         self.database_connection = database_connection
         self.seconds = seconds
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, Any]:
-        """Do it; returns the numbers.
+        """Do it and return the numbers.
 
         Raises:
             TaskFailedError: the database failed; what was done stays done.
         """
         with (
-            explained(self, context, "The upkeep of the history", _UNDONE),
-            connect(database_url(self.database_connection), application_name="workorders upkeep") as connection,
+            explain_failures(self, context, "The refresh of the search index", _UNDONE),
+            connect(database_url(self.database_connection), application_name="workorders refresh") as connection,
         ):
             done = refresh.refresh_history(connection, seconds=self.seconds)
         self.log.info(
-            "The words of %s work orders were added, %s were looked at again.",
+            "%s work orders were added to the index, and %s were indexed again.",
             f"{done.filled:,}",
             f"{done.looked_again:,}",
         )
@@ -52,7 +52,7 @@ class UpkeepOperator(BaseOperator):
 
 
 class RetentionOperator(BaseOperator):
-    """Wipes and deletes what the retention of each workflow says.
+    """Wipes and deletes what has expired by the retention of each workflow.
 
     Args:
         database_connection: Airflow connection of the work orders' database.
@@ -64,15 +64,15 @@ class RetentionOperator(BaseOperator):
         super().__init__(**kwargs)
         self.database_connection = database_connection
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, int]:
-        """Do it; returns the numbers.
+        """Do it and return the numbers.
 
         Raises:
             TaskFailedError: the database failed; what was done stays done.
         """
         with (
-            explained(self, context, "The retention of the history", _UNDONE),
+            explain_failures(self, context, "The retention of the history", _UNDONE),
             connect(database_url(self.database_connection), application_name="workorders retention") as connection,
         ):
             swept = retention.delete_expired(connection)

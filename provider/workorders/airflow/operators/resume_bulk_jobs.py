@@ -1,4 +1,4 @@
-"""The operator that works through the bulk jobs that nobody works at."""
+"""The operator that runs pending and orphaned bulk jobs."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -7,18 +7,18 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.operators.bulk_jobs import ProgressLogger
-from workorders.airflow.task_errors import explained, readable
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.bulk import orphaned_jobs
 from workorders.core.postgres.connection import connect
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_UNDONE: Final = "What they had done stays done, and the next run of this DAG goes on where they stood."
+_UNDONE: Final = "What they had done stays done, and the next run of this Dag continues them."
 
 
-class LeftJobsOperator(BaseOperator):
-    """Works through reruns and cancels that were written down for later, wait for room, or lost their worker.
+class ResumeBulkJobsOperator(BaseOperator):
+    """Runs reruns and cancels that were created for later, wait for capacity, or are orphaned.
 
     Args:
         database_connection: Airflow connection of the work orders' database.
@@ -30,16 +30,16 @@ class LeftJobsOperator(BaseOperator):
         super().__init__(**kwargs)
         self.database_connection = database_connection
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, int]:
-        """Work; returns how many jobs there were, by the state in which they are now.
+        """Run them, and return how many there were by their state of now.
 
         Raises:
-            AirflowFailException: a job failed; the others were worked through all the same.
+            AirflowFailException: a job failed; the others were run nevertheless.
             TaskFailedError: the database failed.
         """
         with (
-            explained(self, context, "The bulk jobs that nobody works at", _UNDONE),
+            explain_failures(self, context, "Pending bulk jobs", _UNDONE),
             connect(database_url(self.database_connection), application_name="workorders jobs") as connection,
         ):
             worked = orphaned_jobs.resume_orphaned(connection, progress=ProgressLogger(self.log))

@@ -1,7 +1,7 @@
 """The operator that alerts of gaps in a trigger's sequences, whatever the type of the trigger.
 
-A Kafka trigger says them after each attempt at a batch as well; of all who look, one gets an alert. But a gap grows old
-while nothing arrives, and then nobody else looks.
+A Kafka trigger alerts after each attempt at a batch as well, and each alert is claimed once. But a gap also grows old
+while nothing arrives.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.notifications import say, usable
-from workorders.airflow.task_errors import explained, readable
+from workorders.airflow.notifications import load_notifiers, notify_all
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import triggers
 from workorders.core.admission import gap_alerts
 from workorders.core.exceptions import UnknownTriggerError
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class WatchGapsOperator(BaseOperator):
-    """Says the alerts that are due for the sequences of a trigger, each once, and fails when a gap is due.
+class AlertSequenceGapsOperator(BaseOperator):
+    """Sends the alerts that are due for the sequences of a trigger, each once, and fails if one opens.
 
     Args:
         trigger_name: whose sequences.
-        notify: import paths of what is called with each alert.
+        notify: import paths of notifiers.
         database_connection: Airflow connection of the work orders' database.
     """
 
@@ -47,17 +47,17 @@ class WatchGapsOperator(BaseOperator):
         self.notify = tuple(notify)
         self.database_connection = database_connection
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> None:
-        """Look once.
+        """Check once.
 
         Raises:
-            AirflowFailException: a gap is due; the sentence says which. It is said no more, so there is no retry.
+            AirflowFailException: an alert was sent for a gap. It is not sent again, so there is no retry.
             TaskFailedError: the database failed; nothing was claimed.
         """
-        notifiers = usable(self.notify, self.log)
+        notifiers = load_notifiers(self.notify, self.log)
         with (
-            explained(self, context, f"Trigger {self.trigger_name}", "No alert for a gap was said or lost."),
+            explain_failures(self, context, f"Trigger {self.trigger_name}", "No alert for a gap was sent or lost."),
             connect(
                 database_url(self.database_connection), application_name="workorders gaps", autocommit=True
             ) as connection,
@@ -67,9 +67,9 @@ class WatchGapsOperator(BaseOperator):
             except UnknownTriggerError:
                 self.log.info("Trigger %s has had no event yet.", self.trigger_name)
                 return
-        # The connection is closed: a notifier may take its time, and no lock is held meanwhile.
-        say(due, notifiers, context, self.log)
+        # The connection is closed, so that a slow notifier holds no lock.
+        notify_all(due, notifiers, context, self.log)
         opened = [alert for alert in due if not alert.cleared]
         if opened:
-            more = f" {len(opened) - 1} more stand above." if len(opened) > 1 else ""
+            more = f" {len(opened) - 1} more are in the log above." if len(opened) > 1 else ""
             raise AirflowFailException(opened[0].sentence + more)

@@ -1,1 +1,22 @@
-"""Deferrable sensors."""
+"""Deferrable sensors that are independent of the type of a trigger."""
+
+from typing import TYPE_CHECKING
+
+from workorders.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from workorders.airflow.sensors.dag_runs import WaitForDagRunsSensor as WaitForDagRunsSensor
+    from workorders.airflow.sensors.runs import WaitForRunsSensor as WaitForRunsSensor
+
+__all__ = [
+    "WaitForDagRunsSensor",
+    "WaitForRunsSensor",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "WaitForDagRunsSensor": "dag_runs",
+        "WaitForRunsSensor": "runs",
+    },
+)

@@ -1,29 +1,29 @@
-"""The sensor that waits for runs: deferrable, and by default it starts in the triggerer without a worker slot."""
+"""The sensor of workflows that call a function: it waits for runs of work orders."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from workorders.airflow.sensors.polling import WaitingSensor
-from workorders.airflow.triggers.runs import WaitingRunsTrigger
+from workorders.airflow.sensors.polling import PollingSensor
+from workorders.airflow.triggers.runs import WaitForRunsTrigger
 from workorders.core.definitions.workflow import WorkflowDefinition
 
 
-class WaitForRunsSensor(WaitingSensor):
+class WaitForRunsSensor(PollingSensor):
     """Waits until a workflow has runs that can be claimed, or lost ones to recover.
 
-    It is skipped if nothing came within `idle_after`. It waits for an unavailable database, and fails only on errors
-    that waiting cannot solve.
+    It is skipped if there are none within `idle_after`. It waits out an outage of the database; any other failure
+    fails the task.
 
     Args:
         definition: the workflow.
-        idle_after: after so long without runs the wait ends, as skipped.
-        start_from_trigger: whether the triggerer takes the task straight from the scheduler. With False, a worker
-            starts it and hands it over; that is also what happens in `dag.test()`.
+        idle_after: time without runs after which the wait ends as skipped.
+        start_from_trigger: whether the task starts in the triggerer. If False, or in `dag.test()`, a worker starts it
+            and defers.
     """
 
     template_fields: Sequence[str] = ("database_connection",)
-    trigger_class = WaitingRunsTrigger
+    trigger_class = WaitForRunsTrigger
 
     def __init__(
         self,

@@ -1,1 +1,22 @@
 """Airflow triggers, which run in the triggerer."""
+
+from typing import TYPE_CHECKING
+
+from workorders.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from workorders.airflow.triggers.dag_runs import WaitForDagRunsTrigger as WaitForDagRunsTrigger
+    from workorders.airflow.triggers.runs import WaitForRunsTrigger as WaitForRunsTrigger
+
+__all__ = [
+    "WaitForDagRunsTrigger",
+    "WaitForRunsTrigger",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "WaitForDagRunsTrigger": "dag_runs",
+        "WaitForRunsTrigger": "runs",
+    },
+)

@@ -9,9 +9,9 @@ from typing import Any, Final
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.dag_runs.ends import dag_run_id_of, max_dag_runs
-from workorders.airflow.triggers.polling import Look
+from workorders.airflow.triggers.polling import Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
-from workorders.airflow.triggers.runs import SharedLook, WaitingRunsTrigger, register
+from workorders.airflow.triggers.runs import SharedPoller, WaitForRunsTrigger, register
 from workorders.core.definitions.loading import parse_workflow
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs import claiming, delegation
@@ -22,10 +22,10 @@ POLL_SECONDS: Final = 2.0
 """Time between two questions to Airflow for the Dag runs of one workflow."""
 
 
-class WaitForDagRunsTrigger(WaitingRunsTrigger):
+class WaitForDagRunsTrigger(WaitForRunsTrigger):
     """Fires when a Dag run of a workflow has ended or lasted too long, or when another one may be started.
 
-    See `WaitingRunsTrigger`.
+    See `WaitForRunsTrigger`.
     """
 
     def __init__(self, **arguments: Any) -> None:
@@ -33,25 +33,25 @@ class WaitForDagRunsTrigger(WaitingRunsTrigger):
         self.poll_interval = POLL_SECONDS
 
     @property
-    def awaited(self) -> str:
+    def waiting_for(self) -> str:
         """Its runs, and the ends of its Dag runs."""
         return f"runs of workflow {self.definition['name']}, and for the ends of its Dag runs"
 
     @asynccontextmanager
-    async def watch(self) -> AsyncIterator[Look]:
-        """Register the workflow, and ask for its runs and its Dag runs."""
+    async def open_probe(self) -> AsyncIterator[Probe]:
+        """Register the workflow, and watch its runs and its Dag runs."""
         database_url = await async_database_url(self.database_connection)
         definition = parse_workflow(self.definition, where=self.subject)
         workflow = await asyncio.to_thread(register, database_url, self.definition)
         async with (
             resources.use(TriggererDatabase, database_url) as database,
-            resources.use(SharedLook, database_url) as shared,
+            resources.use(SharedPoller, database_url) as poller,
         ):
-            with shared.asking_for(workflow.name):
-                yield partial(self._look, workflow, definition, database, shared)
+            with poller.subscribed(workflow.name):
+                yield partial(self._probe, workflow, definition, database, poller)
 
-    async def _look(
-        self, workflow: Workflow, definition: WorkflowDefinition, database: TriggererDatabase, shared: SharedLook
+    async def _probe(
+        self, workflow: Workflow, definition: WorkflowDefinition, database: TriggererDatabase, poller: SharedPoller
     ) -> str | None:
         rows = await database.fetch(*delegation.delegated_statement(workflow.name))
         runs = [delegation.delegated_run(row) for row in rows]
@@ -59,9 +59,9 @@ class WaitForDagRunsTrigger(WaitingRunsTrigger):
             return f"A run has lasted longer than timeout_seconds ({definition.timeout_seconds:g})."
         if await _has_ended(DagRuns(str(definition.dag_id)), runs):
             return "A Dag run has ended."
-        if len(runs) >= max_dag_runs(definition) or not await shared.claimable(workflow.name):
+        if len(runs) >= max_dag_runs(definition) or not await poller.is_claimable(workflow.name):
             return None
-        # The shared look does not know which runs wait behind another one of their ordering key.
+        # The shared query ignores that a run waits behind another one of its ordering key.
         if definition.ordering_key is not None and not any(
             [await database.fetch(*statement) for statement in claiming.free_ordering_key_statements(workflow)]
         ):

@@ -1,4 +1,4 @@
-"""What all triggers have in common: they look again and again until there is something to do."""
+"""The base of all triggers: it probes until there is something to do."""
 
 import asyncio
 import time
@@ -15,34 +15,33 @@ from airflow.triggers.base import (
     TriggerEvent,
 )
 
-from workorders.airflow.task_errors import FAILURES, reason
+from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
 from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import is_outage
 
-Look = Callable[[], Awaitable[str | None]]
-"""Looks once, and returns why the wait is over; None when it is not."""
+Probe = Callable[[], Awaitable[str | None]]
+"""Looks once, and returns why the wait has ended; None while it has not."""
 
 FAILED = "failed"
 """Key of the sentence in the event of a wait that failed."""
 
 
-class WaitingTrigger(BaseTrigger):
-    """Looks until there is something to do, and ends the task right there, without starting a worker for it.
+class PollingTrigger(BaseTrigger):
+    """Probes until there is something to do, and ends the task in the triggerer, without starting a worker.
 
-    Only a failure that waiting does not heal goes to a worker: that is where Airflow asks a task's retry policy, and
-    from the triggerer alone the next try would come when Airflow's own back-off says.
+    Only a failure that does not pass by itself goes to a worker, because only a worker asks the task's retry policy.
 
-    It only says "look": what is taken is decided later, in the database. Two triggerers that run it at once do no
-    harm, and neither does one that starts it anew. What is away is waited for, with back-off and a line in the log.
+    What is taken is decided later, in the database. So two triggerers may run it at once, and another one may start it
+    again. A system that is unavailable is waited for, with back-off and a line in the log.
 
     Args:
-        poll_interval: seconds between two looks.
-        idle_after: seconds after which the wait ends without anything, so that a run does not last for ever.
+        poll_interval: seconds between two probes.
+        idle_after: seconds after which the wait ends without a result, so that the Dag run ends.
     """
 
-    healing: ClassVar[tuple[type[Exception], ...]] = (AirflowRuntimeError,)
-    """Failures that may pass, as an outage of the database does: the next look comes after a while."""
+    transient_errors: ClassVar[tuple[type[Exception], ...]] = (AirflowRuntimeError,)
+    """Failures that may pass, like an outage of the database: the next probe comes after a delay."""
 
     def __init__(self, *, poll_interval: float, idle_after: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -53,22 +52,22 @@ class WaitingTrigger(BaseTrigger):
     @property
     @abstractmethod
     def subject(self) -> str:
-        """Who waits, as a sentence about a failure begins: "Trigger orders"."""
+        """The object of a sentence about a failure: "Trigger orders"."""
 
     @property
     @abstractmethod
-    def awaited(self) -> str:
-        """What is waited for: "messages on orders"."""
+    def waiting_for(self) -> str:
+        """What the task waits for: "messages on orders"."""
 
     @abstractmethod
     def arguments(self) -> dict[str, Any]:
-        """Return what this was made with, as plain values."""
+        """Return the arguments of the constructor, as plain values."""
 
     @abstractmethod
-    def watch(self) -> AbstractAsyncContextManager[Look]:
-        """Return what looks. It is entered anew after a failure, so that connections are looked up anew as well."""
+    def open_probe(self) -> AbstractAsyncContextManager[Probe]:
+        """Open connections and return the probe; opened again after a failure, with connections looked up again."""
 
-    def longest_delay(self, error: Exception) -> int:
+    def max_delay(self, error: Exception) -> int:
         """Return the most seconds to wait after this failure."""
         return LONGEST_SECONDS
 
@@ -78,21 +77,21 @@ class WaitingTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and end the task."""
-        self.log.info("Waiting for %s.", self.awaited)
+        self.log.info("Waiting for %s.", self.waiting_for)
         deadline = time.monotonic() + self.idle_after
         while time.monotonic() < deadline:
             try:
                 found = await self._until_found(deadline)
-            except FAILURES as error:
-                if not self._heals(error):
-                    # Such as a wrong password, or tables that are not there.
+            except EXPECTED_FAILURES as error:
+                if not self._is_transient(error):
+                    # Such as a wrong password, or missing tables.
                     sentence = f"{self.subject}: {reason(error)} Nothing was changed."
                     self.log.error("%s", sentence)
                     yield TriggerEvent({FAILED: sentence})  # type: ignore[no-untyped-call]
                     return
                 self._failures += 1
-                delay = min(delay_seconds(self._failures), self.longest_delay(error))
-                self.log.warning("%s Nothing was lost; looking again in %s s.", one_line(error), delay)
+                delay = min(delay_seconds(self._failures), self.max_delay(error))
+                self.log.warning("%s Nothing was lost; the next look is in %s s.", one_line(error), delay)
                 await asyncio.sleep(delay)
                 continue
             if found is not None:
@@ -102,13 +101,13 @@ class WaitingTrigger(BaseTrigger):
         self.log.info("Nothing came within %.0f s; this run ends without work.", self.idle_after)
         yield TaskSkippedEvent()
 
-    def _heals(self, error: Exception) -> bool:
-        return is_outage(error) or isinstance(error, self.healing)
+    def _is_transient(self, error: Exception) -> bool:
+        return is_outage(error) or isinstance(error, self.transient_errors)
 
     async def _until_found(self, deadline: float) -> str | None:
-        async with self.watch() as look:
+        async with self.open_probe() as probe:
             while time.monotonic() < deadline:
-                found = await look()
+                found = await probe()
                 self._failures = 0
                 if found is not None:
                     return found
@@ -116,6 +115,6 @@ class WaitingTrigger(BaseTrigger):
         return None
 
 
-def path_of(waiting: type[WaitingTrigger]) -> str:
+def path_of(trigger: type[PollingTrigger]) -> str:
     """Return the path by which Airflow imports a trigger."""
-    return f"{waiting.__module__}.{waiting.__qualname__}"
+    return f"{trigger.__module__}.{trigger.__qualname__}"

@@ -17,12 +17,12 @@ from workorders.core.postgres.connection import NO_PREPARED_STATEMENTS, connecti
 
 MAX_CONNECTIONS: Final = 4
 """Connections of a triggerer to one database, however many tasks wait: a slow statement holds up no other task."""
-# A look takes milliseconds. What takes longer must give its connection back soon: a lock that is not granted is asked
-# for again after a while, and a look that takes this long fails its task, which is visible and is retried.
+# A probe takes milliseconds. A slower one must return its connection soon: a lock that is not granted is requested
+# again later, and a probe that takes this long fails its task, which is visible and is retried.
 _SESSION: Final = {"statement_timeout": "30s", "lock_timeout": "5s"}
 _CONNECT_SECONDS: Final = 5.0
 
-# It logs each connection that is requested and given, which is every look.
+# It logs each connection that is requested and given, which is every probe.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
@@ -45,9 +45,9 @@ class _Shared:
 
 
 class TriggererResources:
-    """Shares a resource among all tasks that use it at the same time, and keeps none that nobody uses.
+    """Shares a resource among all tasks that use it at the same time, and closes it after its last use.
 
-    So it holds no more than what the tasks that wait now were given, and no password that was changed since.
+    So it holds only what the tasks that wait now were given, and no password that was changed since.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class TriggererResources:
 
     @asynccontextmanager
     async def use(self, make: Callable[[str], R], settings: str) -> AsyncIterator[R]:
-        """Share what `make` returns for these settings with everybody who uses the same."""
+        """Share what `make` returns for these settings with all users of the same settings."""
         key = (make, settings)
         shared = self._shared.get(key) or self._shared.setdefault(key, _Shared(make(settings)))
         shared.users += 1
@@ -77,7 +77,7 @@ resources: Final = TriggererResources()
 
 
 class TriggererDatabase:
-    """A few connections that many coroutines use by turns, opened when needed and again after a failure."""
+    """A few connections that many coroutines share, opened when needed and again after a failure."""
 
     def __init__(self, database_url: str) -> None:
         self._url = connection_string(database_url, "workorders triggerer", _SESSION)
@@ -87,7 +87,7 @@ class TriggererDatabase:
             min_size=0,
             max_size=MAX_CONNECTIONS,
             timeout=_CONNECT_SECONDS,
-            # Its own back-off would outlast the outage; each look asks again.
+            # Its own back-off would outlast the outage; each probe connects again.
             reconnect_timeout=0,
             open=False,
         )

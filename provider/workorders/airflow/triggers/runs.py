@@ -1,4 +1,4 @@
-"""The Airflow trigger that waits for runs, without a worker; all of them in a triggerer share one look a second."""
+"""The Airflow trigger that waits for runs of work orders; all of a triggerer share one query per second."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from workorders.airflow.connections import async_database_url
-from workorders.airflow.triggers.polling import Look, WaitingTrigger
+from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core import workflows
 from workorders.core.definitions.loading import parse_workflow
@@ -19,57 +19,57 @@ from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core.runs", "sql/claimable.sql")
 
-LOOK_SECONDS: Final = 1.0
-"""Time between two looks at the database, however many workflows wait."""
+POLL_SECONDS: Final = 1.0
+"""Time between two queries of one database, however many workflows wait."""
 
 
-class SharedLook:
-    """Asks one database for all workflows that wait in this process: one query, and not one each."""
+class SharedPoller:
+    """Polls one database for all workflows that wait in this process, with one query for all."""
 
     def __init__(self, database_url: str) -> None:
         self._database = TriggererDatabase(database_url)
         self._names: Counter[str] = Counter()
-        self._turn = asyncio.Lock()
-        self._looked_at = 0.0
+        self._lock = asyncio.Lock()
+        self._polled_at = 0.0
         self._claimable: frozenset[str] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
-        """The workflows that are asked for."""
-        return frozenset(+self._names)
+        """The workflows that the query names."""
+        return frozenset(self._names)
 
     @contextmanager
-    def asking_for(self, name: str) -> Iterator[None]:
-        """Ask for this workflow as well, as long as anybody waits for it."""
+    def subscribed(self, name: str) -> Iterator[None]:
+        """Poll for this workflow as well."""
         self._names[name] += 1
         try:
             yield
         finally:
-            self._names[name] -= 1
+            self._names -= Counter([name])
 
-    async def claimable(self, name: str) -> bool:
-        """Return whether the workflow has something to do, by a look that is younger than `LOOK_SECONDS`.
+    async def is_claimable(self, name: str) -> bool:
+        """Return whether the workflow has something to do, by a query that is younger than `POLL_SECONDS`.
 
         Raises:
             psycopg.Error: the database failed.
         """
-        async with self._turn:
+        async with self._lock:
             now = time.monotonic()
-            if now - self._looked_at >= LOOK_SECONDS:
+            if now - self._polled_at >= POLL_SECONDS:
                 rows = await self._database.fetch(
                     _QUERIES["claimable"], {"names": list(self.names), "grace_seconds": GRACE_SECONDS}
                 )
                 self._claimable = frozenset(row[0] for row in rows)
-                self._looked_at = now
+                self._polled_at = now
             return name in self._claimable
 
     async def close(self) -> None:
-        """Close its connection."""
+        """Close the connection."""
         await self._database.close()
 
 
-class WaitingRunsTrigger(WaitingTrigger):
-    """Fires when a workflow has a run that can be claimed, or lost ones to recover.
+class WaitForRunsTrigger(PollingTrigger):
+    """Fires when a workflow has a run that can be claimed, or a lost one.
 
     Args:
         definition: the workflow's definition, as plain values. It is registered when the wait begins.
@@ -85,12 +85,12 @@ class WaitingRunsTrigger(WaitingTrigger):
         idle_after: float = 3600.0,
         **_from_another_version: Any,
     ) -> None:
-        super().__init__(poll_interval=LOOK_SECONDS, idle_after=idle_after)
+        super().__init__(poll_interval=POLL_SECONDS, idle_after=idle_after)
         self.definition = definition
         self.database_connection = database_connection
 
     def arguments(self) -> dict[str, Any]:
-        """Return what this was made with."""
+        """Return the arguments of the constructor."""
         return {
             "definition": self.definition,
             "database_connection": self.database_connection,
@@ -103,31 +103,31 @@ class WaitingRunsTrigger(WaitingTrigger):
         return f"Workflow {self.definition['name']}"
 
     @property
-    def awaited(self) -> str:
+    def waiting_for(self) -> str:
         """Its runs."""
         return f"runs of workflow {self.definition['name']}"
 
     @asynccontextmanager
-    async def watch(self) -> AsyncIterator[Look]:
-        """Register the workflow, and ask for it in the look that all in this process share."""
+    async def open_probe(self) -> AsyncIterator[Probe]:
+        """Register the workflow, and subscribe to the query that the triggers of this process share."""
         database_url = await async_database_url(self.database_connection)
-        # In a thread, because it blocks on a connection of its own. Ordering keys and limits apply from here on.
+        # In a thread, because it blocks. Ordering keys and limits apply from here on, before any run starts.
         await asyncio.to_thread(register, database_url, self.definition)
         name = str(self.definition["name"])
-        async with resources.use(SharedLook, database_url) as shared:
+        async with resources.use(SharedPoller, database_url) as poller:
 
-            async def look() -> str | None:
-                return "There are runs to claim, or lost ones to recover." if await shared.claimable(name) else None
+            async def probe() -> str | None:
+                return "There are runs to claim, or lost ones to recover." if await poller.is_claimable(name) else None
 
-            with shared.asking_for(name):
-                yield look
+            with poller.subscribed(name):
+                yield probe
 
 
 def register(database_url: str, definition: dict[str, Any]) -> Workflow:
-    """Write a workflow's definition down, unless it stands there already, and return the workflow.
+    """Store a workflow's definition unless it is stored already, and return the workflow.
 
     Raises:
-        ConfigurationError: the definition has a wrong form.
+        ConfigurationError: the definition is not valid.
         psycopg.Error: the database failed.
     """
     with connect(database_url, application_name="workorders register") as connection:

@@ -1,1 +1,46 @@
-"""Kafka triggers in Airflow: the sensor, its trigger, the operators and the DAGs."""
+"""Operators, sensors, and Dag factories of Kafka triggers and of the outbox relay."""
+
+from typing import TYPE_CHECKING
+
+from workorders.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from workorders.kafka.airflow.dags import make_dags as make_dags
+    from workorders.kafka.airflow.dags import resolve_dags as resolve_dags
+    from workorders.kafka.airflow.operators import CommitOffsetsOperator as CommitOffsetsOperator
+    from workorders.kafka.airflow.operators import CreateWorkOrdersOperator as CreateWorkOrdersOperator
+    from workorders.kafka.airflow.operators import PlanBatchOperator as PlanBatchOperator
+    from workorders.kafka.airflow.operators import TriggerIngestOperator as TriggerIngestOperator
+    from workorders.kafka.airflow.outbox_relay import outbox_dags as outbox_dags
+    from workorders.kafka.airflow.resolve import ResolveOperator as ResolveOperator
+    from workorders.kafka.airflow.resolve import resolve_params as resolve_params
+    from workorders.kafka.airflow.sensors import WaitForMessagesSensor as WaitForMessagesSensor
+
+__all__ = [
+    "CommitOffsetsOperator",
+    "CreateWorkOrdersOperator",
+    "PlanBatchOperator",
+    "ResolveOperator",
+    "TriggerIngestOperator",
+    "WaitForMessagesSensor",
+    "make_dags",
+    "outbox_dags",
+    "resolve_dags",
+    "resolve_params",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "CommitOffsetsOperator": "operators",
+        "CreateWorkOrdersOperator": "operators",
+        "PlanBatchOperator": "operators",
+        "ResolveOperator": "resolve",
+        "TriggerIngestOperator": "operators",
+        "WaitForMessagesSensor": "sensors",
+        "make_dags": "dags",
+        "outbox_dags": "outbox_relay",
+        "resolve_dags": "dags",
+        "resolve_params": "resolve",
+    },
+)

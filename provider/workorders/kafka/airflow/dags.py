@@ -6,8 +6,8 @@ from typing import Any
 
 from airflow.sdk import DAG, Param
 
-from workorders.airflow.dags.factories import START, always_running, by_hand
-from workorders.airflow.retries import endless_retries
+from workorders.airflow.dags.factories import START, continuous_dag, manual_dag
+from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.loading import load_trigger, yaml_files
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow.operators import (
@@ -35,7 +35,7 @@ def make_dags(definition: KafkaTriggerDefinition) -> list[DAG]:
 def resolve_dags(folder: Path) -> dict[str, DAG]:
     """Return the Dag by which a person decides on any Kafka trigger of a folder, by id; none without such a trigger.
 
-    A file with a mistake is left out: it has a Dag of its own that says so.
+    A file with a mistake is left out; it has a Dag of its own that fails with the mistake.
 
     Raises:
         ConfigurationError: the folder does not exist.
@@ -50,7 +50,7 @@ def resolve_dags(folder: Path) -> dict[str, DAG]:
 
 
 def _listener_dag(definition: KafkaTriggerDefinition, ingest_dag_id: str) -> DAG:
-    with always_running(
+    with continuous_dag(
         f"{definition.name}_listener",
         description=definition.description or f"Waits for messages on {', '.join(definition.topics)}",
         default_args=_default_args(definition),
@@ -58,16 +58,16 @@ def _listener_dag(definition: KafkaTriggerDefinition, ingest_dag_id: str) -> DAG
         doc_md=_LISTENER_DOC.format(name=definition.name, topics=", ".join(definition.topics), ingest=ingest_dag_id),
     ) as dag:
         wait = WaitForMessagesSensor(
-            task_id="wait_for_messages", definition=definition, ingest_dag_id=ingest_dag_id, **endless_retries()
+            task_id="wait_for_messages", definition=definition, ingest_dag_id=ingest_dag_id, **unlimited_retries()
         )
         plan = PlanBatchOperator(
-            task_id="plan_batch", definition=definition, ingest_dag_id=ingest_dag_id, **endless_retries()
+            task_id="plan_batch", definition=definition, ingest_dag_id=ingest_dag_id, **unlimited_retries()
         )
         trigger_ingest = TriggerIngestOperator.partial(
             task_id="trigger_ingest",
             trigger_dag_id=ingest_dag_id,
             map_index_template="{{ task.trigger_run_id }}",
-            **endless_retries(),
+            **unlimited_retries(),
         ).expand_kwargs(plan.output)
         wait >> plan >> trigger_ingest
     return dag
@@ -79,8 +79,8 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
         description=f"Creates the work orders of the batches of {definition.name}",
         schedule=None,
         start_date=START,
-        # A stalled batch keeps its run active while it waits for its next try. Limited here, a few stalled partitions
-        # would hold up all others; the limit is on the tasks that are at work, where waiting ones do not count.
+        # A stalled batch keeps its Dag run active while it waits for its next try. With a limit here, a few stalled
+        # partitions would delay all others. The limit is on running tasks, which excludes those that wait.
         max_active_runs=_RUNS_WITHOUT_LIMIT,
         default_args=_default_args(definition),
         params={"batch_id": Param(type="integer", minimum=1, title="Batch", description=_BATCH_PARAM)},
@@ -104,15 +104,15 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
             num_executors=definition.spark.num_executors,
             max_active_tis_per_dag=definition.active_batches,
             **_pool(definition),
-            **endless_retries(),
+            **unlimited_retries(),
         )
-        commit = CommitOffsetsOperator(task_id="commit_offsets", definition=definition, **endless_retries())
+        commit = CommitOffsetsOperator(task_id="commit_offsets", definition=definition, **unlimited_retries())
         create >> commit
     return dag
 
 
 def _resolve_dag(definitions: list[KafkaTriggerDefinition]) -> DAG:
-    with by_hand(
+    with manual_dag(
         RESOLVE_DAG,
         description="Makes an operator's decision on partitions of a Kafka trigger",
         params=resolve_params(definitions),
@@ -138,10 +138,10 @@ def _tags(definition: KafkaTriggerDefinition, role: str) -> list[str]:
 _BATCH_PARAM = "Number of a planned batch, as `workorders batches list` shows it; the listener fills it in."
 
 _LISTENER_DOC = """
-Waits for messages on **{topics}**, plans the next batch of offset ranges, and hands it over to `{ingest}`.
+Waits for messages on **{topics}**, plans the next batch of offset ranges, and triggers `{ingest}` for it.
 
-* Pause this DAG to disable the trigger `{name}`. Nothing is lost: it goes on where the ledger stands.
-* The log of a task that is up for retry says in its last line what is wrong. It is retried without end.
+* Pause this Dag to disable the trigger `{name}`. Nothing is lost: it continues at the ledger's positions.
+* The last line of the log of a task that is up for retry is its error. It is retried without limit.
 * `workorders status {name}` shows every partition.
 """
 
@@ -149,18 +149,18 @@ _RESOLVE_DOC = """
 Makes an operator's decision where a partition of a Kafka trigger cannot continue by itself, because Kafka has lost
 data: the form of `workorders resolve`.
 
-* With **dry run**, which the form begins with, the log says what would be done, and nothing is changed.
-* It refuses while an attempt at the partition's batch is at work, and when the decision does not fit.
+* With **dry run**, the default, the log contains what would be done, and nothing is changed.
+* It refuses while an attempt at the partition's batch is active, and if the decision does not fit.
 * What was decided is recorded with actor, time and reason: `workorders decisions`.
 """
 
 _INGEST_DOC = """
-Creates the work orders of workflow **{workflow}** for the batches of trigger **{name}**: one run a batch. The note of a
-run names its offset ranges.
+Creates the work orders of workflow **{workflow}** for the batches of trigger **{name}**: one Dag run per batch. The
+note of a Dag run contains its offset ranges.
 
-* `create_work_orders` writes the work orders and moves the ledger in one Postgres transaction a partition. The last
-  line of a failed try says what failed and where, and when the next try is.
-* `commit_offsets` then tells the consumer group `{group}` where the ledger stands.
-* **Replay**: clear `create_work_orders` of a run. Exactly that batch is ingested again: nothing twice, missing ones
-  restored.
+* `create_work_orders` writes the work orders and moves the ledger in one Postgres transaction per partition. The last
+  line of a failed try is what failed and where, and when the next try is.
+* `commit_offsets` then commits the ledger's positions to the consumer group `{group}`.
+* **Replay**: clear `create_work_orders` of a Dag run. Exactly that batch is ingested again, without duplicates; missing
+  work orders are restored.
 """

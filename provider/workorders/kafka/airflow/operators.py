@@ -1,4 +1,4 @@
-"""The operators of a Kafka trigger: plan a batch, hand it over, create its work orders, commit its offsets."""
+"""The operators of a Kafka trigger: plan a batch, trigger its ingest, create its work orders, commit its offsets."""
 
 import os
 import time
@@ -13,13 +13,13 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.retries import next_try, tries_since_clear
-from workorders.airflow.task_errors import FAILURES, explained, readable, reason
+from workorders.airflow.retries import describe_next_retry, tries_since_clear
+from workorders.airflow.task_errors import EXPECTED_FAILURES, explain_failures, log_failure_wrapped, reason
 from workorders.core.admission import limits
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.connections import kafka_settings
-from workorders.kafka.airflow.ingest_runs import IngestRuns, run_at_work, run_id
+from workorders.kafka.airflow.ingest_runs import IngestRuns, is_run_active, run_id
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
@@ -43,26 +43,30 @@ from workorders.kafka.planning.planner import plan_batch
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-LONGEST_NOTE = 1000
+MAX_NOTE_CHARACTERS = 1000
 """Airflow's limit of a note, in characters."""
 BATCH_ID = "{{ run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id }}"
 """Template of the batch that an ingest run is for: by the run's id if that is the id of a batch's run, whatever its
-configuration says. Somebody may have started a run of that id with another batch, and the hand-over finds it there."""
+configuration contains. A person may have started a Dag run of that id with another batch, and it is not replaced."""
 
 COORDINATOR_SECONDS = 60.0
 """How long a commit waits for the group's coordinator, as Java's client does. The first group of a broker has none for
-some moments, and a broker that was killed reads its groups when it is back: neither is a failure to show people."""
-_AGAIN_SECONDS = 0.5
+a moment, and a broker that was killed first reads its groups: neither is a failure to show."""
+_RETRY_SECONDS = 0.5
 
 _UNPLANNED = "Nothing was handed over, and no offset was committed; messages wait in Kafka."
 _SAFE = "the work orders are safe in the ledger, which does not depend on the group"
 
 
 class PlanBatchOperator(BaseOperator):
-    """Records the next batch of a trigger, and returns the unfinished batches that no ingest run is at work for.
+    """Records the next batch of a trigger, and returns the unfinished batches without an active ingest run.
 
-    These are the new one; one that a listener run planned before it died; and one whose run somebody deleted, or marked
-    as failed or as success. It holds its partitions until it is finished, so it is handed over again.
+    These are:
+
+    - the new one;
+    - one that a listener run planned before it died;
+    - one whose Dag run was deleted, or marked as failed or as success. It holds its partitions until it is finished, so
+      it is handed over again.
 
     Args:
         definition: the trigger.
@@ -79,14 +83,14 @@ class PlanBatchOperator(BaseOperator):
         self.definition = definition
         self.ingest_dag_id = ingest_dag_id
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> list[dict[str, Any]]:
-        """Plan, and look for batches that were left behind.
+        """Plan, and find unfinished batches without an active Dag run.
 
         Raises:
             NotPlannedError: Kafka, the database or Airflow did not answer or refused us; nothing was handed over.
         """
-        with explained(self, context, f"Trigger {self.definition.name}", _UNPLANNED, NotPlannedError):
+        with explain_failures(self, context, f"Trigger {self.definition.name}", _UNPLANNED, NotPlannedError):
             return self._plan(context)
 
     def _plan(self, context: "Context") -> list[dict[str, Any]]:
@@ -98,24 +102,24 @@ class PlanBatchOperator(BaseOperator):
                 self.log.info("Nothing to plan for trigger %s.", self.definition.name)
             else:
                 self.log.info("Planned batch %s: %s", plan.batch_id, ", ".join(map(str, plan.ranges)))
-            at_work = runs.at_work([batch.id for batch in batches.unfinished(database, plan.trigger.name)])
-            batches.mark_handed_over(database, at_work)
-            # Airflow is asked again below: the attempts at these batches must not wait for its answers.
+            active = runs.active([batch.id for batch in batches.unfinished(database, plan.trigger.name)])
+            batches.mark_handed_over(database, active)
+            # Airflow is asked again below, and the attempts at these batches must not wait for its answers.
             database.commit()
-            # Asked again: a batch that was finished while Airflow was asked has no run at work either.
-            left = [batch.id for batch in batches.unfinished(database, plan.trigger.name) if batch.id not in at_work]
+            # Again, because a batch that finished meanwhile has no active run either.
+            left = [batch.id for batch in batches.unfinished(database, plan.trigger.name) if batch.id not in active]
             return [
-                self._hand_over(batches.load(database, batch_id), runs, is_new=batch_id == plan.batch_id)
+                self._ingest_arguments(batches.load(database, batch_id), runs, is_new=batch_id == plan.batch_id)
                 for batch_id in left
             ]
 
-    def _hand_over(self, batch: Batch, runs: IngestRuns, *, is_new: bool) -> dict[str, Any]:
-        name, label = run_id(batch.id), batch.label
+    def _ingest_arguments(self, batch: Batch, runs: IngestRuns, *, is_new: bool) -> dict[str, Any]:
+        name, description = run_id(batch.id), batch.label
         ended = runs.exists(batch.id)
         if ended:
             self.log.warning(
-                "Batch %s is unfinished and its run %s has ended; the run is started again, for a batch is never given "
-                "up. To hold it back, pause %s.",
+                "Batch %s is unfinished and its run %s has ended; the run is started again, because a batch is never "
+                "given up. To hold it back, pause %s.",
                 *(batch.id, name, self.ingest_dag_id),
             )
         elif not is_new:
@@ -123,7 +127,9 @@ class PlanBatchOperator(BaseOperator):
         return {
             "trigger_run_id": name,
             "conf": {"batch_id": batch.id},
-            "note": label if len(label) <= LONGEST_NOTE else label[: LONGEST_NOTE - 4] + " ...",
+            "note": description
+            if len(description) <= MAX_NOTE_CHARACTERS
+            else description[: MAX_NOTE_CHARACTERS - 4] + " ...",
             "reset_dag_run": ended,
         }
 
@@ -131,39 +137,39 @@ class PlanBatchOperator(BaseOperator):
 class TriggerIngestOperator(TriggerDagRunOperator):
     """Starts the ingest run of a batch.
 
-    A run that is there already is left alone, and the task is skipped. With `reset_dag_run` a run that has ended is
-    started again; one that is at work is left alone even then.
+    If the Dag run exists, the task is skipped. With `reset_dag_run` a Dag run that has ended is started again, and an
+    active one is not changed.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("skip_when_already_exists", True)
-        # The run of a batch is no point in time: it can be cleared and run again at any later one.
+        # A batch is no point in time: its Dag run can be cleared at any later one.
         kwargs.setdefault("logical_date", None)
         super().__init__(**kwargs)
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> None:
         """Start the run.
 
         Raises:
-            AirflowSkipException: the run is at work.
-            TaskFailedError: Airflow did not say whether it is. (It starts the run when this has returned; what it then
-                says ends the log as it says it.)
+            AirflowSkipException: the Dag run is active.
+            TaskFailedError: Airflow did not answer whether it is. (It starts the Dag run after this has returned, and
+                then logs its own error.)
         """
-        # Airflow would kill the tasks of a run that it resets, also of one that this task's last try has just reset.
+        # Airflow kills the tasks of a Dag run that it resets, also of one that the last try of this task just reset.
         name = str(self.trigger_run_id)
-        with explained(self, context, f"Run {name} of {self.trigger_dag_id}", "It was not started, and waits."):
-            is_at_work = self.reset_dag_run and run_at_work(self.trigger_dag_id, name, context["ti"].get_dr_count)
-        if is_at_work:
-            raise AirflowSkipException(f"Run {name} of {self.trigger_dag_id} is at work already; nothing was reset.")
+        with explain_failures(self, context, f"Run {name} of {self.trigger_dag_id}", "It was not started, and waits."):
+            is_active = self.reset_dag_run and is_run_active(self.trigger_dag_id, name, context["ti"].get_dr_count)
+        if is_active:
+            raise AirflowSkipException(f"Run {name} of {self.trigger_dag_id} is active already; nothing was reset.")
         super().execute(context)
 
 
 class CreateWorkOrdersOperator(SparkSubmitOperator):
     """Creates the work orders of a planned batch and moves the ledger, in a Spark application.
 
-    Postgres and Kafka are asked first, so that a batch that cannot be ingested now starts no JVM every minute. Each
-    attempt takes a new epoch: whatever an earlier one still does changes nothing. Clearing the task of a finished
+    Postgres and Kafka are checked first, so that a batch that cannot be ingested now does not start a JVM every minute.
+    Each attempt takes a new epoch, so that an earlier one changes nothing any more. A clear of the task of a finished
     batch ingests exactly that batch again.
 
     Args:
@@ -175,8 +181,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             limit. This and the next two are the task's own and not read from the database, where they change only with
             the next planned batch: a stalled trigger may plan none.
         alert_after: seconds after which a stall is worth an alert.
-        notify: import paths of what is called with an alert.
-        kwargs: everything that `SparkSubmitOperator` takes.
+        notify: import paths of notifiers.
+        kwargs: arguments of `SparkSubmitOperator`.
     """
 
     template_fields: Sequence[str] = (
@@ -213,9 +219,9 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         self.alert_after = alert_after
         self.notify = tuple(notify)
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> None:
-        """Make one attempt at the batch, and say the alerts that are due after it.
+        """Make one attempt at the batch, and send the alerts that are due after it.
 
         Raises:
             StalledError: some ranges could not be ingested; the others were.
@@ -225,7 +231,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         alerting = Alerting(self.alert_after, self.notify)
         try:
             self._attempt(context, batch_id)
-        except AirflowFailException:  # alerts of the other trigger are not this one's to claim
+        except AirflowFailException:  # the alerts of another trigger are not claimed here
             raise
         except Exception:
             alerting.after_attempt(self.database_connection, batch_id, context, self.log)
@@ -242,23 +248,23 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         except StalledError as error:
             wait = error.retry_after_seconds
             raise StalledError(self._sentence(context, batch_id, str(error), wait), retry_after_seconds=wait) from None
-        except FAILURES as error:
+        except EXPECTED_FAILURES as error:
             raise StalledError(self._sentence(context, batch_id, _nothing_committed(error))) from error
 
     @staticmethod
     def _is_retry(context: "Context") -> bool:
-        """Whether this try follows a failed one by itself, and no person asked for it by clearing the task."""
+        """Return whether this try follows a failed one, and not a clear of the task."""
         ti = context["ti"]
         return tries_since_clear(ti.try_number, ti.max_tries) > 1
 
     def _begin(self, connections: JobSecrets, batch_id: int, *, again: bool) -> int | None:
         """Take the batch, and refuse to start Spark for a batch of which nothing can be read.
 
-        Returns the attempt's epoch; None when an operator's decision has left nothing to do: a retry then succeeds,
-        and a clear replays what was ingested.
+        Returns the attempt's epoch; None if an operator's decision left nothing to do. A retry then succeeds, and a
+        clear replays what was ingested.
         """
         with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
-            _own_batch(database, batch_id, self.trigger_name)  # before the epoch is taken, which fences others
+            _own_batch(database, batch_id, self.trigger_name)  # before the epoch is taken, because that fences others
             epoch = ledger.take_epoch(database, batch_id)
             batches.mark_handed_over(database, [batch_id])
             batch = batches.load(database, batch_id)
@@ -269,7 +275,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                 self.log.info("Nothing of batch %s is left to ingest.", batch_id)
                 return None
             try:
-                if batch.unfinished:  # a replay makes nothing that was not counted before
+                if batch.unfinished:  # a replay creates nothing that was not counted before
                     limits.require_capacity(database, batch.trigger)
                 prepared = preflight(connections.kafka, batch, epoch, max_rejected_share=self.max_rejected_share)
             except WorkOrdersError as error:
@@ -290,25 +296,25 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         try:
             with connections.in_environment():
                 super().execute(context)
-        # OSError: there is no spark-submit here.
+        # OSError: spark-submit is not installed.
         except (AirflowException, OSError) as error:
             self.log.error("The Spark application failed: %s", error)
             with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
                 stalls.record_unexplained(database, batch_id, epoch)
                 reasons = stalls.errors_of_batch(database, batch_id)
                 wait = ledger.seconds_to_next_try(database, batch_id)
-            said = " ".join(reasons) or f"The Spark application failed: {error}"
-            raise StalledError(said, retry_after_seconds=wait) from None
+            sentence = " ".join(reasons) or f"The Spark application failed: {error}"
+            raise StalledError(sentence, retry_after_seconds=wait) from None
 
-    def _sentence(self, context: "Context", batch_id: int, said: str, wait: int | None = None) -> str:
-        what_next = next_try(self, context["ti"], retry_after_seconds=wait)
-        return f"Trigger {self.trigger_name}, batch {batch_id}: {said} {what_next}"
+    def _sentence(self, context: "Context", batch_id: int, error: str, wait: int | None = None) -> str:
+        what_next = describe_next_retry(self, context["ti"], retry_after_seconds=wait)
+        return f"Trigger {self.trigger_name}, batch {batch_id}: {error} {what_next}"
 
 
 class CommitOffsetsOperator(BaseOperator):
-    """Commits the ledger's positions to the trigger's consumer group, for lag tools and people to see.
+    """Commits the ledger's positions to the trigger's consumer group, for lag tools and people.
 
-    It commits where the ledger is *now* and not where the batch ended, one commit after the other: so a late or
+    It commits the ledger's current positions and not the batch's ends, one commit after the other. So a late or
     repeated commit can neither overtake the ledger nor move the group back. The group is not joined.
 
     Args:
@@ -324,7 +330,7 @@ class CommitOffsetsOperator(BaseOperator):
         self.definition = definition
         self.batch_id = batch_id
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> None:
         """Read the ledger and write the group's offsets, under a lock that orders the commits of a trigger.
 
@@ -334,16 +340,17 @@ class CommitOffsetsOperator(BaseOperator):
         """
         try:
             self._commit_when_coordinated()
-        except FAILURES as error:
-            said = reason(error)
+        except EXPECTED_FAILURES as error:
+            sentence = reason(error)
             if not isinstance(error, GroupCommitError):
-                said += f" The offsets of consumer group {self.definition.group} were not committed; {_SAFE}."
+                sentence += f" The offsets of consumer group {self.definition.group} were not committed; {_SAFE}."
+            what_next = describe_next_retry(self, context["ti"])
             raise GroupCommitError(
-                f"Trigger {self.definition.name}, batch {self.batch_id}: {said} {next_try(self, context['ti'])}"
+                f"Trigger {self.definition.name}, batch {self.batch_id}: {sentence} {what_next}"
             ) from error
 
     def _commit_when_coordinated(self) -> None:
-        """Commit, again for a while if the group has no coordinator; no lock is held between two tries."""
+        """Commit; retry for a while if the group has no coordinator, without a lock between two tries."""
         deadline = time.monotonic() + COORDINATOR_SECONDS
         while True:
             try:
@@ -351,8 +358,8 @@ class CommitOffsetsOperator(BaseOperator):
             except CoordinatorMovingError as error:
                 if time.monotonic() > deadline:
                     raise
-                self.log.info("%s It is asked again in %s s.", error, _AGAIN_SECONDS)
-                time.sleep(_AGAIN_SECONDS)
+                self.log.info("%s It is asked again in %s s.", error, _RETRY_SECONDS)
+                time.sleep(_RETRY_SECONDS)
             else:
                 return
 
@@ -366,7 +373,7 @@ class CommitOffsetsOperator(BaseOperator):
             run(cluster.commit(self.definition.group, positions))
         unfinished = ", ".join(str(part.range) for part in batch.unfinished)
         if unfinished:
-            # Somebody has marked the task before this one as success.
+            # The task before this one was marked as success.
             self.log.warning(
                 "Batch %s: %s has no work orders yet and holds its partition; the listener hands the batch over again.",
                 *(batch.id, unfinished),
@@ -391,7 +398,7 @@ def _require_client_mode(hook: SparkSubmitHook) -> None:
 
 
 def _own_batch(database: Connection, batch_id: int, trigger: str) -> Batch:
-    """Return the batch; fail without another try when it is another trigger's."""
+    """Return the batch; fail without another try if it belongs to another trigger."""
     try:
         return batches.load_own(database, batch_id, trigger)
     except ForeignBatchError as error:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, RetryDecision
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags.factories import always_running, refused_dag
-from workorders.airflow.retries import EndlessRetries, endless_retries, next_try
-from workorders.airflow.sensors.polling import WaitingSensor
-from workorders.airflow.task_errors import explained, readable
+from workorders.airflow.dags.factories import configuration_error_dag, continuous_dag
+from workorders.airflow.retries import UnlimitedRetryPolicy, describe_next_retry, unlimited_retries
+from workorders.airflow.sensors.polling import PollingSensor
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
@@ -37,7 +37,7 @@ class HeldMessagesError(WorkOrdersError):
     error_code = "WO-OUTBOX-HELD"
 
 
-class RelayRetries(EndlessRetries):
+class RelayRetries(UnlimitedRetryPolicy):
     """Continues at once after a refusal, so that other messages do not wait for those that are held."""
 
     def evaluate(
@@ -55,7 +55,7 @@ def outbox_dags(file: Path) -> dict[str, DAG]:
         definition = load_relay(file)
         dags = [relay_dag(definition, shard) for shard in range(definition.shards)]
     except ConfigurationError as error:
-        dags = [refused_dag(file, error)]
+        dags = [configuration_error_dag(file, error)]
     return {dag.dag_id: dag for dag in dags}
 
 
@@ -65,7 +65,7 @@ def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
     Each shard has its own, because a Dag's next run starts when all tasks of the last one have ended: a shard that is
     busy or stalled would delay the others.
     """
-    with always_running(
+    with continuous_dag(
         f"{DAG_ID}_{shard}" if shard else DAG_ID,
         description=f"Sends messages from the outbox in Postgres to Kafka: shard {shard} of {definition.shards}",
         tags=["outbox", "workorders"],
@@ -73,14 +73,14 @@ def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
         # Otherwise a part of the keys would stop when shards are added.
         is_paused_upon_creation=False if shard else None,
     ) as dag:
-        wait = WaitForOutboxSensor(task_id="wait_for_outbox", definition=definition, shard=shard, **endless_retries())
-        retries = {**endless_retries(), "retry_policy": RelayRetries()}
+        wait = WaitForOutboxSensor(task_id="wait_for_outbox", definition=definition, shard=shard, **unlimited_retries())
+        retries = {**unlimited_retries(), "retry_policy": RelayRetries()}
         send = SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **retries)
         wait >> send
     return dag
 
 
-class WaitForOutboxSensor(WaitingSensor):
+class WaitForOutboxSensor(PollingSensor):
     """Waits until a message of a shard is in the outbox, or a hold is due.
 
     Args:
@@ -125,7 +125,7 @@ class SendMessagesOperator(BaseOperator):
         self.definition = definition
         self.shard = shard
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, int]:
         """Relay the shard.
 
@@ -137,7 +137,7 @@ class SendMessagesOperator(BaseOperator):
         from workorders.kafka.outbox_relay.relay import run_relay  # noqa: PLC0415
 
         definition = self.definition
-        with explained(self, context, f"Outbox, shard {self.shard}", _UNSENT):
+        with explain_failures(self, context, f"Outbox, shard {self.shard}", _UNSENT):
             result = run_relay(
                 JobSecrets(database_url(definition.database_connection), kafka_settings(definition.kafka_connection)),
                 definition,
@@ -156,7 +156,7 @@ class SendMessagesOperator(BaseOperator):
     def _next_look(self, context: "Context") -> str:
         if isinstance(self.retry_policy, RelayRetries):
             return f"All others continue in {_AFTER_REFUSAL.total_seconds():.0f} s."
-        return next_try(self, context["ti"])
+        return describe_next_retry(self, context["ti"])
 
 
 _DOC = """

@@ -5,23 +5,23 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from workorders.airflow.connections import async_database_url
-from workorders.airflow.triggers.polling import Look, WaitingTrigger
+from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.outbox.store.backlog import waiting_statement
 
 
-class OutboxTrigger(WaitingTrigger):
+class OutboxTrigger(PollingTrigger):
     """Fires when a message waits for Kafka, or a hold is due.
 
     Args:
         database_connection: id of the Airflow Postgres connection.
         buckets: of the shard.
-        poll_interval: seconds between two looks.
+        poll_interval: seconds between two probes.
         idle_after: seconds after which the wait ends without messages.
     """
 
     subject = "Outbox"
-    awaited = "messages in the outbox"
+    waiting_for = "messages in the outbox"
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class OutboxTrigger(WaitingTrigger):
         self.buckets = list(buckets)
 
     def arguments(self) -> dict[str, Any]:
-        """Return what this was made with."""
+        """Return the arguments of the constructor."""
         return {
             "database_connection": self.database_connection,
             "buckets": self.buckets,
@@ -46,13 +46,13 @@ class OutboxTrigger(WaitingTrigger):
         }
 
     @asynccontextmanager
-    async def watch(self) -> AsyncIterator[Look]:
-        """Look the connection up, once: that is a request to Airflow, and too dear for every look."""
+    async def open_probe(self) -> AsyncIterator[Probe]:
+        """Look the connection up once: it is a request to Airflow, and too slow for every probe."""
         url = await async_database_url(self.database_connection)
         async with resources.use(TriggererDatabase, url) as database:
 
-            async def look() -> str | None:
+            async def probe() -> str | None:
                 rows = await database.fetch(*waiting_statement(self.buckets))
                 return "Messages wait for Kafka." if rows and rows[0][0] else None
 
-            yield look
+            yield probe

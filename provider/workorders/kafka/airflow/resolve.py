@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Param
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.context import user_of
-from workorders.airflow.task_errors import explained, readable
+from workorders.airflow.context import triggering_user
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.client.admin import KafkaAdmin
@@ -28,7 +28,7 @@ _KINDS = {
     DecisionKind.ACCEPT_TOPIC: ("accept the new topic", "from its first offset, or the one given"),
     DecisionKind.SEEK: ("seek", "at the offset given, forward or back"),
 }
-"""What a decision is called, and where reading then goes on."""
+"""Name of each decision, and where reading then continues."""
 _AGAIN = "To decide, trigger the Dag again; a cleared task decides nothing."
 
 
@@ -46,7 +46,7 @@ def resolve_params(definitions: Sequence[KafkaTriggerDefinition]) -> dict[str, P
             type="string",
             title="Decision",
             enum=[kind.value for kind in DecisionKind],
-            # Short ones: a longer one is cut off where it says the most.
+            # Airflow cuts off a longer one.
             values_display={kind.value: name for kind, (name, _) in _KINDS.items()},
             description=" ".join(f"{name.capitalize()}: {where}." for name, where in _KINDS.values()),
         ),
@@ -65,12 +65,8 @@ def resolve_params(definitions: Sequence[KafkaTriggerDefinition]) -> dict[str, P
             title="Offset",
             description="Required to seek. Otherwise only to begin elsewhere in a new or truncated log.",
         ),
-        "reason": Param(
-            type="string", minLength=1, title="Reason", description="The reason, which is kept with the decision."
-        ),
-        "dry_run": Param(
-            True, type="boolean", title="Dry run", description="Say what would be done, and change nothing."
-        ),
+        "reason": Param(type="string", minLength=1, title="Reason", description="Kept with the decision."),
+        "dry_run": Param(True, type="boolean", title="Dry run", description="Only log what would be done."),
     }
 
 
@@ -79,10 +75,10 @@ def _only(names: Sequence[str]) -> dict[str, Any]:
 
 
 class ResolveOperator(BaseOperator):
-    """Makes the decision of the Dag run's form, once; with `dry_run` it only says what it would do.
+    """Applies the decision of the Dag run's form, once; with `dry_run` it only logs what it would do.
 
-    A decision is about the ledger as somebody saw it, and is recorded in that person's name. So a cleared task decides
-    nothing: it reports what was decided, or refuses, because Airflow does not say who cleared it.
+    A decision is about the ledger as a person saw it, and is recorded with that person's name. So a cleared task
+    decides nothing: it reports what was decided, or refuses, because Airflow does not tell who cleared it.
 
     Args:
         definitions: the triggers among which the form chooses one.
@@ -94,21 +90,21 @@ class ResolveOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definitions = {definition.name: definition for definition in definitions}
 
-    @readable
+    @log_failure_wrapped
     def execute(self, context: "Context") -> list[str]:
-        """Look, say what follows, and do it; returns the sentences.
+        """Log what the decision does, apply it, and return the sentences.
 
         Raises:
             DecisionRefusedError: it does not fit, an attempt is at work, or the Dag run was cleared before it decided;
                 nothing was changed.
-            DecisionUncertainError: the database went away meanwhile; the sentence says where to look.
+            DecisionUncertainError: the database connection was lost meanwhile; the sentence says how to find out.
             TaskFailedError: the cluster or the database failed; nothing was changed.
         """
         params = context["params"]
         where = f"Trigger {params['trigger']}, {params['topic']}"
-        whole = (DecisionRefusedError, DecisionUncertainError)
-        with explained(
-            self, context, where, "Nothing was decided, and nothing was changed.", whole=whole, again=_AGAIN
+        passthrough = (DecisionRefusedError, DecisionUncertainError)
+        with explain_failures(
+            self, context, where, "Nothing was decided, and nothing was changed.", passthrough=passthrough, again=_AGAIN
         ):
             return self._resolve(context, self.definitions[params["trigger"]], params)
 
@@ -133,7 +129,7 @@ class ResolveOperator(BaseOperator):
             if run.clear_number and not params["dry_run"]:
                 raise DecisionRefusedError(
                     f"Trigger {request.trigger}, {request.topic}: this Dag run decided nothing before it was cleared, "
-                    f"and Airflow does not say who cleared it; nothing was decided, and nothing was changed. {_AGAIN}"
+                    f"and Airflow does not tell who cleared it; nothing was decided, and nothing was changed. {_AGAIN}"
                 )
             cluster = KafkaAdmin(client_settings(kafka_settings(definition.kafka_connection)))
             decisions = preview(database, cluster, request)
@@ -141,9 +137,9 @@ class ResolveOperator(BaseOperator):
             if params["dry_run"]:
                 for sentence in sentences:
                     self.log.info("Would do: %s", sentence)
-                self.log.info("Nothing was changed; trigger this DAG again without the dry run to do it.")
+                self.log.info("Nothing was changed; trigger this Dag again without the dry run to do it.")
                 return sentences
-            actor = user_of(context)
+            actor = triggering_user(context)
             applied = apply(
                 database,
                 cluster,

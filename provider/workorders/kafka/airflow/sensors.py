@@ -1,27 +1,27 @@
-"""The sensor that waits for messages: deferrable, and by default it starts in the triggerer without a worker."""
+"""The sensor of Kafka triggers: it waits for messages."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from workorders.airflow.sensors.polling import WaitingSensor
+from workorders.airflow.sensors.polling import PollingSensor
 from workorders.kafka.airflow.triggers import NewMessagesTrigger
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 
-class WaitForMessagesSensor(WaitingSensor):
+class WaitForMessagesSensor(PollingSensor):
     """Waits until a trigger's topics hold messages that have no work order yet.
 
-    It succeeds when there is something to plan, is skipped when nothing came within `idle_after`, and fails only on
-    what waiting cannot heal, such as wrong credentials. A cluster or a database that is away is waited for.
+    It is skipped if there are none within `idle_after`. It waits out an outage of the cluster or the database; any
+    other failure, such as wrong credentials, fails the task.
 
     Args:
         definition: the trigger.
-        ingest_dag_id: the DAG that batches are handed over to. With it, the wait ends as well for an unfinished batch
-            whose run somebody deleted or marked as ended; without it, the next message's batch takes that one along.
-        idle_after: after so long without messages the wait ends, as skipped.
-        start_from_trigger: whether the triggerer takes the task straight from the scheduler. With False, a worker
-            starts it and hands it over; that is also what happens in mapped tasks and in `dag.test()`.
+        ingest_dag_id: the Dag of the ingest. With it, the wait ends as well for an unfinished batch whose Dag run was
+            deleted or marked as ended; without it, the next message does that.
+        idle_after: time without messages after which the wait ends as skipped.
+        start_from_trigger: whether the task starts in the triggerer. If False, in mapped tasks, or in `dag.test()`, a
+            worker starts it and defers.
     """
 
     template_fields: Sequence[str] = ("topics", "kafka_connection", "database_connection")

@@ -1,4 +1,4 @@
-"""Says the alerts that are due after an attempt: in the task's log, as metrics, and to the trigger's notifiers."""
+"""Sends the alerts that are due after an attempt: to the task's log, the metrics, and the trigger's notifiers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk.observability import stats
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.notifications import Log, say, usable
+from workorders.airflow.notifications import Log, load_notifiers, notify_all
 from workorders.core.admission import gap_alerts
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import connect
@@ -18,43 +18,43 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 ALERTED = "workorders.stalls_alerted"
-CLEARED = "workorders.stalls_cleared"
+RESOLVED = "workorders.stalls_resolved"
 STALLED_PARTITIONS = "workorders.stalled_partitions"
 LONGEST_STALL = "workorders.longest_stall_seconds"
 
 
 @dataclass(frozen=True, slots=True)
 class Alerting:
-    """When a stall is worth an alert, and who is told."""
+    """When a stall is worth an alert, and which notifiers get it."""
 
     after_seconds: float
     notify: Sequence[str]
     """Import paths of notifiers."""
 
     def after_attempt(self, database_connection: str, batch_id: int, context: "Context", log: Log) -> None:
-        """Look at all partitions of the batch's trigger, and say what is due. Never raises: it must hurt no batch."""
+        """Check all partitions of the batch's trigger, and send what is due. Never raises."""
         try:
-            self._say_what_is_due(database_connection, batch_id, context, log)
-        except Exception as error:  # noqa: BLE001 - the database is away, most likely, and the task itself says so
-            log.warning("Whether a stall is worth an alert is not known: %s: %s", type(error).__name__, one_line(error))
+            self._send_due(database_connection, batch_id, context, log)
+        except Exception as error:  # noqa: BLE001 - most likely the database is unavailable, and the task fails by that
+            log.warning("Whether an alert is due is not known: %s: %s", type(error).__name__, one_line(error))
 
-    def _say_what_is_due(self, database_connection: str, batch_id: int, context: "Context", log: Log) -> None:
-        notifiers = usable(self.notify, log)
+    def _send_due(self, database_connection: str, batch_id: int, context: "Context", log: Log) -> None:
+        notifiers = load_notifiers(self.notify, log)
         url = database_url(database_connection)
         with connect(url, autocommit=True, application_name="workorders alerts") as database:
             trigger = batches.load(database, batch_id).trigger
             now = stall_alerts.stalled_now(database, trigger)
             due = stall_alerts.claim(database, trigger, after_seconds=self.after_seconds)
             gaps = gap_alerts.claim(database, trigger)
-        # The connection is closed: a notifier may take its time, and no lock is held meanwhile.
+        # The connection is closed, so that a slow notifier holds no lock.
         _measure(trigger.name, now, due)
-        say([*due, *gaps], notifiers, context, log)
+        notify_all([*due, *gaps], notifiers, context, log)
 
 
 def _measure(trigger: str, now: StalledNow, due: Sequence[Alert]) -> None:
     for alert in due:
         tags = {"trigger": trigger, "topic": alert.topic, "partition": str(alert.partition)}
-        stats.incr(CLEARED if alert.cleared else ALERTED, tags=tags)
+        stats.incr(RESOLVED if alert.cleared else ALERTED, tags=tags)
     for name, value in ((STALLED_PARTITIONS, now.partitions), (LONGEST_STALL, now.longest_seconds)):
         stats.gauge(name, value, tags={"trigger": trigger})
         # Plain StatsD drops tags, and the gauges of two triggers would overwrite one another.

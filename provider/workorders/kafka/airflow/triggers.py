@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from workorders.airflow.connections import async_database_url
-from workorders.airflow.triggers.polling import Look, WaitingTrigger
+from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.airflow.connections import async_kafka_settings
@@ -29,36 +29,36 @@ _LEDGER = load_queries("workorders.kafka.ledger", "sql/positions.sql")
 _BATCHES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
 
 REFRESH_SECONDS = 10.0
-"""How often topics, their partitions and left batches are looked for while nothing else happens."""
+"""Time between two searches for topics, partitions, and batches without an active ingest run."""
 MISSING_TOPIC_SECONDS = 10
-"""Longest wait between two looks for a topic that does not exist."""
-LEFT_BEHIND_SECONDS = 30.0
+"""Longest wait between two searches for a topic that does not exist."""
+HAND_OVER_SECONDS = 30.0
 """A batch that is younger may still be about to be handed over by the listener run that planned it."""
 
 
-class NewMessagesTrigger(WaitingTrigger):
+class NewMessagesTrigger(PollingTrigger):
     """Fires when a trigger's topics hold messages that the ledger does not know yet.
 
     Which offsets a batch takes is decided later, under a database lock.
 
-    All arguments are plain values, so that a trigger that waits since before an upgrade can still be made.
+    All arguments are plain values, so that a trigger that has waited since before an upgrade can still be created.
 
     Args:
         trigger_name: name of the trigger in the ledger.
         topics: names, and regular expressions that begin with `^`.
         kafka_connection: id of the Airflow Kafka connection.
         database_connection: id of the Airflow Postgres connection.
-        poll_interval: seconds between two looks.
+        poll_interval: seconds between two probes.
         min_messages: how many messages are worth a batch.
         max_wait: seconds after which fewer messages are worth one as well.
         rate_limit_per_second: most messages a second; None for no limit.
         max_messages: most messages of one batch.
-        idle_after: seconds after which the wait ends without messages, so that a listener run does not last for ever.
-        ingest_dag_id: the DAG that batches are handed over to; with it, an unfinished batch whose run was deleted or
-            marked as ended is noticed as well.
+        idle_after: seconds after which the wait ends without messages, so that the listener's Dag run ends.
+        ingest_dag_id: the Dag of the ingest; with it, an unfinished batch whose Dag run was deleted or marked as ended
+            ends the wait as well.
     """
 
-    healing = (*WaitingTrigger.healing, KafkaUnavailableError, UnknownTopicError)
+    transient_errors = (*PollingTrigger.transient_errors, KafkaUnavailableError, UnknownTopicError)
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class NewMessagesTrigger(WaitingTrigger):
         self.ingest_dag_id = ingest_dag_id
 
     def arguments(self) -> dict[str, Any]:
-        """Return what this was made with."""
+        """Return the arguments of the constructor."""
         return {
             "trigger_name": self.trigger_name,
             "topics": self.topics,
@@ -109,25 +109,25 @@ class NewMessagesTrigger(WaitingTrigger):
         return f"Trigger {self.trigger_name}"
 
     @property
-    def awaited(self) -> str:
+    def waiting_for(self) -> str:
         """Messages on its topics."""
         return f"messages on {', '.join(self.topics)}"
 
     @asynccontextmanager
-    async def watch(self) -> AsyncIterator[Look]:
-        """Look the connections up, once: that is a request to Airflow, and far too dear for every second."""
+    async def open_probe(self) -> AsyncIterator[Probe]:
+        """Look the connections up once: they are requests to Airflow, and too slow for every probe."""
         settings = json.dumps(await async_kafka_settings(self.kafka_connection), sort_keys=True)
         url = await async_database_url(self.database_connection)
         async with (
             resources.use(_SharedCluster, settings) as shared,
             resources.use(TriggererDatabase, url) as database,
         ):
-            yield _Watch(self, shared.cluster, database).look
+            yield _MessagesProbe(self, shared.cluster, database).probe
 
-    def longest_delay(self, error: Exception) -> int:
+    def max_delay(self, error: Exception) -> int:
         """Return the most seconds to wait after this failure."""
-        # A topic that is not there yet is soon made by somebody who then looks at the listener.
-        return MISSING_TOPIC_SECONDS if isinstance(error, UnknownTopicError) else super().longest_delay(error)
+        # A person who creates the missing topic then watches the listener.
+        return MISSING_TOPIC_SECONDS if isinstance(error, UnknownTopicError) else super().max_delay(error)
 
     @property
     def policy(self) -> BatchPolicy:
@@ -145,8 +145,8 @@ class _SharedCluster:
         """Leave the client to the garbage collector: it cannot be closed."""
 
 
-class _Watch:
-    """What one waiting trigger remembers between two looks."""
+class _MessagesProbe:
+    """What one waiting trigger remembers between two probes."""
 
     def __init__(self, trigger: NewMessagesTrigger, cluster: KafkaAdmin, database: TriggererDatabase) -> None:
         self._trigger = trigger
@@ -159,11 +159,11 @@ class _Watch:
         self._waiting_since: float | None = None
         self._open_transactions = OpenTransactionLog()
 
-    async def look(self) -> str | None:
+    async def probe(self) -> str | None:
         """Return why a batch should be planned now; None when there is no reason.
 
-        The cluster is asked at every look, for it costs one request. The ledger is read only when an end moved since
-        the last look at which nothing waited, or something waits.
+        The cluster is asked at every probe, which costs one request. The ledger is read only if messages wait, or if an
+        end has moved since the last probe at which none waited.
         """
         now = time.monotonic()
         refresh = now >= self._refresh_at
@@ -171,7 +171,7 @@ class _Watch:
             self._partitions = await self._cluster.partitions(self._trigger.topics)
             self._idle_ends = None
             self._refresh_at = now + REFRESH_SECONDS
-            if reason := await self._left_behind():
+            if reason := await self._find_inactive():
                 return reason
         ends = await self._cluster.last_stable_offsets(self._partitions)
         if ends == self._idle_ends:
@@ -183,13 +183,13 @@ class _Watch:
         self._idle_ends = ends if found.empty and not busy else None
         reason = await self._decide(found, now)
         if refresh and reason is None:
-            await self._say_what_waits_for_a_transaction(ends)
+            await self._log_open_transactions(ends)
         return reason
 
-    async def _say_what_waits_for_a_transaction(self, ends: Mapping[Partition, int]) -> None:
-        """Say which partitions wait for a producer, once for each transaction that lasts from one refresh to the next.
+    async def _log_open_transactions(self, ends: Mapping[Partition, int]) -> None:
+        """Log which partitions wait for a producer, once for each transaction that lasts from one refresh to the next.
 
-        Without it a hanging transaction looks like a topic to which nothing comes.
+        Without it, a hanging transaction looks like a topic without messages.
         """
         held = await blocked_by_transactions(self._cluster, ends, await self._cluster.high_watermarks(ends))
         for part, offset in self._open_transactions.new_entries(waiting_partitions(held, self._ledger)).items():
@@ -215,7 +215,7 @@ class _Watch:
             return None
         if waiting.new:
             places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.new)
-            return f"New: {places}; where reading begins there is written down now."
+            return f"New: {places}; where reading begins there is recorded now."
         if waiting.mismatches:
             places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.mismatches)
             return f"Kafka and the ledger contradict each other on {places}; a batch will say how."
@@ -230,24 +230,24 @@ class _Watch:
     async def _positions(self) -> Mapping[Partition, Position]:
         return positions_from(await self._fetch(_LEDGER["positions"]))
 
-    async def _left_behind(self) -> str | None:
-        found = unfinished_from(await self._fetch(_BATCHES["unfinished"], seconds=LEFT_BEHIND_SECONDS))
+    async def _find_inactive(self) -> str | None:
+        found = unfinished_from(await self._fetch(_BATCHES["unfinished"], seconds=HAND_OVER_SECONDS))
         if not all(batch.handed_over for batch in found):
             return "A batch was planned and not handed over; it is handed over now."
-        if found and not await self._all_at_work([batch.id for batch in found]):
+        if found and not await self._all_active([batch.id for batch in found]):
             return "A batch is unfinished and its ingest run is gone or has ended; it is handed over again."
         return None
 
-    async def _all_at_work(self, batch_ids: list[int]) -> bool:
+    async def _all_active(self, batch_ids: list[int]) -> bool:
         if self._trigger.ingest_dag_id is None:
             return True
         runs = IngestRuns(self._trigger.ingest_dag_id, RuntimeTaskInstance.get_dr_count)
         try:
             # The question blocks, and the triggerer answers it in the loop that this runs in.
-            return len(await asyncio.to_thread(runs.at_work, batch_ids)) == len(batch_ids)
+            return len(await asyncio.to_thread(runs.active, batch_ids)) == len(batch_ids)
         except AirflowRuntimeError as error:
-            # Waiting for messages needs no Airflow: the next look will do.
-            self._trigger.log.warning("Airflow did not say which ingest runs there are: %s", error)
+            # To wait for messages needs no Airflow, and the next refresh asks again.
+            self._trigger.log.warning("Airflow did not answer which ingest runs exist: %s", error)
             return True
 
     async def _fetch(self, query: Any, **arguments: Any) -> list[tuple[Any, ...]]:

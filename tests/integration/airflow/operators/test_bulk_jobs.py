@@ -11,11 +11,11 @@ from local_stack.stack import LocalStack
 from support.admission import limit
 from support.runs import finish_all
 from support.work_orders import accepted_range
-from workorders.airflow.context import NOBODY
+from workorders.airflow.context import UNKNOWN_USER
 from workorders.airflow.operators import bulk_jobs, maintenance, resume_bulk_jobs
 from workorders.airflow.operators.bulk_jobs import BulkJobOperator, form
-from workorders.airflow.operators.maintenance import RetentionOperator, UpkeepOperator
-from workorders.airflow.operators.resume_bulk_jobs import LeftJobsOperator
+from workorders.airflow.operators.maintenance import RefreshHistoryOperator, RetentionOperator
+from workorders.airflow.operators.resume_bulk_jobs import ResumeBulkJobsOperator
 from workorders.airflow.task_errors import TaskFailedError
 from workorders.core import triggers
 from workorders.core.bulk import jobs, runner
@@ -95,13 +95,13 @@ def test_a_try_after_a_crash_goes_on_with_the_job(
         return work(given, job_id, step=2, progress=stop)
 
     with monkeypatch.context() as patched:
-        patched.setattr(runner, "work", crash)
+        patched.setattr(runner, "run_job", crash)
         with pytest.raises(MemoryError):
             submit("cancel", user=None, trigger=name, dry_run=False, run_id=name)
     connection.rollback()
     ended = submit("cancel", user=None, trigger=name, dry_run=False, run_id=name)
     assert (ended["state"], ended["skipped"]) == ("finished", {"not waiting": 5})
-    assert jobs.get_job(connection, ended["job"]).who == NOBODY
+    assert jobs.get_job(connection, ended["job"]).who == UNKNOWN_USER
 
 
 def test_an_export_is_written_to_the_folder_of_exports(
@@ -144,7 +144,7 @@ def test_jobs_that_nobody_works_at_are_worked_through_and_a_failure_is_red(
     good, bad = (jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test") for _ in range(2))
     connection.execute("UPDATE workorders.bulk_jobs SET created_at = now() - interval '1 minute'")
     connection.commit()
-    operator = LeftJobsOperator(task_id="jobs")
+    operator = ResumeBulkJobsOperator(task_id="jobs")
     context: Any = {}
     connection.execute("UPDATE workorders.bulk_jobs SET filter = %s WHERE id = %s", ('{"trigger": "nobody"}', bad.id))
     connection.commit()
@@ -157,5 +157,5 @@ def test_jobs_that_nobody_works_at_are_worked_through_and_a_failure_is_red(
 
 def test_the_upkeep_and_retention_run_and_say_what_they_did(trigger: Trigger) -> None:
     context: Any = {}
-    assert set(UpkeepOperator(task_id="update").execute(context)) == {"filled", "looked_again", "counted"}
+    assert set(RefreshHistoryOperator(task_id="update").execute(context)) == {"filled", "looked_again", "counted"}
     assert set(RetentionOperator(task_id="keep").execute(context)) == {"deleted", "wiped", "left"}

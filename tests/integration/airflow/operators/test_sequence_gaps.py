@@ -10,7 +10,7 @@ from local_stack.stack import LocalStack
 from support import heard
 from support.admission import BY_NUMBER, event, register
 from support.tries import a_try
-from workorders.airflow.operators.sequence_gaps import WatchGapsOperator
+from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
 from workorders.core.creation.work_orders import create_for
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
@@ -39,7 +39,7 @@ def come(connection: Connection, trigger: Trigger, *numbers: int, key: str = "or
 
 
 def watch(trigger: str) -> None:
-    WatchGapsOperator(task_id="watch", trigger_name=trigger, notify=["support.heard.hear"]).execute(TRY)
+    AlertSequenceGapsOperator(task_id="watch", trigger_name=trigger, notify=["support.heard.hear"]).execute(TRY)
 
 
 def test_a_gap_of_a_trigger_of_any_type_is_said_once_by_a_red_task_and_to_who_is_to_be_told(
@@ -64,7 +64,7 @@ def test_of_several_gaps_all_are_told_and_the_task_says_how_many(connection: Con
     heard.alerts.clear()
     for key in ("a", "b", "c"):
         come(connection, trigger, 1, 3, 4, 5, key=key)
-    with pytest.raises(AirflowFailException, match=r"2 more stand above\."):
+    with pytest.raises(AirflowFailException, match=r"2 more are in the log above\."):
         watch(trigger.name)
     assert len(heard.alerts) == 3
 

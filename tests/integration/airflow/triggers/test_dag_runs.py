@@ -33,7 +33,7 @@ def loop() -> Iterator[asyncio.Runner]:
 def airflow(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> DagRuns:
     """Airflow's connection and its Dag runs, and a look ten times a second."""
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
-    monkeypatch.setattr(runs, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(runs, "POLL_SECONDS", 0.1)
     monkeypatch.setattr(triggers, "POLL_SECONDS", 0.1)
     return DagRuns.in_place(monkeypatch)
 

@@ -12,7 +12,7 @@ from support.executing import Executing
 from workorders.airflow.triggers import runs
 from workorders.airflow.triggers.polling import FAILED
 from workorders.airflow.triggers.resources import resources
-from workorders.airflow.triggers.runs import WaitingRunsTrigger
+from workorders.airflow.triggers.runs import WaitForRunsTrigger
 from workorders.core import workflows
 from workorders.core.postgres.connection import connect
 
@@ -33,7 +33,7 @@ def loop() -> Iterator[asyncio.Runner]:
 def airflow(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow's connection, as its environment gives it, and a look ten times a second."""
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
-    monkeypatch.setattr(runs, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(runs, "POLL_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -42,12 +42,12 @@ def make(stack: LocalStack) -> Make:
     return lambda name: Executing(stack.database_url, name)
 
 
-def trigger(name: str, idle_after: float = SECONDS, **fields: Any) -> WaitingRunsTrigger:
+def trigger(name: str, idle_after: float = SECONDS, **fields: Any) -> WaitForRunsTrigger:
     definition = {"name": name, "callable": "support.run_functions:behave", **fields}
-    return WaitingRunsTrigger(definition=definition, idle_after=idle_after)
+    return WaitForRunsTrigger(definition=definition, idle_after=idle_after)
 
 
-async def first(waiting: WaitingRunsTrigger) -> TriggerEvent:
+async def first(waiting: WaitForRunsTrigger) -> TriggerEvent:
     return await asyncio.wait_for(anext(waiting.run()), SECONDS)
 
 
@@ -107,5 +107,5 @@ def test_a_definition_that_is_wrong_fails_the_task(name: str, loop: asyncio.Runn
 
 def test_it_can_be_made_again_from_what_it_says_of_itself() -> None:
     path, arguments = trigger("admit").serialize()
-    assert path == "workorders.airflow.triggers.runs.WaitingRunsTrigger"
-    assert WaitingRunsTrigger(**arguments, from_a_newer_version=1).serialize() == (path, arguments)
+    assert path == "workorders.airflow.triggers.runs.WaitForRunsTrigger"
+    assert WaitForRunsTrigger(**arguments, from_a_newer_version=1).serialize() == (path, arguments)

@@ -14,7 +14,7 @@ from support.groups import commit, member
 from support.ingesting import plan
 from support.topics import Topics
 from support.tries import a_try
-from workorders.airflow.retries import endless_retries
+from workorders.airflow.retries import unlimited_retries
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.operators import CommitOffsetsOperator
@@ -68,7 +68,7 @@ def task(
     positions.advance(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
     connection.commit()
     return CommitOffsetsOperator(
-        task_id="commit_offsets", definition=define(trigger.name), batch_id=batch_id, **endless_retries()
+        task_id="commit_offsets", definition=define(trigger.name), batch_id=batch_id, **unlimited_retries()
     )
 
 

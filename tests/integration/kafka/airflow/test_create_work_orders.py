@@ -14,7 +14,7 @@ from support.definitions import define
 from support.going_on import TEN, GoingOn, decided
 from support.ingesting import everything
 from support.topics import Topics
-from workorders.airflow.retries import ENDLESS_RETRIES, endless_retries
+from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow import operators
 from workorders.kafka.airflow.ingest_runs import run_id as run_id_of
@@ -45,7 +45,7 @@ class Task:
         self._stack = stack
         self._batch_id = batch_id
         self._operator = CreateWorkOrdersOperator(
-            task_id="create", trigger_name=name, batch_id=batch_id, **endless_retries()
+            task_id="create", trigger_name=name, batch_id=batch_id, **unlimited_retries()
         )
         #: For each application that was submitted, whether an operator could have decided meanwhile.
         self.submitted: list[bool] = []
@@ -58,7 +58,7 @@ class Task:
 
     def run(self, *, tries: int = 1, clears: int = 0) -> None:
         """Run the task's next try, so many tries after it was cleared so many times."""
-        ti = SimpleNamespace(try_number=clears + tries, max_tries=clears + ENDLESS_RETRIES)
+        ti = SimpleNamespace(try_number=clears + tries, max_tries=clears + UNLIMITED_RETRIES)
         context: Any = {"ti": ti}
         self._operator.execute(context)
 

@@ -10,7 +10,7 @@ from support.definitions import define
 from support.ingesting import plan
 from support.topics import Topics
 from support.tries import a_try
-from workorders.airflow.retries import endless_retries
+from workorders.airflow.retries import unlimited_retries
 from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import connect
@@ -60,5 +60,5 @@ def commit(stack: LocalStack, partition: Partition, end: int) -> None:
         positions.advance(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
         batches.finish(connection, batch_id, range_, Created(5))
     CommitOffsetsOperator(
-        task_id="commit", definition=define("orders"), batch_id=batch_id, **endless_retries()
+        task_id="commit", definition=define("orders"), batch_id=batch_id, **unlimited_retries()
     ).execute(a_try())

@@ -13,7 +13,7 @@ from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
 from support.tries import a_try
-from workorders.airflow.retries import endless_retries
+from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.task_errors import TaskFailedError
 from workorders.kafka.airflow.outbox_relay import HeldMessagesError, RelayRetries, SendMessagesOperator
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
@@ -37,7 +37,7 @@ def outbox(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Outbox:
 
 def send(outbox: Outbox, shard: int = 0, **changes: Any) -> SendMessagesOperator:
     definition = outbox.definition.model_copy(update={"idle_timeout": 0.0, **changes})
-    retries = {**endless_retries(), "retry_policy": RelayRetries()}
+    retries = {**unlimited_retries(), "retry_policy": RelayRetries()}
     return SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **retries)
 
 

@@ -13,7 +13,7 @@ from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.definitions import define
 from support.topics import Topics
-from workorders.airflow.retries import ENDLESS_RETRIES, endless_retries
+from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.operators import PlanBatchOperator
 from workorders.kafka.client.admin import KafkaAdmin
@@ -28,7 +28,7 @@ class Planning:
     """The third try of the task that plans, and the states of the ingest runs by their id."""
 
     try_number: ClassVar[int] = 3
-    max_tries: ClassVar[int] = ENDLESS_RETRIES
+    max_tries: ClassVar[int] = UNLIMITED_RETRIES
 
     name: str
     runs: dict[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Planning:
     def handed_over(self) -> list[tuple[int, bool]]:
         """Run the task; return the batches that it hands over, and whether their run is started again."""
         operator = PlanBatchOperator(
-            task_id="plan", definition=define(self.name), ingest_dag_id="an_ingest", **endless_retries()
+            task_id="plan", definition=define(self.name), ingest_dag_id="an_ingest", **unlimited_retries()
         )
         found = operator.execute({"ti": self})  # type: ignore[typeddict-item]
         assert [one["trigger_run_id"] for one in found] == [f"batch_{one['conf']['batch_id']}" for one in found]

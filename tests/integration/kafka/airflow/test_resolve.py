@@ -33,7 +33,9 @@ def submit(name: str, *, user: str | None = "ada", run_id: str = "first", clears
         "trigger": name, "decision": "skip-lost", "topic": name, "partitions": [], "offset": None, "reason": "a test",
         "dry_run": True,
     } | fields  # fmt: skip
-    run = SimpleNamespace(triggering_user_name=user, dag_id="workorders_resolve", run_id=run_id, clear_number=clears)
+    run = SimpleNamespace(
+        triggering_user_name=user, dag_id="workorders_resolve", run_id=f"{name} {run_id}", clear_number=clears
+    )
     context: Any = {"params": params, "dag_run": run}
     return ResolveOperator(task_id="apply_decision", definitions=[define("another"), define(name)]).execute(context)
 
@@ -62,7 +64,7 @@ def test_a_form_that_nobody_signed_is_recorded_as_such(
 ) -> None:
     submit(name, user=None, dry_run=False, decision="seek", partitions=[0], offset=4)
     (decision,) = list_decisions(connection, name)
-    assert decision.actor == "somebody whom Airflow does not name"
+    assert decision.actor == "unknown user"
     assert (decision.from_offset, decision.to_offset) == (10, 4)
 
 
@@ -91,7 +93,7 @@ def test_a_dag_run_that_is_cleared_decides_nothing_again_and_reports_what_it_dec
 def test_a_dag_run_that_had_decided_nothing_before_it_was_cleared_is_refused(
     connections: None, connection: Connection, stalled: int, name: str
 ) -> None:
-    with pytest.raises(DecisionRefusedError, match="does not say who cleared it; nothing was decided"):
+    with pytest.raises(DecisionRefusedError, match="does not tell who cleared it; nothing was decided"):
         submit(name, clears=1, dry_run=False)
     assert list_decisions(connection, name) == []
     (said,) = submit(name, clears=1)

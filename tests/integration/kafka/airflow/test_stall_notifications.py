@@ -18,7 +18,7 @@ from support.ingesting import partition_of, plan, row
 from support.stalling import let_it_last
 from support.topics import Topics
 from support.tries import a_try
-from workorders.airflow.retries import endless_retries
+from workorders.airflow.retries import unlimited_retries
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
@@ -134,7 +134,7 @@ def operator(stack: LocalStack, monkeypatch: pytest.MonkeyPatch, name: str) -> C
         application="none.py",
         alert_after=HOUR,
         notify=["pagers.broken", "pagers.page", "pagers.missing"],
-        **endless_retries(),
+        **unlimited_retries(),
     )
 
 
@@ -186,7 +186,7 @@ def test_a_long_stall_is_said_once_in_log_metrics_and_notifiers_and_so_is_its_en
     for _ in range(2):
         create.attempt()
     assert [seen.cleared for seen in create.alerts] == [False, True]
-    assert create.metrics.counts[1:] == [("workorders.stalls_cleared", tags)]
+    assert create.metrics.counts[1:] == [("workorders.stalls_resolved", tags)]
     assert gauges["workorders.stalled_partitions", trigger] == 0
     assert "".join(capfd.readouterr()).count(f"Alert: {create.alerts[1].sentence}") == 1
 

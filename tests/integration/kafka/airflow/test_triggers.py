@@ -19,7 +19,7 @@ from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
 from workorders.airflow.triggers.resources import MAX_CONNECTIONS
 from workorders.core.postgres.connection import connect
-from workorders.kafka.airflow.triggers import LEFT_BEHIND_SECONDS, NewMessagesTrigger
+from workorders.kafka.airflow.triggers import HAND_OVER_SECONDS, NewMessagesTrigger
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
@@ -102,7 +102,7 @@ class Waiting:
                 UPDATE workorders.kafka_batches SET planned_at = now() - %s * interval '1 second'
                 FROM workorders.triggers WHERE triggers.id = kafka_batches.trigger_id AND triggers.name = %s
                 """,
-                (LEFT_BEHIND_SECONDS + 1, self._name),
+                (HAND_OVER_SECONDS + 1, self._name),
             )
 
     def event(self, **arguments: Any) -> TriggerEvent:

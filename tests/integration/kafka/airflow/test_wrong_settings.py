@@ -17,8 +17,8 @@ from support.operators import subclasses
 from support.outbox import new_outbox
 from support.tries import a_try
 from support.wrong_settings import WRONG, assert_said, wrong_settings
-from workorders.airflow.retries import endless_retries
-from workorders.airflow.sensors.polling import CannotWaitError
+from workorders.airflow.retries import unlimited_retries
+from workorders.airflow.sensors.polling import WaitFailedError
 from workorders.airflow.triggers.polling import FAILED
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
@@ -41,16 +41,16 @@ pytestmark = pytest.mark.integration
 Make = Callable[[str, int], BaseOperator]
 MADE: dict[type[BaseOperator], Make] = {
     PlanBatchOperator: lambda name, _: PlanBatchOperator(
-        task_id="plan", definition=define(name), ingest_dag_id="orders_ingest", **endless_retries()
+        task_id="plan", definition=define(name), ingest_dag_id="orders_ingest", **unlimited_retries()
     ),
     CreateWorkOrdersOperator: lambda name, batch_id: CreateWorkOrdersOperator(
-        task_id="create", trigger_name=name, batch_id=batch_id, **endless_retries()
+        task_id="create", trigger_name=name, batch_id=batch_id, **unlimited_retries()
     ),
     CommitOffsetsOperator: lambda name, batch_id: CommitOffsetsOperator(
-        task_id="commit", definition=define(name), batch_id=batch_id, **endless_retries()
+        task_id="commit", definition=define(name), batch_id=batch_id, **unlimited_retries()
     ),
     ResolveOperator: lambda name, _: ResolveOperator(
-        task_id="apply_decision", definitions=[define(name)], **endless_retries()
+        task_id="apply_decision", definitions=[define(name)], **unlimited_retries()
     ),
 }
 ELSEWHERE = {TriggerIngestOperator, SendMessagesOperator}
@@ -108,14 +108,14 @@ def test_the_task_fails_with_the_whole_sentence_and_commits_nothing(
 
 
 def test_the_wait_ends_in_the_triggerer_and_the_task_fails_on_a_worker(stack: LocalStack, what: str) -> None:
-    sensor = WaitForMessagesSensor(task_id="wait", definition=define("orders"), **endless_retries())
+    sensor = WaitForMessagesSensor(task_id="wait", definition=define("orders"), **unlimited_retries())
 
     async def first() -> Any:
         return await anext(NewMessagesTrigger(**sensor.arguments()).run())
 
     event = asyncio.run(first())
     assert FAILED in event.payload
-    with pytest.raises(CannotWaitError) as raised:
+    with pytest.raises(WaitFailedError) as raised:
         sensor.execute_complete(a_try(2), event.payload)
     sentence = str(raised.value)
     assert_said(sentence, what)
@@ -129,7 +129,7 @@ def test_the_relay_fails_with_the_whole_sentence_and_its_messages_wait(
     outbox = new_outbox(stack)
     outbox.write(OutboxMessage(topic="answers", value=b"{}"))
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", outbox.database_url)
-    task = SendMessagesOperator(task_id="send_messages", definition=outbox.definition, shard=0, **endless_retries())
+    task = SendMessagesOperator(task_id="send_messages", definition=outbox.definition, shard=0, **unlimited_retries())
     with pytest.raises(WorkOrdersError) as raised:
         task.execute(a_try(2))
     sentence = str(raised.value)

@@ -12,17 +12,17 @@ from airflow.sdk.execution_time.comms import ErrorResponse
 from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from support.tries import a_try
-from workorders.airflow.retries import endless_retries
-from workorders.airflow.sensors.polling import CannotWaitError, WaitingSensor
-from workorders.airflow.triggers.polling import FAILED, Look, WaitingTrigger
+from workorders.airflow.retries import unlimited_retries
+from workorders.airflow.sensors.polling import PollingSensor, WaitFailedError
+from workorders.airflow.triggers.polling import FAILED, PollingTrigger, Probe
 from workorders.core.exceptions import ConfigurationError
 
 
-class Scripted(WaitingTrigger):
+class Scripted(PollingTrigger):
     """Sees, look by look, what a list says: nothing, a reason, or a failure."""
 
     subject = "Script"
-    awaited = "a reason"
+    waiting_for = "a reason"
 
     def __init__(self, script: Iterable[str | Exception | None], idle_after: float = 5.0) -> None:
         super().__init__(poll_interval=0.0, idle_after=idle_after)
@@ -35,7 +35,7 @@ class Scripted(WaitingTrigger):
         return {}
 
     @asynccontextmanager
-    async def watch(self) -> AsyncIterator[Look]:
+    async def open_probe(self) -> AsyncIterator[Probe]:
         """Count how often it was begun and ended."""
         self.entered += 1
         self.open += 1
@@ -52,7 +52,7 @@ class Scripted(WaitingTrigger):
             self.open -= 1
 
 
-def ended(trigger: WaitingTrigger) -> TriggerEvent:
+def ended(trigger: PollingTrigger) -> TriggerEvent:
     async def first() -> TriggerEvent:
         return await anext(trigger.run())
 
@@ -126,7 +126,7 @@ def test_what_waiting_cannot_heal_goes_to_a_worker_for_only_there_is_the_retry_p
     assert (delays, trigger.open) == ([], 0)
 
 
-class Sensor(WaitingSensor):
+class Sensor(PollingSensor):
     """Waits by a script."""
 
     trigger_class = Scripted
@@ -137,8 +137,8 @@ class Sensor(WaitingSensor):
 
 
 def test_there_the_task_fails_with_the_sentence_and_the_next_try() -> None:
-    sensor = Sensor(task_id="wait", **endless_retries())
-    with pytest.raises(CannotWaitError) as raised:
+    sensor = Sensor(task_id="wait", **unlimited_retries())
+    with pytest.raises(WaitFailedError) as raised:
         sensor.execute_complete(a_try(3), {FAILED: "Script: no. Nothing was changed."})
     assert str(raised.value) == "Script: no. Nothing was changed. Next try in 4 s."
 

@@ -7,7 +7,7 @@ import pytest
 
 from support.definitions import define
 from support.tries import a_try
-from workorders.airflow.retries import endless_retries
+from workorders.airflow.retries import unlimited_retries
 from workorders.kafka.airflow.operators import COORDINATOR_SECONDS, CommitOffsetsOperator
 from workorders.kafka.exceptions import CoordinatorMovingError, GroupCommitError, KafkaUnavailableError
 
@@ -22,7 +22,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def commit(monkeypatch: pytest.MonkeyPatch, answers: Iterator[Exception | None]) -> None:
-    task = CommitOffsetsOperator(task_id="commit", definition=define("orders"), batch_id=7, **endless_retries())
+    task = CommitOffsetsOperator(task_id="commit", definition=define("orders"), batch_id=7, **unlimited_retries())
 
     def answer() -> None:
         error = next(answers)

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization
 
 from support.definitions import define
-from workorders.airflow.retries import ENDLESS_RETRIES, EndlessRetries
+from workorders.airflow.retries import UNLIMITED_RETRIES, UnlimitedRetryPolicy
 from workorders.kafka.airflow.dags import _resolve_dag, make_dags, resolve_dags
 from workorders.kafka.airflow.ingest_runs import run_id
 from workorders.kafka.airflow.triggers import NewMessagesTrigger
@@ -54,9 +54,9 @@ def test_stalled_batches_do_not_use_up_the_runs_of_the_others() -> None:
 def test_every_task_is_tried_again_for_ever(place: int) -> None:
     task: Any
     for task in dags()[place].tasks:
-        assert task.retries == ENDLESS_RETRIES
+        assert task.retries == UNLIMITED_RETRIES
         retry_policy = task.partial_kwargs["retry_policy"] if task.is_mapped else task.retry_policy
-        assert isinstance(retry_policy, EndlessRetries)
+        assert isinstance(retry_policy, UnlimitedRetryPolicy)
 
 
 @pytest.mark.parametrize("place", [0, 1])

@@ -47,5 +47,5 @@ def test_a_run_that_has_ended_is_started_again() -> None:
 
 
 def test_a_run_that_is_at_work_is_never_reset() -> None:
-    with pytest.raises(AirflowSkipException, match=r"^Run batch_7 of orders_ingest is at work already"):
+    with pytest.raises(AirflowSkipException, match=r"^Run batch_7 of orders_ingest is active already"):
         hand_over(Ti(at_work=1), reset=True)

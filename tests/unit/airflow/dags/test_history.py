@@ -10,8 +10,8 @@ from airflow.sdk.definitions.timetables.simple import NullTimetable
 from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 
-from workorders.airflow.dags.history_dags import history_dags
-from workorders.airflow.operators.bulk_jobs import form, wanted_by
+from workorders.airflow.dags.history import history_dags
+from workorders.airflow.operators.bulk_jobs import filter_of, form
 from workorders.core.bulk.jobs import HEARTBEAT_TIMEOUT, KINDS
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history.filters import Filter
@@ -59,7 +59,7 @@ def test_an_export_is_a_file_in_a_folder_that_nobody_can_leave() -> None:
 
 
 def test_an_empty_form_asks_for_nothing_and_a_full_one_for_all() -> None:
-    assert wanted_by(EMPTY) == Filter()
+    assert filter_of(EMPTY) == Filter()
     given = {
         "trigger": "orders",
         "state": "failed",
@@ -69,7 +69,7 @@ def test_an_empty_form_asks_for_nothing_and_a_full_one_for_all() -> None:
         "text": "ada",
         "id": "01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f",
     }
-    assert wanted_by({**EMPTY, **given}) == Filter(
+    assert filter_of({**EMPTY, **given}) == Filter(
         trigger="orders",
         state="failed",
         since=datetime(2026, 3, 1, 13, 30, tzinfo=UTC),
@@ -83,4 +83,4 @@ def test_an_empty_form_asks_for_nothing_and_a_full_one_for_all() -> None:
 @pytest.mark.parametrize(("field", "value"), [("since", "yesterday"), ("id", "7"), ("id", "z" * 32)])
 def test_a_field_of_a_wrong_form_is_named(field: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^{field}: expected"):
-        wanted_by({**EMPTY, field: value})
+        filter_of({**EMPTY, field: value})

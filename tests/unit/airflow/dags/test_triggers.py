@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from workorders.airflow.dags.trigger_dags import trigger_dags, trigger_folder
-from workorders.airflow.operators.configuration_error import RefusedOperator
-from workorders.airflow.operators.sequence_gaps import WatchGapsOperator
+from workorders.airflow.dags.triggers import trigger_dags, trigger_folder
+from workorders.airflow.operators.configuration_error import ConfigurationErrorOperator
+from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
 from workorders.core.exceptions import ConfigurationError
 
 GOOD = "name: {name}\ntype: kafka\nworkflow: register_event\ntopics: [{name}]\n"
@@ -51,7 +51,7 @@ def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path
     # A Dag that Airflow creates paused, which is its default, never runs: nobody would see the mistake.
     assert dags["bad_refused"].is_paused_upon_creation is False
     (task,) = dags["bad_refused"].tasks
-    assert isinstance(task, RefusedOperator)
+    assert isinstance(task, ConfigurationErrorOperator)
     # A try that Airflow loses is retried; the mistake itself is not.
     assert task.retries
     with pytest.raises(AirflowFailException, match=r"bad\.yaml") as raised:
@@ -66,7 +66,7 @@ def test_of_two_files_with_one_name_the_second_is_refused(tmp_path: Path) -> Non
     dags = trigger_dags(tmp_path)
     assert set(dags) == {"same_listener", "same_ingest", "second_refused"}
     (task,) = dags["second_refused"].tasks
-    assert isinstance(task, RefusedOperator)
+    assert isinstance(task, ConfigurationErrorOperator)
     with pytest.raises(
         AirflowFailException, match=r"second\.yaml: name: trigger same is already defined in first\.yaml"
     ):
@@ -99,7 +99,7 @@ def test_every_trigger_with_a_sequence_has_a_dag_that_watches_it_from_the_start(
     (tmp_path / "orders.yaml").write_text(f"name: orders\nworkflow: ship\n{fields}{rules}")
     dag = trigger_dags(tmp_path)["orders_gaps"]
     watch = dag.task_dict["check_gaps"]
-    assert isinstance(watch, WatchGapsOperator)
+    assert isinstance(watch, AlertSequenceGapsOperator)
     assert (dag.is_paused_upon_creation, watch.notify) == (False, ("shop.alerts.page",))
     (tmp_path / "orders.yaml").write_text(f"name: orders\nworkflow: ship\n{fields}")
     assert "orders_gaps" not in trigger_dags(tmp_path)

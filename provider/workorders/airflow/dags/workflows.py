@@ -1,4 +1,4 @@
-"""The Dag of a workflow: a sensor waits for runs, and one mapped task per worker executes them."""
+"""The Dag of a workflow: a sensor waits for runs, and a task executes them."""
 
 import os
 from collections.abc import Iterable
@@ -7,10 +7,10 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from workorders.airflow.dags.factories import always_running, collect
+from workorders.airflow.dags.factories import collect, continuous_dag
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.operators.run_dags import RunDagsOperator
-from workorders.airflow.retries import endless_retries
+from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.sensors.dag_runs import WaitForDagRunsSensor
 from workorders.airflow.sensors.runs import WaitForRunsSensor
 from workorders.core.definitions.decorator import declared_workflows
@@ -32,8 +32,8 @@ def workflow_modules() -> list[str]:
 def workflow_dags(folder: Path, modules: Iterable[str] = ()) -> dict[str, DAG]:
     """Return the DAGs of every workflow in a folder and in some modules, by id.
 
-    A file or a module with a mistake takes no other workflow down with it: in the place of its DAG stands one that
-    fails, and says which field is wrong.
+    In place of a file or a module with a mistake there is a Dag that fails and names the wrong field. Other workflows
+    are not affected.
 
     Raises:
         ConfigurationError: the folder does not exist.
@@ -50,7 +50,7 @@ def _load(path: Path) -> list[WorkflowDefinition]:
 
 def make_dag(definition: WorkflowDefinition) -> DAG:
     """Return the DAG that executes a workflow's runs. Pausing it leaves its work orders waiting."""
-    with always_running(
+    with continuous_dag(
         f"{definition.name}_runs",
         description=definition.description or f"Executes the work orders of {definition.name}",
         default_args={"owner": definition.owner},
@@ -64,18 +64,18 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
         ),
     ) as dag:
         if definition.dag_id is None:
-            wait = WaitForRunsSensor(task_id="wait_for_runs", definition=definition, **endless_retries())
+            wait = WaitForRunsSensor(task_id="wait_for_runs", definition=definition, **unlimited_retries())
             wait >> ExecuteRunsOperator.partial(
                 task_id="execute_runs",
                 definition=definition,
                 map_index_template="worker {{ task.worker }}",
-                **endless_retries(),
+                **unlimited_retries(),
             ).expand(worker=list(range(1, definition.workers + 1)))
         else:
             wait_for_dag_runs = WaitForDagRunsSensor(
-                task_id="wait_for_runs", definition=definition, **endless_retries()
+                task_id="wait_for_runs", definition=definition, **unlimited_retries()
             )
-            wait_for_dag_runs >> RunDagsOperator(task_id="execute_runs", definition=definition, **endless_retries())
+            wait_for_dag_runs >> RunDagsOperator(task_id="execute_runs", definition=definition, **unlimited_retries())
     return dag
 
 
@@ -85,7 +85,7 @@ Executes the work orders of workflow **{name}** by {does}.
 * `wait_for_runs` waits in the triggerer, without a worker. `execute_runs` claims what waits and {executes}.
 * A run that fails is that run's: `workorders runs show ID` has its state, error and log. The task
   stays green.
-* An `execute_runs` that is up for retry could not work at all, and the last line of its log says why. It is
-  retried without end; a clear claims what waits then.
+* An `execute_runs` that is up for retry could not start at all; the last line of its log is the reason. It is
+  retried without limit; a clear claims what waits then.
 * Pause this DAG to leave the work orders waiting. Nothing is lost.
 """

@@ -1,4 +1,4 @@
-"""Makes the DAGs of every trigger file, whatever its type."""
+"""The Dags of every trigger file, whatever its type."""
 
 import os
 from functools import partial
@@ -8,7 +8,7 @@ from pathlib import Path
 from airflow.sdk import DAG
 
 from workorders.airflow.dags.factories import collect
-from workorders.airflow.dags.gap_dags import gap_dag
+from workorders.airflow.dags.gaps import gap_dag
 from workorders.core.definitions.loading import load_trigger, yaml_files
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.environment import TRIGGERS_VARIABLE
@@ -20,10 +20,10 @@ DAG_FACTORIES_GROUP = "workorders.dag_factories"
 
 def trigger_folder(default: Path) -> Path:
     """Return the folder of trigger files: the environment's, or else the default."""
-    return stated_trigger_folder() or default
+    return configured_trigger_folder() or default
 
 
-def stated_trigger_folder() -> Path | None:
+def configured_trigger_folder() -> Path | None:
     """Return the folder of trigger files that the environment names; None when it names none."""
     stated = os.environ.get(TRIGGERS_VARIABLE)
     return Path(stated) if stated else None
@@ -32,8 +32,8 @@ def stated_trigger_folder() -> Path | None:
 def trigger_dags(folder: Path) -> dict[str, DAG]:
     """Return the DAGs of every trigger file in a folder, by id.
 
-    A file with a mistake takes no other trigger down with it: in the place of its DAGs stands one that fails, and says
-    which field is wrong.
+    In place of a file with a mistake there is a Dag that fails and names the wrong field. Other triggers are not
+    affected.
 
     Raises:
         ConfigurationError: the folder does not exist.

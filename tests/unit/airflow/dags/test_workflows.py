@@ -6,11 +6,11 @@ import pytest
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from workorders.airflow.dags.workflow_dags import make_dag, workflow_dags, workflow_folder
-from workorders.airflow.operators.configuration_error import RefusedOperator
+from workorders.airflow.dags.workflows import make_dag, workflow_dags, workflow_folder
+from workorders.airflow.operators.configuration_error import ConfigurationErrorOperator
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.operators.run_dags import RunDagsOperator
-from workorders.airflow.retries import ENDLESS_RETRIES
+from workorders.airflow.retries import UNLIMITED_RETRIES
 from workorders.airflow.sensors.dag_runs import WaitForDagRunsSensor
 from workorders.airflow.sensors.runs import WaitForRunsSensor
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -35,7 +35,7 @@ def test_every_file_gives_a_dag_that_waits_and_executes(tmp_path: Path) -> None:
         wait = dag.get_task("wait_for_runs")
         assert type(wait) is sensor
         assert wait.downstream_task_ids == {"execute_runs"}
-        assert wait.retries == dag.get_task("execute_runs").retries == ENDLESS_RETRIES
+        assert wait.retries == dag.get_task("execute_runs").retries == UNLIMITED_RETRIES
 
 
 def test_functions_that_are_decorated_in_a_named_module_are_workflows_as_well(
@@ -69,7 +69,7 @@ def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path
     dags = workflow_dags(tmp_path)
     assert set(dags) == {"bad_refused", "good_runs"}
     (task,) = dags["bad_refused"].tasks
-    assert isinstance(task, RefusedOperator)
+    assert isinstance(task, ConfigurationErrorOperator)
     with pytest.raises(AirflowFailException, match=r"bad\.yaml") as raised:
         task.execute({})
     assert clause in str(raised.value)

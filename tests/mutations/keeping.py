@@ -60,7 +60,11 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "gap-of-a-lost-work-order-taken-for-deleted",
         7,
-        (Change("core/maintenance/sql/retention.sql", "            AND work_orders <= (", "            AND 0 <= ("),),
+        (
+            Change(
+                "core/creation/sql/deleted_positions.sql", "            AND work_orders <= (", "            AND 0 <= ("
+            ),
+        ),
         (f"{REPLAYED}::test_a_work_order_that_was_lost_and_not_deleted_is_restored_behind_retention",),
     ),
     Mutation(

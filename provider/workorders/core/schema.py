@@ -10,12 +10,10 @@ from typing import Final, cast
 
 from workorders.core.exceptions import SchemaError
 from workorders.core.postgres.connection import SCHEMA, Connection, connect
+from workorders.core.postgres.locks import AdvisoryLock
 
 MIGRATIONS_GROUP: Final = "workorders.migrations"
 """Entry points: each names a branch, and the package that contains its revisions."""
-
-_UPGRADE_LOCK: Final = 4_564_018
-"""Key of the advisory lock that lets one upgrade run at a time; any constant does."""
 
 
 def upgrade(database_url: str) -> str:
@@ -46,7 +44,7 @@ def upgrade(database_url: str) -> str:
             # other statement lasts. In the transaction, because it must win over what the URL says.
             connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({AdvisoryLock.SCHEMA_UPGRADE.value})")
             _require_known(_revisions_in(cast("Connection", connection.connection.driver_connection)))
             connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
             config.set_main_option("script_location", str(scripts))

@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from workorders.core.admission_rules import Rules
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
 if TYPE_CHECKING:  # what creates work orders needs no model
@@ -86,7 +86,5 @@ def stream_id(connection: Connection, trigger: Trigger, name: str) -> int:
     row = connection.execute(_QUERIES["find_stream"], arguments).fetchone()
     if row is None:
         connection.execute(_QUERIES["insert_stream"], arguments)
-        row = connection.execute(_QUERIES["find_stream"], arguments).fetchone()
-    if row is None:  # cannot be at READ COMMITTED: the insert met or made the row
-        raise LookupError(name)
+        row = fetch_row(connection, _QUERIES["find_stream"], arguments)
     return int(row[0])

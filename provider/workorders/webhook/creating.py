@@ -127,7 +127,7 @@ class Creator:
 
 def _require_tokens(connection: Connection, trigger: Trigger, definition: WebhookTriggerDefinition) -> None:
     rate = definition.rate_limit_per_second
-    seconds = 0 if rate is None else rate_limit.take(connection, trigger.id, rate, definition.rate_burst)
+    seconds = 0 if rate is None else rate_limit.acquire_token(connection, trigger.id, rate, definition.rate_burst)
     if seconds:
         raise TryAgainError(
             "too-many-requests",

@@ -146,7 +146,7 @@ def test_repeats_of_a_key_are_shown_with_when_and_where_from(
     connection.commit()
     shown = workorders("work-orders", "show", str(made.id)).out
     assert re.search(r"^repeated +once, at 20\d\d-\S+Z$", shown, re.MULTILINE)
-    assert '\nrequest of the last repeat by key:\n{\n    "remote_address": "192.0.2.7"\n}\n' in shown
+    assert '\nrequest of the last ignored repeat:\n{\n    "remote_address": "192.0.2.7"\n}\n' in shown
     known = workorders("work-orders", "show", str(made.id), "--json").json()["repeats"]
     assert (known["times"], known["ignored"], known["newest"]) == (1, 1, [])
     assert known["last_request"] == {"remote_address": "192.0.2.7"}

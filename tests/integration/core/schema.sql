@@ -617,8 +617,8 @@ CREATE TABLE workorders.state_counts (
 );
 CREATE UNLOGGED TABLE workorders.trigger_rates (
     trigger_id integer NOT NULL,
-    granted boolean NOT NULL,
-    held double precision NOT NULL,
+    last_granted boolean NOT NULL,
+    tokens double precision NOT NULL,
     filled_at timestamp with time zone NOT NULL
 )
 WITH (fillfactor='50');

@@ -15,6 +15,7 @@ from support.eventually import eventually
 from support.schema_dump import FILE, schema_dump
 from workorders.core import schema
 from workorders.core.exceptions import SchemaError
+from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.states import RunState, WorkOrderState
 
 pytestmark = pytest.mark.integration
@@ -72,7 +73,7 @@ def test_the_second_upgrade_waits_however_long_the_first_takes(new_database: Cal
         # Within a transaction, Postgres shows the sessions as they were at its first look.
         psycopg.connect(database_url, autocommit=True) as looking,
     ):
-        first.execute("SELECT pg_advisory_xact_lock(%s)", (schema._UPGRADE_LOCK,))
+        first.execute("SELECT pg_advisory_xact_lock(%s)", (AdvisoryLock.SCHEMA_UPGRADE,))
         second = pool.submit(schema.upgrade, impatient)
         eventually(
             lambda: second.done() or looking.execute(waiting_long).fetchall(), seconds=60, what="the second's long wait"

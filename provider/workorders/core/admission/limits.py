@@ -1,7 +1,7 @@
 """How many work orders a workflow takes, counted exactly under the lock of a row that only limited workflows have."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from workorders.core.admission_rules import LimitSettings
 from workorders.core.exceptions import WorkOrdersError
@@ -41,10 +41,22 @@ class Capacity:
         capacities = [capacity for capacity in (self.waiting, self.today) if capacity is not None]
         return max(0, min(capacities)) if capacities else None
 
-    @property
-    def is_of_today(self) -> bool:
-        """Whether it is the limit of the day that leaves the least."""
-        return self.today is not None and (self.waiting is None or self.today < self.waiting)
+    def binding(self, settings: LimitSettings) -> "BindingLimit":
+        """Return the limit that leaves the least."""
+        if self.today is not None and (self.waiting is None or self.today < self.waiting):
+            return BindingLimit(settings.per_day, "runs per day (UTC)", "a new day begins", self.seconds_left_today)
+        return BindingLimit(settings.waiting, "waiting", "runs finish", _SECONDS_UNTIL_RUNS_FINISH)
+
+
+class BindingLimit(NamedTuple):
+    """The limit of a workflow that decides now, in the words of messages."""
+
+    limit: int | None
+    counted: str
+    relief: str
+    """When there is capacity again."""
+    relief_seconds: int
+    """When asking again may help."""
 
 
 def lock(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int) -> Capacity:
@@ -79,21 +91,18 @@ def count(connection: Connection, workflow_id: int, admitted: int) -> None:
     connection.execute(_QUERIES["add"], {"workflow_id": workflow_id, "admitted": admitted})
 
 
-def limit_error(trigger: Trigger, rule: LimitSettings, capacity: Capacity, wanted: int) -> HardLimitError:
-    """Return the error that says which limit stands in the way, and what helps."""
-    of_today = capacity.is_of_today
-    most = rule.per_day if of_today else rule.waiting
-    what = "let in a day (UTC)" if of_today else "waiting"
-    then = "a day ends" if of_today else "runs are finished"
-    too_large = (
-        "; so many never fit, so the limit must be raised or the batches made smaller"
-        if most is not None and wanted > most
-        else f"; it goes on by itself when {then}, or when the limit is raised"
+def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, wanted: int) -> HardLimitError:
+    """Return the error that says which limit is reached, and what helps."""
+    limit, counted, relief, relief_seconds = capacity.binding(settings)
+    what_helps = (
+        "so many never fit; raise the limit or make the batches smaller"
+        if limit is not None and wanted > limit
+        else f"it continues by itself when {relief}, or when the limit is raised"
     )
     return HardLimitError(
         f"Workflow {trigger.workflow} has capacity for {capacity.remaining} more work orders and {wanted} came at "
-        f"once: its hard limit is {most} {what}. Nothing was created for trigger {trigger.name}{too_large}.",
-        capacity.seconds_left_today if of_today else _SECONDS_UNTIL_RUNS_FINISH,
+        f"once: its hard limit is {limit} {counted}. Nothing was created for trigger {trigger.name}; {what_helps}.",
+        relief_seconds,
     )
 
 

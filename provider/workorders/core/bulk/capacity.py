@@ -26,14 +26,11 @@ class WorkflowCapacity:
     @property
     def fullness(self) -> str:
         """One sentence that says which limit stands in the way, and what helps."""
-        of_today = self.room.is_of_today
-        most = self.rule.per_day if of_today else self.rule.waiting
-        what = "runs a day (UTC)" if of_today else "waiting"
-        then = "the day has ended" if of_today else "runs are finished"
+        limit, counted, relief, _ = self.room.binding(self.rule)
         return (
-            f"Workflow {self.workflow} takes no more runs now: its {self.rule.kind} limit is {most} {what}. The job "
-            f"goes on from here when {then}, or when the limit is raised: by the DAG workorders_jobs, unless that is "
-            f"paused, or by `workorders jobs resume`."
+            f"Workflow {self.workflow} takes no more runs now: its {self.rule.kind} limit is {limit} {counted}. The "
+            f"job continues from here when {relief}, or when the limit is raised: by the Dag workorders_jobs, unless "
+            f"that is paused, or by `workorders jobs resume`."
         )
 
     def __str__(self) -> str:

@@ -7,7 +7,6 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 from uuid import UUID
 
-import psycopg
 from psycopg.rows import class_row
 
 from workorders.core import triggers
@@ -15,9 +14,10 @@ from workorders.core.admission.pipeline import AdmissionPipeline
 from workorders.core.admission.rejections import DUPLICATE
 from workorders.core.admission.state import Chunk
 from workorders.core.creation.json_body import is_odd, judge
+from workorders.core.creation.work_orders import rejection_of
 from workorders.core.history import search_index
 from workorders.core.items import MAX_BODY_BYTES, Item, Rejection
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import VALUE_ERRORS, Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import Selector
 from workorders.core.triggers import Trigger
@@ -126,8 +126,8 @@ def _store(connection: Connection, id_: UUID, body: bytes, request: bytes) -> Re
             connection.execute(
                 _QUERIES["insert_dataclip"], {"id": id_, "body": body.decode(), "request": request.decode()}
             )
-    except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex) as error:
-        return Rejection("refused-by-postgres", f"Postgres cannot store it: {error.diag.message_primary}")
+    except VALUE_ERRORS as error:
+        return rejection_of(error)
     connection.execute(_QUERIES["delete_rejection"], {"id": id_})
     return None
 

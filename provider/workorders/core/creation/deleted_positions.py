@@ -6,16 +6,13 @@ down, as ranges; creating what is missing leaves them out. The way of new events
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Final
 from uuid import UUID
 
 from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.core.maintenance", "sql/retention.sql")
-
-_STREAM_LOCKS: Final = 4_564_004
-"""First key of the advisory locks of streams; any constant does."""
+_QUERIES = load_queries("workorders.core.creation", "sql/deleted_positions.sql")
 
 Row = tuple[UUID, int | None, int | None]
 """A work order's id, stream and position."""
@@ -37,7 +34,7 @@ def delete(connection: Connection, rows: Sequence[Row]) -> list[Row]:
 
 def lock_out(connection: Connection, stream_id: int) -> None:
     """Let no work order of the stream be deleted until the transaction ends."""
-    connection.execute(_QUERIES["lock_stream_shared"], {"class": _STREAM_LOCKS, "stream_id": stream_id})
+    connection.execute(_QUERIES["lock_stream_shared"], {"class": AdvisoryLock.STREAM, "stream_id": stream_id})
 
 
 def note_whole(connection: Connection, stream_id: int, start: int, end: int, work_orders: int) -> None:
@@ -53,7 +50,7 @@ def note_whole(connection: Connection, stream_id: int, start: int, end: int, wor
 
 
 def _locked(connection: Connection, stream_id: int) -> bool:
-    row = connection.execute(_QUERIES["lock_stream"], {"class": _STREAM_LOCKS, "stream_id": stream_id}).fetchone()
+    row = connection.execute(_QUERIES["lock_stream"], {"class": AdvisoryLock.STREAM, "stream_id": stream_id}).fetchone()
     return bool(row and row[0])
 
 

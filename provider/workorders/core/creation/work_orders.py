@@ -157,7 +157,8 @@ class _Writer:
                 return self.write(ids[:middle], items[:middle]) + self.write(ids[middle:], items[middle:])
             if items[0].rejection is not None:  # it was written without its body already, so the value is not at fault
                 raise
-            return self.write(ids, [_refused(items[0], error)])
+            rejected = items[0]._replace(body=None, rejection=rejection_of(error), raw=items[0].body)
+            return self.write(ids, [rejected])
         if self._pipeline is not None:
             self._pipeline.add(chunk)
         return created
@@ -240,10 +241,9 @@ class _Writer:
             deleted_positions.lock_out(self._connection, number)
 
 
-def _refused(item: Item, error: psycopg.Error) -> Item:
-    """Return an item that Postgres cannot store as a rejected one."""
-    rejection = Rejection("refused-by-postgres", f"Postgres cannot store it: {error.diag.message_primary}")
-    return item._replace(body=None, rejection=rejection, raw=item.body)
+def rejection_of(error: psycopg.Error) -> Rejection:
+    """Return why an item is rejected whose value Postgres cannot store."""
+    return Rejection("refused-by-postgres", f"Postgres cannot store it: {error.diag.message_primary}")
 
 
 def _rejection(id_: bytes, item: Item) -> bytes:

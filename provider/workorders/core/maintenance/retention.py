@@ -22,13 +22,12 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.core.history.filters import CLOCKS_APART
 from workorders.core.ids import first_id
 from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.maintenance", "sql/retention.sql")
 
 STEP: Final = 1_000
-_LOCK: Final = 4_564_005
-"""Key of the advisory lock that lets one step of retention run at a time; any constant does."""
 _MAX_PAUSE: Final = 1.0
 _TRIES: Final = 5
 """How often one run comes to a stream in which others create what is missing, over some 15 s."""
@@ -231,7 +230,7 @@ def _next(connection: Connection, query: str, wanted: Mapping[str, Any]) -> list
 
 
 def _require_alone(connection: Connection) -> None:
-    row = connection.execute(_QUERIES["lock"], {"key": _LOCK}).fetchone()
+    row = connection.execute(_QUERIES["lock"], {"key": AdvisoryLock.RETENTION}).fetchone()
     if not (row and row[0]):
         raise RetentionBusyError(
             "Another process runs retention at this moment; this one stopped, and what is due is left to the other."

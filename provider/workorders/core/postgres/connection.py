@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 import psycopg
 from psycopg import conninfo
@@ -123,6 +123,14 @@ def connect(
         autocommit=autocommit,
         prepare_threshold=NO_PREPARED_STATEMENTS,
     )
+
+
+def fetch_row(connection: Connection, query: LiteralString, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the first row of a query that always returns one."""
+    row = connection.execute(query, arguments).fetchone()
+    if row is None:
+        raise LookupError(f"no row of the query that begins with: {query[:80]}")
+    return row
 
 
 def is_outage(error: BaseException) -> bool:

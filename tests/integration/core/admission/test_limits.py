@@ -157,7 +157,7 @@ def test_beyond_a_hard_limit_nothing_is_created_and_the_source_is_told(
     assert str(raised.value).startswith(
         f"Workflow {name} has capacity for 1 more work orders and 2 came at once: its hard limit is 3 "
     )
-    assert f"Nothing was created for trigger {name}; it goes on by itself when " in str(raised.value)
+    assert f"Nothing was created for trigger {name}; it continues by itself when " in str(raised.value)
     assert 1 <= raised.value.retry_after_seconds <= (60 if limit == "waiting" else SECONDS_A_DAY)
     with connection.transaction():
         assert create_for(connection, trigger, events("c", 2), fresh=True) == Created(1, 0, 0)
@@ -165,7 +165,7 @@ def test_beyond_a_hard_limit_nothing_is_created_and_the_source_is_told(
 
 def test_a_batch_that_never_fits_says_so(connection: Connection, name: str) -> None:
     trigger = limited(connection, name, "hard", waiting=3)
-    with pytest.raises(HardLimitError, match="so many never fit, so the limit must be raised or the batches made"):
+    with pytest.raises(HardLimitError, match="so many never fit; raise the limit or make the batches smaller"):
         create_for(connection, trigger, events("abcd"), fresh=True)
 
 

@@ -18,6 +18,7 @@ from workorders.core.history.filters import Filter
 from workorders.core.maintenance import retention
 from workorders.core.maintenance.retention import RetentionBusyError
 from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
@@ -384,6 +385,6 @@ def numbered(connection: Connection, trigger: Trigger) -> list[deleted_positions
 
 
 def test_two_runs_of_retention_do_not_work_at_once(connection: Connection, other_connection: Connection) -> None:
-    other_connection.execute("SELECT pg_advisory_xact_lock(%s)", (retention._LOCK,))
+    other_connection.execute("SELECT pg_advisory_xact_lock(%s)", (AdvisoryLock.RETENTION,))
     with pytest.raises(RetentionBusyError, match="Another process runs retention"):
         retention.delete_expired(connection)

@@ -77,8 +77,8 @@ def test_a_hard_limit_stalls_the_partition_with_its_sentence_until_there_is_room
     refused = attempt(stack, going_on, batch_id).error
     assert refused == (
         f"{name}: {name} 0 [3, 6): Workflow {name} has capacity for 1 more work orders and 3 came at once: its hard "
-        f"limit is 4 waiting. Nothing was created for trigger {name}; it goes on by itself when runs are finished, or "
-        f"when the limit is raised. Nothing was committed there."
+        f"limit is 4 waiting. Nothing was created for trigger {name}; it continues by itself when runs finish, or "
+        f"when the limit is raised. Nothing was committed there. [WO-WORKFLOW-FULL]"
     )
     trigger = triggers.find(connection, name)
     stalled = row(connection, trigger)

@@ -234,8 +234,8 @@ CREATE TABLE workorders.workflow_counts (
 -- One token bucket per trigger. Not logged: after a crash of the server every bucket is full again.
 CREATE UNLOGGED TABLE workorders.trigger_rates (
     trigger_id integer PRIMARY KEY,
-    granted boolean NOT NULL,
-    held double precision NOT NULL,
+    last_granted boolean NOT NULL,
+    tokens double precision NOT NULL,
     filled_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 

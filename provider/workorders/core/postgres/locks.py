@@ -1,0 +1,15 @@
+"""Keys of advisory locks, all in one place, so that no two of them are equal.
+
+The functions of the outbox take two more, 4564061 and 4564062, in their SQL.
+"""
+
+from enum import IntEnum
+
+
+class AdvisoryLock(IntEnum):
+    """What a transaction or a session may lock beside rows."""
+
+    STREAM = 4_564_004
+    """With the number of a stream: deleting its work orders, against creating what is missing in it."""
+    RETENTION = 4_564_005
+    SCHEMA_UPGRADE = 4_564_018

@@ -73,7 +73,7 @@ def test_a_connection_with_a_mistake_fails_the_task_with_a_sentence_until_it_is_
     api.set_connection("nowhere", "kafka", json.dumps({**kafka, "sasl.password": "wrong-password"}))
 
     def refused() -> str | None:
-        return next((sentence for sentence in sentences(api, task).values() if "refused us" in sentence), None)
+        return next((sentence for sentence in sentences(api, task).values() if "refused the client" in sentence), None)
 
     sentence = eventually(refused, seconds=SECONDS, what="a try that Kafka refused")
     assert sentence is not None

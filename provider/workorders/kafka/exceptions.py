@@ -1,10 +1,10 @@
-"""What can go wrong between Kafka and the ledger, by name."""
+"""Errors between Kafka and the ledger."""
 
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 
 
 class KafkaUnavailableError(WorkOrdersError):
-    """No broker answered in time; asking again later is right."""
+    """No broker answered in time; a later retry may succeed."""
 
     error_code = "WO-KAFKA-UNAVAILABLE"
 
@@ -14,7 +14,7 @@ class CoordinatorMovingError(KafkaUnavailableError):
 
 
 class KafkaRefusedError(ConfigurationError):
-    """The cluster refused us (credentials, certificate, permission): waiting does not help, a person must."""
+    """The cluster refused the client (credentials, certificate, permission); a retry alone does not help."""
 
     error_code = "WO-KAFKA-REFUSED"
 
@@ -26,7 +26,7 @@ class ClientSettingsError(ConfigurationError):
 
 
 class TopicForbiddenError(KafkaRefusedError):
-    """The cluster tells us nothing of a topic; what we may know of others is untouched by that."""
+    """The client may not describe a topic; other topics are not affected."""
 
 
 class UnknownTopicError(WorkOrdersError):
@@ -36,11 +36,11 @@ class UnknownTopicError(WorkOrdersError):
 
 
 class NotPlannedError(WorkOrdersError):
-    """No batch could be planned or handed over; what was planned already is handed over by the next try."""
+    """No batch could be planned or handed over; the next try hands over what was planned."""
 
 
 class GroupCommitError(WorkOrdersError):
-    """The consumer group's offsets could not be written; the ledger is right all the same."""
+    """The consumer group's offsets could not be committed; the ledger does not depend on them."""
 
     error_code = "WO-GROUP-COMMIT"
 
@@ -52,32 +52,32 @@ class UnknownBatchError(WorkOrdersError, LookupError):
 
 
 class ForeignBatchError(WorkOrdersError):
-    """A batch belongs to another trigger than the one that is to work at it; no retry can help."""
+    """A batch belongs to another trigger than the task; no retry can help."""
 
     error_code = "WO-BATCH-FOREIGN"
 
 
 class StalledError(WorkOrdersError):
-    """Ranges of a batch could not be ingested now; the text ends with one sentence per range."""
+    """Ranges of a batch could not be ingested now; the text has one sentence per range."""
 
     def __init__(self, message: str, *, retry_after_seconds: int | None = None) -> None:
-        """Keep the wait until the first of these ranges is due; None where the ledger does not know."""
+        """Keep the seconds until the first of these ranges is due; None if the ledger has no time."""
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
 
 
 class RangeError(WorkOrdersError):
-    """Base of what stops one range; nothing of it was committed."""
+    """Base of errors of one range; nothing of it was committed."""
 
 
 class FencedError(RangeError):
-    """A newer attempt took over; this one changed nothing and must not be repeated."""
+    """A newer attempt took over; this one changed nothing and must not be retried."""
 
     error_code = "WO-FENCED"
 
 
 class LedgerConflictError(RangeError):
-    """The ledger stands inside the range, which no order of events allows; a person must look."""
+    """The ledger is inside the range, which no order of events allows; a person must look."""
 
     error_code = "WO-LEDGER-CONFLICT"
 
@@ -89,7 +89,7 @@ class DataLostError(RangeError):
 
 
 class TopicRecreatedError(RangeError):
-    """The topic was deleted and made again: its offsets mean other messages now."""
+    """The topic was deleted and re-created, so its offsets mean other messages now."""
 
     error_code = "WO-TOPIC-RECREATED"
 
@@ -101,7 +101,7 @@ class DecisionRefusedError(WorkOrdersError):
 
 
 class DecisionUncertainError(WorkOrdersError):
-    """The database went away while a decision was committed: it was made, or it was not."""
+    """The database became unavailable while a decision was committed: it was made, or it was not."""
 
     error_code = "WO-DECISION-UNCERTAIN"
 
@@ -119,7 +119,7 @@ class UnexpectedMessageError(RangeError):
 
 
 class WorkflowFullError(RangeError):
-    """The workflow's hard limit is reached: the range waits until there is room for all of it."""
+    """The workflow's hard limit is reached: the range waits until there is capacity for all of it."""
 
     error_code = "WO-WORKFLOW-FULL"
 

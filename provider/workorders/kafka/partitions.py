@@ -10,7 +10,7 @@ DEFAULT_MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, order=True)
 class Partition:
-    """A partition of a topic, and the topic's id, which a recreated topic does not keep."""
+    """A partition of a topic, with the topic's id, which a re-created topic does not keep."""
 
     topic: str
     partition: int
@@ -24,7 +24,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffsets:
-    """Where a partition begins and ends now. Offsets are half-open: `[log_start, last_stable)` can be read."""
+    """Start and ends of a partition's log now. Offsets are half-open: `[log_start, last_stable)` can be read."""
 
     partition: Partition
     log_start: int
@@ -44,13 +44,13 @@ class OffsetRange:
     end: int
 
     def __str__(self) -> str:
-        """Return the form in which people see ranges everywhere: `orders 0 [100, 2100)`."""
+        """Return the form in which people see ranges: `orders 0 [100, 2100)`."""
         return f"{self.partition.topic} {self.partition.partition} [{self.start}, {self.end})"
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What the ledger says of one partition."""
+    """The ledger's position of one partition."""
 
     partition: Partition
     next_offset: int
@@ -58,7 +58,7 @@ class Position:
     busy: bool
     """An unfinished batch holds the partition."""
     mean_message_bytes: float | None = None
-    """Size of a message, key and headers included, learnt from earlier batches."""
+    """Mean size of a message, key and headers included, in earlier batches."""
 
 
 class Record(NamedTuple):

@@ -1,6 +1,6 @@
 """Questions to a Kafka cluster: topics, offsets, a group's positions. Joins no consumer group.
 
-Asynchronous, for the triggerer asks for hundreds of triggers at once; `run` serves the callers that are not.
+Asynchronous, because the triggerer asks for hundreds of triggers at once; `run` serves synchronous callers.
 """
 
 import asyncio
@@ -48,13 +48,13 @@ _AUTH_ERRORS = frozenset(
     }
 )
 _NO_SUCH_MESSAGE = -1
-"""What a broker answers when no message is as young as a timestamp; every other negative number is no answer."""
+"""A broker's answer if no message is as young as a timestamp; every other negative number is no answer."""
 _GROUP_ACTIVE = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
 _UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
 def run(question: Coroutine[Any, Any, T]) -> T:
-    """Ask one question from code that is not asynchronous."""
+    """Ask one question from synchronous code."""
     return asyncio.run(question)
 
 
@@ -70,7 +70,7 @@ class GroupMember:
 
 
 class KafkaAdmin:
-    """One Kafka cluster, asked through one client; any number of triggers may share it."""
+    """An administration client of one Kafka cluster; any number of triggers may share it."""
 
     def __init__(self, settings: Mapping[str, str], *, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS) -> None:
         """Connect lazily.
@@ -86,8 +86,8 @@ class KafkaAdmin:
         self._settings = settings
         self._timeout = timeout_seconds
         self._auth_error: KafkaError | None = None
-        # Critical messages alone: while a broker is away the client would print 18 lines a second, and what matters of
-        # it stands in our own sentences.
+        # Critical messages only: while a broker is unavailable the client would print 18 lines per second, and our own
+        # errors have what matters.
         self._client = new_client(AdminClient, {"log_level": 2, **settings, "error_cb": self._remember})
 
     def _remember(self, error: KafkaError) -> None:
@@ -109,7 +109,7 @@ class KafkaAdmin:
         return await self._describe(names)
 
     async def existing_partitions(self, topics: Iterable[str]) -> list[Partition]:
-        """Return every partition of those of the topics that exist."""
+        """Return every partition of the topics that exist."""
         found = await asyncio.gather(*(self._describe([topic]) for topic in sorted(topics)), return_exceptions=True)
         partitions: list[Partition] = []
         for answer in found:
@@ -121,7 +121,7 @@ class KafkaAdmin:
         return partitions
 
     async def writable(self, topics: Iterable[str]) -> dict[str, int | str]:
-        """Return the number of partitions of each topic, or why nothing can be written to it."""
+        """Return the number of partitions of each topic, or the reason why it cannot be written to."""
         names = sorted(topics)
         return dict(zip(names, await asyncio.gather(*map(self._writable, names)), strict=True))
 
@@ -135,10 +135,10 @@ class KafkaAdmin:
         except UnknownTopicError:
             return "the cluster has no such topic"
         except TopicForbiddenError:
-            return "the cluster has no such topic, or we may not describe it"
-        # Brokers that do not know our rights do not list any.
+            return "the cluster has no such topic, or the client may not describe it"
+        # Brokers that do not know the client's permissions list none.
         if topic.authorized_operations and AclOperation.WRITE not in topic.authorized_operations:
-            return "we may not write to it"
+            return "the client may not write to it"
         return len(topic.partitions)
 
     async def _describe(self, names: Sequence[str]) -> list[Partition]:
@@ -153,7 +153,7 @@ class KafkaAdmin:
     async def _matching(self, patterns: Iterable[str]) -> list[str]:
         compiled = [re.compile(pattern) for pattern in patterns]
         try:
-            # The only question that librdkafka answers by blocking alone.
+            # The only question that librdkafka answers by blocking only.
             metadata = await asyncio.to_thread(self._client.list_topics, timeout=self._timeout)
         except KafkaException as error:
             raise self._to_domain_error(error) from error
@@ -164,7 +164,7 @@ class KafkaAdmin:
         ]
 
     async def last_stable_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Return the end of what `read_committed` readers may see, a partition."""
+        """Return the end of what `read_committed` readers may see in each partition."""
         return await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
 
     async def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
@@ -195,7 +195,7 @@ class KafkaAdmin:
         return {log.partition.topic_partition: log for log in await self.offsets(found)}
 
     async def offsets_at(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int | None]:
-        """Return the first offset whose message is not older than the timestamp; None where there is no such message.
+        """Return the first offset whose message is not older than the timestamp; None if no message is.
 
         Args:
             partitions: where to look.
@@ -218,14 +218,14 @@ class KafkaAdmin:
         found = {
             wanted[key]: result.offset for key, result in zip(futures, await self._all(futures.values()), strict=True)
         }
-        # A connection that breaks while the request is under way ends it without an error and without an offset (seen
-        # with librdkafka 2.16): taken for an offset, that would look like a log that was cut short.
+        # A connection that breaks during the request ends it without an error and without an offset (seen with
+        # librdkafka 2.16): taken for an offset, that would look like a truncated log.
         if any(offset < _NO_SUCH_MESSAGE for offset in found.values()):
             raise KafkaUnavailableError(f"Kafka at {self._servers} did not answer: the connection was lost.")
         return found
 
     async def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int | None]:
-        """Return the group's committed offsets; None where it has none.
+        """Return the group's committed offsets; None for a partition without one.
 
         Raises:
             KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
@@ -237,7 +237,7 @@ class KafkaAdmin:
 
         Raises:
             GroupCommitError: the group has members of its own, or the broker refused a partition.
-            CoordinatorMovingError: the group has no coordinator yet; a moment later it has.
+            CoordinatorMovingError: the group has no coordinator yet; it has one a moment later.
             KafkaUnavailableError: the cluster did not answer.
         """
         if not positions:
@@ -252,7 +252,7 @@ class KafkaAdmin:
             if _error(error).code() not in _GROUP_ACTIVE:
                 raise self._to_domain_error(error) from error
             raise await self._not_committed(group, str(_error(error).str()), {_error(error).code()}) from error
-        # A live member does not make the call raise: the error stands on each partition of the answer.
+        # A live member does not make the call raise: each partition of the answer has the error.
         refused = [found for found in answer.topic_partitions if found.error is not None]
         if refused and all(found.error.code() in COORDINATOR_UNAVAILABLE for found in refused):
             raise unavailable_error(self._servers, refused[0].error)
@@ -277,18 +277,18 @@ class KafkaAdmin:
         )
 
     async def members(self, group: str) -> tuple[GroupMember, ...]:
-        """Return who consumes with a group now; we never do.
+        """Return the current consumers of a group; none of them is ours.
 
         Raises:
             KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
         """
-        # Asked only when the group's coordinator has just answered: librdkafka may abort the process when its
+        # Asked only after the group's coordinator has just answered: librdkafka may abort the process if its
         # connection breaks meanwhile (https://github.com/confluentinc/librdkafka/issues/4605).
         (future,) = self._client.describe_consumer_groups([group], request_timeout=self._timeout).values()
         try:
             found = await asyncio.wrap_future(future)
         except KafkaException as error:
-            about = f"the members of consumer group {group} are not known"
+            about = f"the members of consumer group {group} are unknown"
             raise unavailable_error(self._servers, _error(error), about) from error
         return tuple(GroupMember(member.client_id, member.host.removeprefix("/")) for member in found.members)
 
@@ -302,7 +302,7 @@ class KafkaAdmin:
         return answers
 
     def _to_domain_error(self, exception: KafkaException) -> Exception:
-        self._client.poll(0)  # serves the callback that remembers why connections fail
+        self._client.poll(0)  # serves the callback that stores why connections fail
         error = _error(exception)
         if error.code() in _UNKNOWN_TOPIC:
             return UnknownTopicError(f"Kafka at {self._servers} does not have the topic: {error.str()}.")
@@ -316,7 +316,7 @@ class KafkaAdmin:
 
     def _refused_text(self, error: KafkaError) -> str:
         return (
-            f"Kafka at {self._servers} refused us: {error.str()}; "
+            f"Kafka at {self._servers} refused the client: {error.str()}; "
             f"check the credentials and permissions of the Airflow Kafka connection."
         )
 

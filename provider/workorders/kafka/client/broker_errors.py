@@ -1,4 +1,4 @@
-"""Says what it is when Kafka could not tell: no broker answered, or one did and could not help now."""
+"""Classifies temporary failures of Kafka: no broker answered, or one answered and has no leader or coordinator."""
 
 from confluent_kafka import KafkaError
 
@@ -7,7 +7,7 @@ from workorders.kafka.exceptions import CoordinatorMovingError, KafkaUnavailable
 COORDINATOR_UNAVAILABLE = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
 )
-"""A group has no coordinator for the moment; asking again helps."""
+"""A group has no coordinator for the moment; a retry helps."""
 LEADER_UNAVAILABLE = frozenset(
     {
         KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -16,16 +16,16 @@ LEADER_UNAVAILABLE = frozenset(
         KafkaError.UNKNOWN_LEADER_EPOCH,
     }
 )
-"""A partition has no leader for the moment, or another one than we know of; asking again helps."""
+"""A partition has no leader for the moment, or a new one; a retry helps."""
 
 
 def unavailable_error(servers: str, error: KafkaError, about: str = "") -> KafkaUnavailableError:
-    """Return the error for people.
+    """Return the error to raise.
 
     Args:
-        servers: where Kafka was asked.
+        servers: addresses of the brokers.
         error: what the client reports.
-        about: what is not known now, if that needs saying.
+        about: what is unknown now, if that is not obvious.
     """
     reason = f"{about}: {error.str()}" if about else error.str()
     kind = CoordinatorMovingError if error.code() in COORDINATOR_UNAVAILABLE else KafkaUnavailableError
@@ -33,11 +33,11 @@ def unavailable_error(servers: str, error: KafkaError, about: str = "") -> Kafka
 
 
 def _what(error: KafkaError) -> str:
-    # librdkafka numbers what it finds out by itself below 0; every other error is a broker's answer.
+    # Negative codes are errors of the client itself; every other error is a broker's answer.
     if error.code() < 0:
         return "did not answer"
     if error.code() in LEADER_UNAVAILABLE:
-        return "is giving a partition another leader and cannot tell yet"
+        return "is electing a leader of a partition and cannot answer yet"
     if error.code() in COORDINATOR_UNAVAILABLE:
-        return "is giving the group another coordinator and cannot tell yet"
+        return "is electing a coordinator of the group and cannot answer yet"
     return "answered with an error"

@@ -1,8 +1,8 @@
-"""The offsets that a consumer group has committed, asked without joining it.
+"""Reads the offsets that a consumer group has committed, without joining it.
 
-The administration client has the same question, but librdkafka ends the whole process by a segmentation fault when the
-group's coordinator is just moving or being made (https://github.com/confluentinc/librdkafka/issues/5040). A consumer
-that subscribes to nothing asks as well, joins nothing, and waits for the coordinator.
+The administration client has this request as well, but librdkafka ends the process with a segmentation fault while the
+group's coordinator is being elected (https://github.com/confluentinc/librdkafka/issues/5040). A consumer without a
+subscription can ask too, joins nothing, and waits for the coordinator.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _AGAIN_SECONDS = 0.2
 async def group_offsets(
     settings: Mapping[str, str], group: str, partitions: Iterable[Partition], *, timeout_seconds: float
 ) -> dict[Partition, int | None]:
-    """Return the group's committed offsets; None where it has none.
+    """Return the group's committed offsets; None for a partition without one.
 
     Args:
         settings: librdkafka settings as an administration client takes them.
@@ -48,7 +48,7 @@ def _ask(
             if answer.error is not None:
                 raise KafkaException(answer.error)
     except KafkaException as error:
-        about = f"the offsets of consumer group {group} are not known"
+        about = f"the offsets of consumer group {group} are unknown"
         raise unavailable_error(settings.get("bootstrap.servers", ""), error.args[0], about) from error
     finally:
         consumer.close()
@@ -57,7 +57,7 @@ def _ask(
 
 
 def _until_coordinated(consumer: Consumer, wanted: Iterable[Partition], deadline: float) -> list[TopicPartition]:
-    """Ask again while the group's coordinator is moving, which librdkafka finds out only by being refused."""
+    """Retry while the group's coordinator is being elected, which librdkafka learns only from a refusal."""
     places = [TopicPartition(part.topic, part.partition) for part in wanted]
     while True:
         try:
@@ -69,5 +69,5 @@ def _until_coordinated(consumer: Consumer, wanted: Iterable[Partition], deadline
 
 
 def _offset(offset: int) -> int | None:
-    # Negative numbers are librdkafka's words for "none".
+    # librdkafka has negative numbers for "none".
     return offset if offset >= 0 else None

@@ -1,4 +1,4 @@
-"""Starts a client of librdkafka: the one place where a setting, a missing file, or an absent login can stop it."""
+"""Starts clients of librdkafka, and turns wrong settings into one clear error."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -22,14 +22,14 @@ _NO_PROVIDER: Final = "No provider for SASL mechanism"
 
 
 def new_client(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, Any]) -> Client:
-    """Start a client; it connects later, and by itself.
+    """Start a client, which connects later by itself.
 
     Args:
         kind: the class: `AdminClient`, `Consumer`, or `Producer`.
         settings: librdkafka settings, callbacks included.
 
     Raises:
-        ClientSettingsError: the client cannot start with these settings. Asking again does not help.
+        ClientSettingsError: the client cannot start with these settings; a retry does not help.
     """
     try:
         return kind(dict(settings))
@@ -65,7 +65,7 @@ def assigned_consumer(settings: Mapping[str, Any], position: TopicPartition) -> 
 
 
 def _reason(said: str, settings: Mapping[str, Any]) -> str:
-    """Return librdkafka's reason without secrets; it names the setting of a file and not always the file."""
+    """Return librdkafka's reason without secrets, with the name of a missing file."""
     for name, value in settings.items():
         if name.endswith(".location") and name in said and not Path(str(value)).exists():
             return f"{name} names {value}, which is not on this machine"

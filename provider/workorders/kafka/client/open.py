@@ -1,4 +1,4 @@
-"""Opens a client of Kafka where a person waits for the answer: what stands in the way is said in one sentence."""
+"""Opens an administration client for a command, with one clear error if that fails."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
 
 SILENT = {"log_level": "0"}
-"""librdkafka would print each failed connection; the answer has one sentence for all of them."""
+"""librdkafka would print each failed connection; the command prints one error for all of them."""
 
 
 def open_admin(
@@ -21,12 +21,12 @@ def open_admin(
     own: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> "KafkaAdmin":
-    """Open a client by the id of its Kafka connection; nothing is asked yet.
+    """Open a client by the id of its Kafka connection; no request is sent yet.
 
     Args:
         connection_id: id of the connection.
         settings_of: librdkafka settings by that id; may raise ConfigurationError.
-        own: settings that stand over those.
+        own: settings that win over those.
         options: arguments for `KafkaAdmin`.
 
     Raises:
@@ -34,11 +34,11 @@ def open_admin(
     """
     settings = {**client_settings(settings_of(connection_id)), **(own or {})}
     try:
-        # The client is an extra: what needs the database only does without it.
+        # The client is an extra: commands that need only the database work without it.
         from workorders.kafka.client.admin import KafkaAdmin  # noqa: PLC0415
     except ImportError:
         raise ConfigurationError(
-            "Kafka was not asked, for the package confluent-kafka is not installed; "
+            "The package confluent-kafka is not installed, so Kafka was not asked; "
             "install airflow-provider-workorders[kafka]."
         ) from None
     try:

@@ -1,7 +1,7 @@
-"""A consumer of our own for one range: joins no group, commits nothing, and sees what `read_committed` readers see.
+"""Reads one range with a consumer of its own: joins no group, commits nothing, and is `read_committed`.
 
-Spark reads the ranges. This serves where Spark's answer is not enough: to prove that a range was read to its end, and
-to read a range that holds a message which Spark's source cannot turn into a row.
+Spark reads the ranges. This consumer verifies that a range was read to its end, and reads a range that has a message
+which Spark's source cannot turn into a row.
 """
 
 import time
@@ -15,24 +15,24 @@ from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableErr
 from workorders.kafka.partitions import OffsetRange, Record
 
 TIMEOUT_SECONDS = 60.0
-"""Longest wait for the next message, or for the word that there is none."""
+"""Maximum wait for the next message or for the end of the partition."""
 UNREADABLE_HEADERS = "workorders.unreadable-headers"
-"""Name of the one header that stands for those of a message which has a name that is no UTF-8."""
+"""Name of the one header that replaces those of a message if a header name is not UTF-8."""
 _POLL_SECONDS = 1.0
-# For a name that is no UTF-8 the client sets an exception and returns a broken list all the same. Python notices that
-# in a call by C, but not in one that its interpreter has specialized: there, whatever comes next fails or crashes.
+# For a name that is not UTF-8 the client sets an exception and still returns a broken list. Python notices that in a
+# call by C, but not in one that its interpreter has specialized: there, the next operation fails or crashes.
 _ASK_HEADERS: Callable[[Message], Sequence[tuple[str, bytes | None]] | None] = methodcaller("headers")
 
 
 def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: int) -> Generator[Record, None, None]:
     """Yield the visible messages of `[from_offset, range_.end)` in the order of their offsets.
 
-    It ends only at a message at or behind the range's end, or where Kafka says that the last stable offset is there.
+    It ends only at a message at or after the range's end, or if Kafka reports that the last stable offset is there.
 
     Raises:
         IncompleteReadError: what can be read ends before the range does.
         KafkaUnavailableError: no answer within a minute.
-        KafkaException: Kafka refused, for example since the offset is no longer there.
+        KafkaException: Kafka refused, for example because the offset was deleted.
     """
     partition = range_.partition
     consumer = assigned_consumer(settings, TopicPartition(partition.topic, partition.partition, from_offset))
@@ -54,10 +54,10 @@ def _next(consumer: Consumer, range_: OffsetRange) -> Message | None:
         if error is None and offset is not None:
             return message if offset < range_.end else None
         if error is not None and error.code() == KafkaError._PARTITION_EOF:
-            # Its offset is the last stable one: nothing visible lies before it that was not delivered.
+            # Its offset is the last stable one: every visible message before it was delivered.
             if offset is None or offset < range_.end:
                 raise IncompleteReadError(
-                    f"{range_}: the reader ended too early, for what can be read ends at offset {offset}; "
+                    f"{range_}: the reader ended too early, because readable messages end at {offset}; "
                     f"nothing was committed there."
                 )
             return None
@@ -81,8 +81,8 @@ def _record(message: Message) -> Record:
 
 
 def _headers(message: Message) -> Sequence[tuple[str, bytes | None]]:
-    # The client takes names for UTF-8, which nobody promised (seen with confluent-kafka 2.16.1). A message without its
-    # headers is better than a partition that stands.
+    # The client assumes that names are UTF-8 (seen with confluent-kafka 2.16.1). A message without its headers is
+    # better than a stalled partition.
     try:
         return _ASK_HEADERS(message) or ()
     except (SystemError, UnicodeDecodeError):

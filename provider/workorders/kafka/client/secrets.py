@@ -1,4 +1,4 @@
-"""Where Postgres and Kafka are, and how that reaches Spark: by the process's environment, and on no other way."""
+"""The connections of a Spark job, which reach it only through the process's environment."""
 
 import json
 import os
@@ -16,7 +16,7 @@ KAFKA_VARIABLE = "WORKORDERS_KAFKA"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JobSecrets:
-    """Where Postgres and Kafka are, secrets included: without a repr, and never logged."""
+    """Connections to Postgres and Kafka, secrets included: without a repr, and never logged."""
 
     database_url: str
     kafka: Mapping[str, Any]
@@ -24,10 +24,10 @@ class JobSecrets:
 
     @classmethod
     def from_environment(cls) -> "JobSecrets":
-        """Read them from the process's environment.
+        """Read the connections from the process's environment.
 
         Raises:
-            ConfigurationError: a variable is not set, or is no JSON object.
+            ConfigurationError: a variable is not set, or is not a JSON object.
         """
         try:
             kafka = json.loads(os.environ[KAFKA_VARIABLE])
@@ -40,7 +40,7 @@ class JobSecrets:
 
     @contextmanager
     def in_environment(self) -> Iterator[None]:
-        """Let the processes that are started meanwhile find the variables that `from_environment` reads.
+        """Set the variables that `from_environment` reads, for the processes that are started meanwhile.
 
         Airflow's `env_vars` are a template field, so Airflow stores and shows them, and for some masters they become
         arguments. These variables exist in no attribute of the operator, in no argument, and in no log.

@@ -1,7 +1,7 @@
 """Settings of Kafka clients, derived from one set of librdkafka settings: the Airflow connection's extras.
 
-Spark reads with the Java client, which has other names, another form for credentials, and PEM texts where librdkafka
-has files. What has no twin is left out when that is harmless, and refused when it would change who is trusted.
+Spark reads with the Java client, which has other names, another form for credentials, and PEM texts instead of files.
+A setting without an equivalent is left out if that is harmless, and refused if it would change who is trusted.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ _ALIASES: Final = {
     "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
 }
-"""Second names that librdkafka has for a setting."""
+"""Aliases of librdkafka's settings."""
 
-_TWINS: Final = {
+_JAVA_NAMES: Final = {
     "bootstrap.servers": "bootstrap.servers",
     "check.crcs": "check.crcs",
     "client.dns.lookup": "client.dns.lookup",
@@ -40,7 +40,7 @@ _TWINS: Final = {
 """Settings that the Java client has as well, under this name and with the same values."""
 
 _TRUST_PREFIXES: Final = ("sasl.", "ssl.", "ssl_", "security.", "https.", "enable.sasl.", "enable.ssl.")
-"""Settings that say who is trusted and as whom we come: none of these is left out unless it is listed below."""
+"""Settings of trust and identity: none of these is left out unless it is listed below."""
 
 _LEFT_OUT: Final = frozenset(
     {
@@ -54,7 +54,7 @@ _LEFT_OUT: Final = frozenset(
         "ssl.sigalgs.list",
     }
 )
-"""Java chooses its own ciphers, under other names; the others matter to mechanisms that are refused by name."""
+"""Java chooses its own ciphers, under other names; the others belong to mechanisms that are refused by name."""
 
 _CONSUMER_ONLY: Final = frozenset(
     {
@@ -89,10 +89,10 @@ _CONSUMER_ONLY: Final = frozenset(
         "session.timeout.ms",
     }
 )
-"""Settings that an administration client does not know what to do with; librdkafka warns of each at every start."""
+"""Settings that an administration client ignores; librdkafka warns about each at every start."""
 
 _NO: Final = frozenset({"false", "f", "0"})
-"""How librdkafka lets a setting be switched off."""
+"""Values that switch a setting of librdkafka off."""
 
 _CALLBACKS: Final = ("_cb", "on_commit", "on_delivery", "logger")
 
@@ -111,33 +111,33 @@ def read_text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in PEM form"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in PEM form"
         raise ConfigurationError(
             f"The file {path} that the Kafka connection names cannot be read: {reason}."
         ) from error
 
 
 def client_settings(extra: Mapping[str, Any]) -> dict[str, str]:
-    """Return settings for an administration client of librdkafka, which asks and never consumes.
+    """Return settings for an administration client of librdkafka, which never consumes.
 
-    The isolation level is no setting of such a client: it stands in each question.
+    The isolation level is not a setting of such a client: each request has it.
 
     Raises:
-        ConfigurationError: a setting trusts everybody.
+        ConfigurationError: a setting trusts every server.
     """
     given = _normal(extra)
-    _refuse_trust_in_everybody(given)
+    _require_server_verification(given)
     return {name: value for name, value in given.items() if name not in _CONSUMER_ONLY}
 
 
 def executor_settings(extra: Mapping[str, Any], *, read: Callable[[str], str] = read_text) -> dict[str, str]:
-    """Return `client_settings` for an executor, whose machine need not have the files of this one: their texts.
+    """Return `client_settings` for an executor, with the texts of files that its machine may not have.
 
-    A PKCS#12 keystore has no such form. It must be at the same path on every executor.
+    A PKCS#12 keystore has no text form. It must be at the same path on every executor.
 
     Args:
         extra: librdkafka settings.
-        read: how the files with certificates and keys are read.
+        read: reads the files with certificates and keys.
 
     Raises:
         ConfigurationError: a file cannot be read here.
@@ -152,19 +152,19 @@ def executor_settings(extra: Mapping[str, Any], *, read: Callable[[str], str] = 
 
 
 def java_settings(librdkafka: Mapping[str, Any], *, read: Callable[[str], str] = read_text) -> dict[str, str]:
-    """Return the settings of the Java consumer that mean the same, always reading `read_committed`.
+    """Return the equivalent settings of the Java consumer, always with `read_committed`.
 
     Args:
         librdkafka: settings under librdkafka's names.
-        read: how the files with certificates and keys are read; their texts go into the settings, so that no
-            executor needs the files.
+        read: reads the files with certificates and keys; their texts go into the settings, so that no executor
+            needs the files.
 
     Raises:
-        ConfigurationError: a setting that says who is trusted has no twin, or credentials are incomplete.
+        ConfigurationError: a setting of trust has no equivalent, or credentials are incomplete.
     """
     given = _normal(librdkafka)
-    _refuse_trust_in_everybody(given)
-    java = {twin: given.pop(name) for name, twin in _TWINS.items() if name in given}
+    _require_server_verification(given)
+    java = {java_name: given.pop(name) for name, java_name in _JAVA_NAMES.items() if name in given}
     protocol = given.pop("security.protocol", "plaintext").upper()
     java["security.protocol"] = protocol
     java["isolation.level"] = "read_committed"
@@ -172,12 +172,12 @@ def java_settings(librdkafka: Mapping[str, Any], *, read: Callable[[str], str] =
         java |= _tls(given, read)
     if protocol.startswith("SASL"):
         java |= _sasl(given)
-    _refuse_what_says_who_is_trusted(given, protocol)
+    _require_known_trust_settings(given, protocol)
     return java
 
 
 def _normal(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return settings as text under one name each, without Python callbacks (which Airflow's connection may name)."""
+    """Return settings as text under one name each, without Python callbacks, which Airflow's connection may name."""
     normal: dict[str, str] = {}
     for name, value in settings.items():
         if value is None or name.endswith(_CALLBACKS):
@@ -288,8 +288,8 @@ def _quoted(value: str) -> str:
     return '"' + "".join(f"\\{ord(char):03o}" if ord(char) < ord(" ") else char for char in escaped) + '"'
 
 
-def _refuse_trust_in_everybody(given: Mapping[str, str]) -> None:
-    """Refuse what lets anybody between us and the broker read the password: no client of ours may be told to."""
+def _require_server_verification(given: Mapping[str, str]) -> None:
+    """Refuse to trust every server, because anyone between the client and the broker could read the password."""
     if given.get("enable.ssl.certificate.verification", "true").lower() in _NO:
         raise ConfigurationError(
             "enable.ssl.certificate.verification=false in the Kafka connection is refused, because it trusts every "
@@ -297,7 +297,7 @@ def _refuse_trust_in_everybody(given: Mapping[str, str]) -> None:
         )
 
 
-def _refuse_what_says_who_is_trusted(left: Mapping[str, str], protocol: str) -> None:
+def _require_known_trust_settings(left: Mapping[str, str], protocol: str) -> None:
     without_effect: tuple[str, ...] = ()
     if not protocol.endswith("SSL"):
         without_effect += ("ssl.", "ssl_", "enable.ssl.")

@@ -39,7 +39,7 @@ def preflight(
 
     Raises:
         KafkaUnavailableError: the cluster did not answer.
-        KafkaRefusedError: the cluster refused us.
+        KafkaRefusedError: the cluster refused the client.
     """
     parts = batch.unfinished or batch.finished
     if not parts:

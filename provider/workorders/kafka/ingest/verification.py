@@ -38,7 +38,7 @@ def verify_topic_unchanged(settings: Mapping[str, str], trigger: str, range_: Of
     Raises:
         RangeError: the topic was deleted, made again, or its log was cut short.
         KafkaUnavailableError: the cluster did not answer.
-        KafkaRefusedError: the cluster refused us.
+        KafkaRefusedError: the cluster refused the client.
     """
     place = range_.partition.topic_partition
     logs = run(KafkaAdmin(settings).log_ends([range_.partition.topic], [place]))

@@ -1,4 +1,4 @@
-"""Says that an attempt at a batch is at work, for as long as it lives and no longer."""
+"""A lock that an attempt at a batch holds as long as its process lives."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -13,30 +13,30 @@ _QUERIES = load_queries("workorders.kafka.ledger", "sql/attempt_lock.sql")
 
 @contextmanager
 def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
-    """Hold the batch's lock while the context lasts; any number of attempts hold it together.
+    """Hold the batch's lock in shared mode during the context; attempts do not block one another.
 
-    Postgres releases it when the connection ends, however the process ended: a dead attempt holds nothing. Losing the
-    connection is no failure of the attempt, which is fenced by its epoch and not by this lock.
+    Postgres releases the lock when the connection ends, however the process ended. Losing the connection does not fail
+    the attempt, which is fenced by its epoch and not by this lock.
 
-    Yields the connection whose transaction holds the lock; nobody needs to use it.
+    Yields the connection whose transaction holds the lock.
 
     Raises:
         psycopg.Error: the database cannot be reached, or an operator's decision holds the batch for too long.
     """
     connection = connect(database_url, application_name=f"workorders attempt at batch {batch_id}")
     with closing(connection):
-        # In a transaction and not in the session: a pooler may keep a session alive behind a client that is gone.
-        connection.execute(_QUERIES["stay"])
+        # In a transaction and not in the session: a pooler may keep a session after its client has died.
+        connection.execute(_QUERIES["keep_transaction"])
         connection.execute(_QUERIES["hold_attempt"], {"batch_id": batch_id})
         try:
             yield connection
         finally:
-            # The lock is free when this returns; by the connection's end alone it would be some moments later.
+            # This releases the lock at once; the end of the connection would release it a moment later.
             with suppress(psycopg.Error):
                 connection.rollback()
 
 
 def try_exclude_attempts(connection: Connection, batch_id: int) -> bool:
-    """Return whether no attempt at the batch is at work; if so, none begins until the caller's transaction ends."""
+    """Return whether no attempt at the batch is running; if so, none starts until the caller's transaction ends."""
     row = connection.execute(_QUERIES["try_exclude_attempts"], {"batch_id": batch_id}).fetchone()
     return bool(row and row[0])

@@ -1,4 +1,4 @@
-"""Batches: immutable lists of offset ranges, recorded before anybody reads them."""
+"""Batches: immutable lists of offset ranges, recorded before they are read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,43 +20,43 @@ _QUERIES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
 
 @dataclass(frozen=True, slots=True)
 class BatchRange:
-    """One range of a batch, and what became of it."""
+    """One range of a batch, with its result."""
 
     range: OffsetRange
     finished_at: datetime | None
     created: int | None
-    """Work orders with an input that the first ingest made; None while unfinished."""
+    """Accepted work orders that the first ingest created; None while unfinished."""
     rejected: int | None
-    """Rejected work orders that the first ingest made; None while unfinished."""
+    """Rejected work orders that the first ingest created; None while unfinished."""
     last_error: str | None = None
-    """Why the newest attempt at it failed, one plain sentence; None when it did not."""
+    """Error of the newest attempt, one sentence; None if it did not fail."""
     existing: int = 0
-    """Messages that had a work order before the first ingest, as after an operator went back."""
+    """Messages that had a work order before the first ingest, as after an operator set the ledger back."""
     superseded_by: int | None = None
-    """Number of the operator's decision that put the range aside; None when none did."""
+    """Number of the decision that superseded the range; None if none did."""
     generation: int = 0
-    """Which log of the topic the offsets belong to; see `ledger.stream_name`."""
+    """Log of the topic that the offsets belong to; see `positions.stream_name`."""
     cut_since: bool | None = False
-    """Whether the log was cut short since, so that these offsets may mean other messages now."""
+    """Whether the log was truncated since, so that these offsets may mean other messages now."""
 
     @property
     def finished(self) -> bool:
-        """Whether the range's messages all have their work orders, so that a further ingest is a replay."""
+        """Whether every message of the range has a work order, so that a further ingest is a replay."""
         return self.finished_at is not None
 
     @property
     def superseded(self) -> bool:
-        """Whether an operator's decision put the range aside: nobody ingests it any more."""
+        """Whether an operator's decision superseded the range: it is never ingested again."""
         return self.superseded_by is not None
 
     @property
     def unfinished(self) -> bool:
-        """Whether the range still waits to be ingested."""
+        """Whether the range waits to be ingested."""
         return not self.finished and not self.superseded
 
     @property
     def messages(self) -> int | None:
-        """How many messages the first ingest found; None while it is not finished."""
+        """Number of messages that the first ingest found; None while unfinished."""
         return (self.created or 0) + (self.rejected or 0) + self.existing if self.finished else None
 
 
@@ -67,29 +67,29 @@ class Batch:
     id: int
     trigger: Trigger
     definition: Mapping[str, Any]
-    """The trigger's definition as it is now, not as it was when the batch was planned."""
+    """The trigger's current definition, which may be newer than the batch."""
     planned_at: datetime
     handed_over_at: datetime | None
     ranges: tuple[BatchRange, ...]
 
     @property
     def label(self) -> str:
-        """Return the ranges in words, which is the note that people see: `orders 0 [100, 2100), orders 1 [7, 9)`."""
+        """Return the ranges as text, which is the note in Airflow: `orders 0 [100, 2100), orders 1 [7, 9)`."""
         return ", ".join(str(part.range) for part in self.ranges)
 
     @property
     def unfinished(self) -> tuple[BatchRange, ...]:
-        """Return the ranges that still wait to be ingested."""
+        """Return the ranges that wait to be ingested."""
         return tuple(part for part in self.ranges if part.unfinished)
 
     @property
     def finished(self) -> tuple[BatchRange, ...]:
-        """Return the ranges whose messages all have their work orders."""
+        """Return the ranges whose messages all have work orders."""
         return tuple(part for part in self.ranges if part.finished)
 
     @property
     def supersessions(self) -> tuple[str, ...]:
-        """One sentence for each range that an operator's decision put aside."""
+        """One sentence for each range that an operator's decision superseded."""
         return tuple(
             f"{part.range} was superseded by decision {part.superseded_by} and is not ingested; "
             f"`workorders decisions` shows who decided and why."
@@ -100,11 +100,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedBatch:
-    """A batch of which some range has no work orders yet."""
+    """A batch with at least one unfinished range."""
 
     id: int
     handed_over: bool
-    """Whether its ingest run was once seen; it may have been deleted, or marked as ended, since."""
+    """Whether its ingest run was seen once; it may have been deleted, or marked as ended, since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def create(connection: Connection, trigger: Trigger, ranges: Sequence[OffsetRang
         psycopg.errors.UniqueViolation: a partition is in an unfinished batch already.
     """
     row = connection.execute(_QUERIES["insert_batch"], {"trigger_id": trigger.id}).fetchone()
-    if row is None:  # cannot be: an INSERT ... RETURNING without conflict clause returns its row
+    if row is None:  # impossible: an INSERT ... RETURNING without conflict clause returns its row
         raise LookupError("kafka_batches")
     batch_id = int(row[0])
     for range_ in ranges:
@@ -167,9 +167,9 @@ def load(connection: Connection, batch_id: int) -> Batch:
 
 
 def load_own(connection: Connection, batch_id: int, trigger: str) -> Batch:
-    """Return the batch of that number, for one who may work at the batches of this trigger only.
+    """Return the batch of that number if it belongs to this trigger.
 
-    Whoever may start the ingest runs of one trigger must not fence, ingest or commit for another one.
+    A user who may start the ingest runs of one trigger must not fence, ingest or commit for another one.
 
     Raises:
         UnknownBatchError: there is none.
@@ -185,10 +185,10 @@ def load_own(connection: Connection, batch_id: int, trigger: str) -> Batch:
 
 
 def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created) -> None:
-    """Write down that a range is ingested, once.
+    """Record that a range was ingested, once.
 
     Raises:
-        FencedError: somebody finished it before, or put it aside; the caller must roll back.
+        FencedError: another attempt finished it before, or a decision superseded it; the caller must roll back.
     """
     finished = connection.execute(
         _QUERIES["finish_range"],
@@ -206,13 +206,13 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
 
 
 def begin_attempt(connection: Connection, batch_id: int, epoch: int) -> None:
-    """Begin a new attempt with no error on any range: what stands there afterwards is this attempt's."""
+    """Begin a new attempt and clear the errors of all ranges, so that later errors are this attempt's."""
     connection.execute(_QUERIES["begin_attempt"], {"batch_id": batch_id, "epoch": epoch})
-    connection.execute(_QUERIES["forget_errors"], {"batch_id": batch_id})
+    connection.execute(_QUERIES["clear_errors"], {"batch_id": batch_id})
 
 
 def write_error(connection: Connection, batch_id: int, range_: OffsetRange, *, epoch: int, error: str) -> None:
-    """Write down why a range failed; only the newest attempt may."""
+    """Record why a range failed, unless a newer attempt has begun."""
     connection.execute(
         _QUERIES["write_error"],
         {
@@ -226,23 +226,23 @@ def write_error(connection: Connection, batch_id: int, range_: OffsetRange, *, e
 
 
 def unfinished(connection: Connection, trigger: str, *, older_than_seconds: float = 0.0) -> list[UnfinishedBatch]:
-    """Return the batches that are to be worked at now: unfinished and not waiting for their next try; oldest first."""
+    """Return the unfinished batches whose next try is due, oldest first."""
     arguments = {"trigger": trigger, "seconds": older_than_seconds}
     return unfinished_from(connection.execute(_QUERIES["unfinished"], arguments))
 
 
 def unfinished_from(rows: Iterable[Sequence[Any]]) -> list[UnfinishedBatch]:
-    """Return the batches in rows of the query `unfinished`, which the triggerer runs on a connection of its own."""
+    """Return the batches in rows of the query `unfinished`, which the triggerer runs asynchronously."""
     return [UnfinishedBatch(*row) for row in rows]
 
 
 def mark_handed_over(connection: Connection, batch_ids: Iterable[int]) -> None:
-    """Write down that the ingest runs of these batches exist."""
+    """Record that the ingest runs of these batches exist."""
     connection.execute(_QUERIES["mark_handed_over"], {"batch_ids": list(batch_ids)})
 
 
 def seconds_since_last(connection: Connection, trigger: Trigger) -> float | None:
-    """Return how long ago the trigger's last batch was planned, by the database's clock; None when there is none."""
+    """Return the seconds since the trigger's last batch was planned, by the database's clock; None if none was."""
     row = connection.execute(_QUERIES["seconds_since_last_batch"], {"trigger": trigger.name}).fetchone()
     return None if row is None else row[0]
 
@@ -250,7 +250,7 @@ def seconds_since_last(connection: Connection, trigger: Trigger) -> float | None
 def summaries(
     connection: Connection, trigger: str | None = None, *, before: int | None = None, limit: int = 50
 ) -> list[BatchSummary]:
-    """Return batches, newest first; `before` is the number to go on from."""
+    """Return batches, newest first; a page ends before the batch with the number `before`."""
     with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
         return cursor.execute(_QUERIES["batches"], {"trigger": trigger, "before": before, "limit": limit}).fetchall()
 
@@ -265,7 +265,7 @@ def has_work_orders(connection: Connection, trigger: Trigger, stream: str, range
 
 
 def count_work_orders(connection: Connection, trigger: Trigger, stream: str, start: int, end: int) -> int:
-    """Return how many work orders a stream has in `[start, end)`, or had until retention deleted them."""
+    """Return the number of work orders in `[start, end)` of a stream, those that retention deleted included."""
     row = connection.execute(
         _QUERIES["count_in_range"],
         {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end},

@@ -1,4 +1,4 @@
-"""The ledger: how far each partition of a trigger was read. It is the truth; Kafka's committed offset follows it."""
+"""The ledger: the next offset of each partition of a trigger. Kafka's committed offset follows it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class LockedPosition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """A ledger row with the batch that holds the partition, as `workorders status` shows it."""
+    """A ledger row with the batch that holds the partition."""
 
     trigger: str
     topic: str
@@ -48,27 +48,27 @@ class PartitionStatus:
 
 
 def stream_name(partition: Partition, generation: int = 0) -> str:
-    """Return the core's name of a partition; the topic id is in it, for a recreated topic holds other events.
+    """Return the core's name of a partition, with the topic id, because a re-created topic has other events.
 
-    So does a log that was cut short and written on: its offsets come a second time, under the same topic id. The
-    generation is the number of the decision since which they do, and 0 for a log that was never cut.
+    A truncated log reuses its offsets for other events under the same topic id. The generation is the number of the
+    decision since which it does, and 0 for a log that was never truncated.
     """
     name = f"{partition.topic}/{partition.partition}@{partition.topic_id}"
     return f"{name}~{generation}" if generation else name
 
 
 def lock_trigger(connection: Connection, trigger: Trigger) -> None:
-    """Let no other planner of this trigger work until the transaction ends."""
+    """Lock the trigger against other planners until the transaction ends."""
     connection.execute(_QUERIES["lock_trigger"], {"trigger_id": trigger.id})
 
 
 def positions(connection: Connection, trigger: str) -> dict[Partition, Position]:
-    """Return every position of the trigger of that name; none when the trigger never planned a batch."""
+    """Return every position of a trigger; none if it never planned a batch."""
     return positions_from(connection.execute(_QUERIES["positions"], {"trigger": trigger}))
 
 
 def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
-    """Return the positions in rows of the query `positions`, which the triggerer runs on a connection of its own."""
+    """Return the positions in rows of the query `positions`, which the triggerer runs asynchronously."""
     found = (
         Position(Partition(topic, partition, topic_id), next_offset, busy, mean_message_bytes)
         for topic, partition, topic_id, next_offset, mean_message_bytes, busy in rows
@@ -77,7 +77,7 @@ def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
 
 
 def insert(connection: Connection, trigger: Trigger, partition: Partition, offset: int) -> None:
-    """Write down where reading of a partition begins."""
+    """Record the first offset to read of a partition."""
     connection.execute(
         _QUERIES["insert_position"],
         {
@@ -92,32 +92,32 @@ def insert(connection: Connection, trigger: Trigger, partition: Partition, offse
 
 
 def take_epoch(connection: Connection, batch_id: int) -> int:
-    """Begin a new attempt at a batch: whoever holds an older epoch of its partitions is fenced from now on.
+    """Begin a new attempt at a batch, which fences every attempt with an older epoch.
 
-    An older attempt that sits on a ledger row and has stopped is ended; one that works is waited for by `lock_timeout`.
+    A silent attempt that holds a ledger row is terminated; this waits up to `lock_timeout` for one that works.
     """
     row = connection.execute(_QUERIES["next_epoch"]).fetchone()
-    if row is None:  # cannot be: nextval returns a row
+    if row is None:  # impossible: nextval returns a row
         raise LookupError("kafka_epochs")
     epoch = int(row[0])
     end_silent_writers(connection)
     with connection.transaction():
-        # The ledger's rows before the batch's, as an attempt at work locks them: the other way would be a deadlock.
+        # The ledger's rows before the batch's, in the order of a running attempt: the other order could deadlock.
         connection.execute(_QUERIES["take_epoch"], {"epoch": epoch, "batch_id": batch_id})
         batches.begin_attempt(connection, batch_id, epoch)
     return epoch
 
 
 def end_silent_writers(connection: Connection) -> None:
-    """End the sessions that hold ledger rows and have sent nothing for longer than one statement may last."""
+    """Terminate sessions that hold ledger rows and have been silent for longer than a statement may last."""
     connection.execute(_QUERIES["end_silent_writers"])
 
 
 def wait_for_copies(connection: Connection, partition: Partition, epoch: int) -> None:
-    """Let no other copy of this attempt work at the partition until the transaction ends; wait while one does.
+    """Lock the partition against other copies of this attempt until the transaction ends; wait for a running one.
 
-    Spark may run a task twice at once. To Spark a copy that reports a failure has done its task, and the other copy,
-    which works, is killed: so a copy may not fail because it waits. What it waits for ends by its own limits.
+    Spark may run a task twice at once. For Spark a copy that reports a failure has completed, and the other, working
+    copy is killed, so a copy must not fail because it waits. The other copy ends by its own limits.
     """
     key = {"topic": partition.topic, "partition": str(partition.partition), "epoch": epoch}
     while True:
@@ -134,7 +134,7 @@ def lock(connection: Connection, trigger: Trigger, partition: Partition) -> Lock
     """Return the ledger row, locked until the transaction ends.
 
     Raises:
-        FencedError: the row is gone, so somebody took the partition away from this trigger.
+        FencedError: the row was deleted, so the trigger does not have the partition any more.
     """
     row = connection.execute(_QUERIES["lock_position"], _key(trigger, partition)).fetchone()
     if row is None:
@@ -148,7 +148,7 @@ def lock(connection: Connection, trigger: Trigger, partition: Partition) -> Lock
 def advance(
     connection: Connection, trigger: Trigger, range_: OffsetRange, epoch: int, mean_message_bytes: float | None
 ) -> None:
-    """Move the ledger from the range's start to its end, by compare and set.
+    """Advance the ledger from the range's start to its end, by compare-and-set.
 
     Raises:
         FencedError: the ledger is not at the start, or belongs to another attempt; the caller must roll back.
@@ -170,7 +170,7 @@ def advance(
 def stall(
     connection: Connection, trigger: Trigger, partition: Partition, *, epoch: int, error: str, delay_seconds: float
 ) -> None:
-    """Write down why a partition stands still and when the next try is; only the newest attempt may."""
+    """Record why a partition is stalled and when the next try is, unless a newer attempt has begun."""
     connection.execute(
         _QUERIES["stall"],
         {**_key(trigger, partition), "epoch": epoch, "error": error, "delay_seconds": delay_seconds},
@@ -178,18 +178,18 @@ def stall(
 
 
 def seconds_to_next_try(connection: Connection, batch_id: int) -> int | None:
-    """Return how long until the first stalled partition of a batch is due, in seconds; None when none is stalled."""
+    """Return the seconds until the first stalled partition of a batch is due; None if none is stalled."""
     row = connection.execute(_QUERIES["seconds_to_next_try"], {"batch_id": batch_id}).fetchone()
     return None if row is None or row[0] is None else max(row[0], 1)
 
 
 def lock_group_commits(connection: Connection, trigger_id: int) -> None:
-    """Let no other commit to this trigger's consumer group happen until the transaction ends."""
+    """Lock this trigger's consumer group against other commits until the transaction ends."""
     connection.execute(_QUERIES["lock_group_commits"], {"trigger_id": trigger_id})
 
 
 def positions_of_batch(connection: Connection, batch_id: int) -> dict[Partition, int]:
-    """Return where the ledger stands now on the partitions of a batch."""
+    """Return the ledger's current positions of the partitions of a batch."""
     cursor = connection.execute(_QUERIES["positions_of_batch"], {"batch_id": batch_id})
     return {Partition(topic, partition, topic_id): offset for topic, partition, topic_id, offset in cursor}
 
@@ -201,7 +201,7 @@ def status(connection: Connection, trigger: str | None = None) -> list[Partition
 
 
 def missing_from_ledger(partitions: Iterable[Partition], known: Iterable[Partition]) -> list[Partition]:
-    """Return the partitions that the ledger has no row for, whatever their topic id."""
+    """Return the partitions without a row in the ledger, regardless of their topic id."""
     rows = {partition.topic_partition for partition in known}
     return [partition for partition in partitions if partition.topic_partition not in rows]
 

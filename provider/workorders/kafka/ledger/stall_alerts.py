@@ -1,8 +1,7 @@
-"""Alerts: one for a stall that lasts too long, one when it is over, whoever notices it.
+"""Alerts: one for each stall that lasts too long, and one when it ends.
 
-The statement that finds a stall due also writes down that it was claimed, so that of two attempts at once, or of a
-retry in another process, one gets it. The alert is sent after that commit: a crash between the two loses it, and no
-crash repeats it.
+The statement that finds a due stall also records that its alert was claimed, so one of several concurrent attempts gets
+it. The alert is sent after that commit: a crash between the two loses the alert, and no crash repeats it.
 """
 
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ _QUERIES = load_queries("workorders.kafka.ledger", "sql/stall_alerts.sql")
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is said of one stall, and what a notifier is called with."""
+    """An alert about one stall: the argument of a notifier."""
 
     trigger: str
     topic: str
@@ -26,13 +25,13 @@ class Alert:
     next_offset: int
     """First offset without a work order."""
     end_offset: int | None
-    """End of the range that cannot be ingested; None when the stall is over."""
+    """End of the range that cannot be ingested; None after the stall."""
     since: datetime
-    """When the stall began, by the database's clock."""
+    """Start of the stall, by the database's clock."""
     attempts: int
-    """Attempts at the range so far; 0 when the stall is over."""
+    """Attempts at the range so far; 0 after the stall."""
     sentence: str
-    """All of it in one plain sentence or two."""
+    """The whole alert as text."""
     cleared: bool
     """Whether the stall is over."""
 
@@ -43,16 +42,16 @@ class StalledNow:
 
     partitions: int
     longest_seconds: float
-    """0 when nothing is stalled."""
+    """0 if nothing is stalled."""
 
 
 def claim(connection: Connection, trigger: Trigger, *, after_seconds: float) -> list[Alert]:
-    """Return the alerts that are due for a trigger, and write down that they are; commits.
+    """Return the due alerts of a trigger, record that they were claimed, and commit.
 
     Args:
         connection: without an open transaction.
-        trigger: whose partitions are looked at, all of them.
-        after_seconds: how long a stall lasts before it is worth an alert.
+        trigger: the trigger.
+        after_seconds: age of a stall at which its alert is due.
     """
     arguments = {"trigger_id": trigger.id, "after_seconds": after_seconds}
     with connection.transaction():
@@ -62,7 +61,7 @@ def claim(connection: Connection, trigger: Trigger, *, after_seconds: float) -> 
 
 
 def stalled_now(connection: Connection, trigger: Trigger) -> StalledNow:
-    """Return how much of a trigger is stalled."""
+    """Return how many partitions of a trigger are stalled, and for how long."""
     row = connection.execute(_QUERIES["stalled"], {"trigger_id": trigger.id}).fetchone()
     return StalledNow(*row) if row else StalledNow(0, 0.0)
 
@@ -78,18 +77,18 @@ def _stalled(  # noqa: PLR0917 - the columns of one query
     last_error: str | None,
 ) -> Alert:
     place = f"{topic} {partition}" if end_offset is None else f"{topic} {partition} [{next_offset}, {end_offset})"
-    reason = one_line(last_error or "No reason was given.")
+    reason = one_line(last_error or "No error was recorded.")
     sentence = (
         f"Trigger {trigger}: {place} has been stalled since {_time(since)}, and attempt {attempts} failed as well. "
-        f"{reason} Nothing is skipped, and it is tried again for ever."
+        f"{reason} Nothing is skipped, and the retries continue without end."
     )
     return Alert(trigger, topic, partition, next_offset, end_offset, since, attempts, sentence, cleared=False)
 
 
 def _cleared(trigger: str, topic: str, partition: int, next_offset: int, since: datetime) -> Alert:
     sentence = (
-        f"Trigger {trigger}: the stall of {topic} {partition} that began at {_time(since)} is over; "
-        f"the ledger stands at offset {next_offset}."
+        f"Trigger {trigger}: the stall of {topic} {partition} that began at {_time(since)} has ended; "
+        f"the ledger is at offset {next_offset}."
     )
     return Alert(trigger, topic, partition, next_offset, None, since, 0, sentence, cleared=True)
 

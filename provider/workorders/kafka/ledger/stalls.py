@@ -1,4 +1,4 @@
-"""Stalls in the ledger: written down with their reason, and read back for the sentence that people see."""
+"""Records stalls with their errors in the ledger, and reads the errors back for people."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -10,7 +10,7 @@ from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.partitions import OffsetRange
 
 BREAKER_RETRY_SECONDS: Final = 600
-"""Wait after the breaker tripped: only a person's change of the trigger file lets the same messages pass."""
+"""Wait after the breaker tripped, because only a change of the trigger's file lets the same messages pass."""
 
 
 def record(
@@ -20,16 +20,16 @@ def record(
     errors: Mapping[OffsetRange, str],
     tripped: Collection[OffsetRange] = (),
 ) -> None:
-    """Keep the reason with each range, and mark its partition as stalled, with the time of the next try.
+    """Record the error of each range, and mark its partition as stalled until the next try.
 
-    A range that was ingested before and fails in a replay stalls nothing: its partition is read on behind it.
+    A range that was ingested before and fails in a replay stalls nothing: its partition continues after it.
 
     Args:
         connection: the database.
         batch: the batch.
         epoch: number of the attempt.
-        errors: one plain sentence per range that failed.
-        tripped: the ranges of these at which the breaker tripped.
+        errors: one sentence for each range that failed.
+        tripped: those of these ranges at which the breaker tripped.
     """
     attempts = {(row.topic, row.partition): row.attempts for row in positions.status(connection, batch.trigger.name)}
     finished = {part.range for part in batch.ranges if part.finished}
@@ -49,21 +49,21 @@ def record(
 
 
 def record_all(connection: Connection, batch: Batch, epoch: int, error: str) -> None:
-    """Stall every range that is not ingested yet, for one reason that concerns them all."""
+    """Stall every unfinished range with the same error."""
     record(connection, batch, epoch, {part.range: error for part in batch.ranges if part.unfinished})
 
 
 def record_unexplained(connection: Connection, batch_id: int, epoch: int) -> None:
-    """Stall the ranges that an attempt left without a reason, for it died before it could give one."""
+    """Stall the ranges whose attempt died without recording an error."""
     batch = batches.load(connection, batch_id)
-    unsaid = [part.range for part in batch.ranges if part.unfinished and part.last_error is None]
-    record(connection, batch, epoch, {range_: _unexplained(range_) for range_ in unsaid})
+    unexplained = [part.range for part in batch.ranges if part.unfinished and part.last_error is None]
+    record(connection, batch, epoch, {range_: _unexplained(range_) for range_ in unexplained})
 
 
 def errors_of_batch(connection: Connection, batch_id: int) -> list[str]:
-    """Return why the newest attempt at a batch failed, a sentence a range.
+    """Return the errors of the newest attempt at a batch, one sentence for each range.
 
-    An unfinished range without a reason is named as well: the attempt died before it could give one.
+    An unfinished range without an error is included: its attempt died before it could record one.
     """
     return [
         part.last_error or _unexplained(part.range)
@@ -73,4 +73,4 @@ def errors_of_batch(connection: Connection, batch_id: int) -> list[str]:
 
 
 def _unexplained(range_: OffsetRange) -> str:
-    return f"{range_}: the attempt ended before it said why; nothing was committed there."
+    return f"{range_}: the attempt ended without recording an error; nothing was committed there."

@@ -35,7 +35,7 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
     Raises:
         UnknownTopicError: a topic of the trigger does not exist.
         KafkaUnavailableError: the cluster did not answer.
-        KafkaRefusedError: the cluster refused us.
+        KafkaRefusedError: the cluster refused the client.
         psycopg.Error: the database failed; nothing was recorded.
     """
     known = ledger.positions(connection, definition.name)

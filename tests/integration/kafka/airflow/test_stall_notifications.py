@@ -216,7 +216,7 @@ def test_an_application_that_dies_without_a_word_is_a_stall_as_well(
     dies.write_text("#!/bin/sh\nexit 137\n")
     dies.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert "the attempt ended before it said why" in readable.attempt()
+    assert "the attempt ended without recording an error" in readable.attempt()
     assert readable.row.status == "stalled"
     readable.last(HOUR)
     # Nor does a machine without Spark hide it.

@@ -356,7 +356,7 @@ def test_wrong_credentials_fail_the_task_and_say_so(
     said = capfd.readouterr().out
     assert sentence in said
     assert sentence.endswith(" Nothing was changed.")
-    assert "refused us" in said
+    assert "refused the client" in said
     assert "check the credentials and permissions of the Airflow Kafka connection" in said
     assert "wrong-password" not in said
 

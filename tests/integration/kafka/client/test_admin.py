@@ -47,7 +47,9 @@ def test_a_wrong_password_is_a_refusal_and_no_broker_that_is_away(stack: LocalSt
     right = stack.kafka.sasl_settings
     assert run(KafkaAdmin(client_settings(right)).partitions([name]))
     wrong = KafkaAdmin(client_settings({**right, "sasl.password": "wrong"}), timeout_seconds=3)
-    with pytest.raises(KafkaRefusedError, match=r"^Kafka at 127\.0\.0\.1:\d+ refused us: .*check the credentials"):
+    with pytest.raises(
+        KafkaRefusedError, match=r"^Kafka at 127\.0\.0\.1:\d+ refused the client: .*check the credentials"
+    ):
         run(wrong.partitions([name]))
 
 

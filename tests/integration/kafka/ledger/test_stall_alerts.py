@@ -58,7 +58,7 @@ def test_a_stall_is_alerted_once_after_the_threshold_however_many_tries_follow(
     assert (alert.next_offset, alert.end_offset, alert.attempts) == (100, 110, 1)
     assert alert.sentence == (
         f"Trigger {trigger.name}: {name} 0 [100, 110) has been stalled since {alert.since:%Y-%m-%dT%H:%M:%SZ}, and "
-        f"attempt 1 failed as well. The disk is full. Nothing is skipped, and it is tried again for ever."
+        f"attempt 1 failed as well. The disk is full. Nothing is skipped, and the retries continue without end."
     )
 
 
@@ -72,7 +72,7 @@ def test_the_end_of_an_alerted_stall_is_said_once(
     assert claim(stack, trigger, 0) == []
     assert (over.cleared, over.since, over.next_offset, over.end_offset) == (True, alert.since, 110, None)
     assert f"the stall of {ranges[0].partition.topic} 0 that began at" in over.sentence
-    assert over.sentence.endswith("is over; the ledger stands at offset 110.")
+    assert over.sentence.endswith("has ended; the ledger is at offset 110.")
 
 
 def test_a_stall_that_nobody_was_told_of_ends_without_a_word(

@@ -88,7 +88,7 @@ def test_an_attempt_that_died_is_named_for_every_range_that_it_left(
 ) -> None:
     finish(connection, batch_id, ranges[0], begin(connection, batch_id))
     assert stalls.errors_of_batch(connection, batch_id) == [
-        f"{ranges[1]}: the attempt ended before it said why; nothing was committed there."
+        f"{ranges[1]}: the attempt ended without recording an error; nothing was committed there."
     ]
 
 

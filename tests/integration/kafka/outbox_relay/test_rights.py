@@ -115,8 +115,8 @@ def test_topics_without_the_rights_are_held_alone_and_the_rights_that_are_listed
     write(outbox, allowed, described, hidden)
     assert len(outbox.relay().failures) == 2
     assert held(outbox) == {
-        described: "we may not write to it",
-        hidden: "the cluster has no such topic, or we may not describe it",
+        described: "the client may not write to it",
+        hidden: "the cluster has no such topic, or the client may not describe it",
     }
     assert values(topics, allowed) == FIVE
     assert outbox.ask("SELECT topic, failed FROM workorders.outbox_counters WHERE failed > 0 ORDER BY topic") == [
@@ -139,7 +139,9 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
             rights.take(ResourceType.TOPIC, lost, AclOperation.WRITE)
             # The broker hears of it a moment later.
             eventually(
-                lambda: run(limited.writable([lost])) == {lost: "we may not write to it"}, seconds=30, what="The loss"
+                lambda: run(limited.writable([lost])) == {lost: "the client may not write to it"},
+                seconds=30,
+                what="The loss",
             )
         began.append(len(rows))
         return produce(producer, rows)

@@ -494,8 +494,8 @@ def test_a_request_that_two_processes_work_at_is_decided_once(
     assert len(list_decisions(connection, name)) == 1
 
 
-@pytest.mark.parametrize(("who", "why"), [("", "a reason"), ("ada", " ")])
-def test_a_decision_without_who_or_why_is_refused(
+@pytest.mark.parametrize(("actor", "reason"), [("", "a reason"), ("ada", " ")])
+def test_a_decision_without_actor_or_reason_is_refused(
     stack: LocalStack, cluster: KafkaAdmin, stalled: int, name: str, *, actor: str, reason: str
 ) -> None:
     shown = considered(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))

@@ -34,7 +34,7 @@ def commit(monkeypatch: pytest.MonkeyPatch, answers: Iterator[Exception | None])
 
 
 def moving() -> CoordinatorMovingError:
-    return CoordinatorMovingError("Kafka is giving the group another coordinator and cannot tell yet.")
+    return CoordinatorMovingError("Kafka is electing a coordinator of the group and cannot answer yet.")
 
 
 def test_a_coordinator_that_comes_in_time_fails_nothing(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
@@ -45,7 +45,7 @@ def test_a_coordinator_that_comes_in_time_fails_nothing(monkeypatch: pytest.Monk
 def test_a_coordinator_that_does_not_come_fails_the_task_within_a_bound(
     monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:
-    with pytest.raises(GroupCommitError, match=r"another coordinator .* were not committed; .* Next try in 1 s\.$"):
+    with pytest.raises(GroupCommitError, match=r"electing a coordinator .* were not committed; .* Next try in 1 s\.$"):
         commit(monkeypatch, iter(moving, None))
     assert COORDINATOR_SECONDS <= sum(clock) < 2 * COORDINATOR_SECONDS
 

@@ -11,9 +11,9 @@ from workorders.kafka.client.broker_errors import unavailable_error
     [
         (KafkaError._TRANSPORT, "did not answer"),
         (KafkaError._TIMED_OUT, "did not answer"),
-        (KafkaError.NOT_LEADER_FOR_PARTITION, "is giving a partition another leader and cannot tell yet"),
-        (KafkaError.LEADER_NOT_AVAILABLE, "is giving a partition another leader and cannot tell yet"),
-        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, "is giving the group another coordinator and cannot tell yet"),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, "is electing a leader of a partition and cannot answer yet"),
+        (KafkaError.LEADER_NOT_AVAILABLE, "is electing a leader of a partition and cannot answer yet"),
+        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, "is electing a coordinator of the group and cannot answer yet"),
         (KafkaError.REQUEST_TIMED_OUT, "answered with an error"),
     ],
 )

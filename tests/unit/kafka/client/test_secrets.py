@@ -1,4 +1,4 @@
-"""Secrets reach `spark-submit` by its environment and on no other way: seen from a real process."""
+"""Secrets reach `spark-submit` by its environment and in no other way: seen from a real process."""
 
 import json
 import os

@@ -190,7 +190,7 @@ def test_settings_of_a_protocol_that_is_not_used_have_no_effect() -> None:
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ca.der").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigurationError, match=r"ca\.der .* it is no text in PEM form"):
+    with pytest.raises(ConfigurationError, match=r"ca\.der .* it is not text in PEM form"):
         read_text(str(tmp_path / "ca.der"))
 
 

@@ -1,6 +1,6 @@
--- name: stay
--- The transaction idles as long as Spark reads. A client whose machine is gone is found out by Postgres itself, within a
--- minute, where the system's own default would be two hours.
+-- name: keep_transaction
+-- The transaction idles as long as Spark reads. Postgres detects a client whose machine has died within a minute; the
+-- system's default is two hours.
 SELECT set_config(name, value, true)
 FROM (VALUES
     ('idle_in_transaction_session_timeout', '0'),

@@ -2,7 +2,7 @@
 INSERT INTO workorders.kafka_batches (trigger_id) VALUES (%(trigger_id)s) RETURNING id;
 
 -- name: insert_range
--- The generation is the ledger's of now: which log of the topic these offsets belong to.
+-- The generation is the ledger's current one: the log of the topic that these offsets belong to.
 INSERT INTO workorders.kafka_ranges
     (batch_id, trigger_id, topic, partition, topic_id, start_offset, end_offset, generation)
 SELECT %(batch_id)s, %(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(start_offset)s, %(end_offset)s,
@@ -17,7 +17,7 @@ JOIN workorders.triggers ON triggers.id = batches.trigger_id
 WHERE triggers.name = %(trigger)s;
 
 -- name: unfinished
--- A batch that failed needs nobody before its next try is due; the ledger knows when that is, whoever makes the try.
+-- A batch that failed is left alone until its next try is due, which the ledger knows.
 SELECT batches.id, batches.handed_over_at IS NOT NULL AS handed_over
 FROM workorders.triggers
 JOIN workorders.kafka_ranges AS ranges
@@ -69,12 +69,12 @@ WHERE batch_id = %(batch_id)s
 -- name: begin_attempt
 UPDATE workorders.kafka_batches SET epoch = %(epoch)s WHERE id = %(batch_id)s AND epoch < %(epoch)s;
 
--- name: forget_errors
+-- name: clear_errors
 UPDATE workorders.kafka_ranges SET last_error = NULL WHERE batch_id = %(batch_id)s AND last_error IS NOT NULL;
 
 -- name: write_error
--- The batch's epoch and not the ledger's: a replay has no part in the ledger, and an older attempt must not speak there
--- either.
+-- The batch's epoch and not the ledger's: a replay does not change the ledger, and an older attempt must not write errors
+-- there either.
 UPDATE workorders.kafka_ranges AS ranges
 SET last_error = %(error)s
 FROM workorders.kafka_batches AS batches
@@ -86,7 +86,7 @@ WHERE batches.id = ranges.batch_id
     AND ranges.superseded_by IS NULL;
 
 -- name: batches
--- The page is cut first, on the index, and only its batches are summed up.
+-- The index selects the page first, and only its batches are aggregated.
 SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.handed_over_at,
     max(coalesce(ranges.finished_at, decisions.decided_at)) FILTER (WHERE NOT EXISTS (
         SELECT FROM workorders.kafka_ranges AS unfinished
@@ -112,7 +112,7 @@ GROUP BY batches.id, batches.planned_at, batches.handed_over_at, triggers.name
 ORDER BY batches.id DESC;
 
 -- name: any_in_range
--- What retention deleted counts as well: it must not come back as new.
+-- Work orders that retention deleted count as well: a replay must not create them again.
 SELECT EXISTS (
     SELECT FROM workorders.work_orders
     JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
@@ -130,9 +130,9 @@ SELECT EXISTS (
 );
 
 -- name: count_in_range
--- What retention deleted was there. A deleted range with gaps is that of one batch, so it lies in this range or beside
--- it. If an operator has gone back to an offset inside it, it counts for as many as can be in this part of it: nothing
--- is missing there.
+-- Work orders that retention deleted count as existing. A deleted range with gaps is that of one batch, so it is inside
+-- this range or outside it. If an operator has set the ledger back to an offset inside it, it counts as many as this part
+-- of it can contain.
 SELECT (
     SELECT count(*)
     FROM workorders.work_orders

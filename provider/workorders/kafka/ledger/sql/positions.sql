@@ -1,5 +1,5 @@
 -- name: lock_trigger
--- One planner a trigger at a time.
+-- One planner at a time for each trigger.
 SELECT id FROM workorders.triggers WHERE id = %(trigger_id)s FOR UPDATE;
 
 -- name: positions
@@ -24,10 +24,10 @@ VALUES (%(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(stream_id)s, %
 SELECT nextval('workorders.kafka_epochs');
 
 -- name: end_silent_writers
--- No limit of Postgres ends a COPY whose client is there and sends nothing, as a stopped process does: it looks at
--- statement_timeout and transaction_timeout when the client's next message comes, and the client's kernel answers
--- keepalives. Such a session holds its ledger row without end. Termination alone ends that wait, and a role may
--- terminate its own sessions. Whoever has sat in one statement for longer than a statement may last is past its limit.
+-- No limit of Postgres ends a COPY whose client lives and sends nothing, as a stopped process does: Postgres checks
+-- statement_timeout and transaction_timeout when the client's next message arrives, and the client's kernel answers
+-- keepalives. Such a session would hold its ledger row without end, so it is terminated, which a role may do to its own
+-- sessions. The condition is a statement that has exceeded statement_timeout.
 SELECT pg_terminate_backend(sessions.pid)
 FROM pg_stat_activity AS sessions
 WHERE sessions.datname = current_database()
@@ -45,12 +45,12 @@ WHERE sessions.datname = current_database()
     );
 
 -- name: lock_attempt
--- Two copies of one attempt at a partition, as Spark makes them of a task that it finds slow or takes for lost.
+-- Two copies of one attempt at a partition exist if Spark considers a task slow or lost.
 SELECT pg_advisory_xact_lock(hashtextextended('workorders range ' || %(topic)s || ' ' || %(partition)s, %(epoch)s));
 
 -- name: take_epoch
--- Only the partitions that this batch still holds: a finished range moves nothing when it is replayed, and raising the
--- epoch there would fence the batch that reads on behind it.
+-- Only the partitions that this batch still holds: a replay of a finished range moves nothing, and a higher epoch would
+-- fence the batch after it.
 UPDATE workorders.kafka_ledger AS ledger
 SET epoch = %(epoch)s,
     attempts = attempts + 1
@@ -68,7 +68,7 @@ WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partit
 FOR UPDATE;
 
 -- name: advance
--- Compare and set: a writer that lost its epoch or its place changes no row, and says so.
+-- Compare-and-set: a writer with an older epoch or another position changes no row, and reports it.
 UPDATE workorders.kafka_ledger
 SET next_offset = %(end_offset)s,
     status = 'active',
@@ -105,11 +105,11 @@ WHERE ranges.batch_id = %(batch_id)s
     AND ledger.next_attempt_at IS NOT NULL;
 
 -- name: lock_group_commits
--- Commits of one trigger go one after the other, so that the group's offset never goes back.
+-- Commits of one trigger are serialized, so that the group's offset never goes back.
 SELECT pg_advisory_xact_lock(hashtextextended('workorders commit', %(trigger_id)s));
 
 -- name: positions_of_batch
--- Without what a decision put aside: Kafka may not even have that partition any more.
+-- Without superseded ranges: Kafka may not have their partitions any more.
 SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.kafka_ranges AS ranges

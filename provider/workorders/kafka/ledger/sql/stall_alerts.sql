@@ -1,6 +1,6 @@
 -- name: claim_stalled
--- What decides is what records: of all who ask at once, one gets the stall, and it is written down as his. The clock is
--- the database's. A row that somebody holds is left to the next who asks: it is being ingested, or claimed, right now.
+-- One statement finds and records, so one of several concurrent callers gets the stall. The clock is the database's.
+-- SKIP LOCKED leaves a row to the next caller if it is being ingested or claimed now.
 WITH due AS (
     SELECT ledger.trigger_id, ledger.topic, ledger.partition
     FROM workorders.kafka_ledger AS ledger
@@ -22,7 +22,7 @@ RETURNING ledger.topic, ledger.partition, ledger.next_offset, ranges.end_offset,
     ledger.last_error;
 
 -- name: claim_cleared
--- A stall is over when its partition moved, or when another one has begun since.
+-- A stall has ended if its partition moved, or if another stall has begun since.
 WITH due AS (
     SELECT ledger.trigger_id, ledger.topic, ledger.partition, ledger.alerted_since
     FROM workorders.kafka_ledger AS ledger

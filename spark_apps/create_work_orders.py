@@ -7,7 +7,7 @@ from workorders.kafka.spark.session import start_session
 if __name__ == "__main__":
     session = start_session()
 
-    # Imported while the JVM works: of a small batch's time, this is a second.
+    # Imported while the JVM starts, which saves a second per batch.
     from workorders.kafka.spark.driver import main
 
     sys.exit(main(session=session.result))

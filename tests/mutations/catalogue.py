@@ -335,8 +335,8 @@ TRANSACTIONS_AND_LOSS = (
         (
             Change(
                 "kafka/planning/range_planning.py",
-                "if contradiction else log.last_stable",
-                "if contradiction else log.high_watermark",
+                "if is_mismatch else log.last_stable",
+                "if is_mismatch else log.high_watermark",
             ),
         ),
         (
@@ -365,7 +365,7 @@ TRANSACTIONS_AND_LOSS = (
         (
             Change(
                 "kafka/client/settings.py",
-                "    given = _normal(extra)\n    _refuse_trust_in_everybody(given)\n",
+                "    given = _normal(extra)\n    _require_server_verification(given)\n",
                 "    given = _normal(extra)\n",
             ),
         ),
@@ -401,7 +401,7 @@ TRANSACTIONS_AND_LOSS = (
         (
             Change(
                 "kafka/planning/range_planning.py",
-                "max(log.last_stable, position.next_offset + 1) if contradiction else",
+                "max(log.last_stable, position.next_offset + 1) if is_mismatch else",
                 "0 or",
             ),
         ),

@@ -1,4 +1,4 @@
-"""`workorders batches`: which offsets were taken together, and what became of them."""
+"""`workorders batches`: planned batches and their results."""
 
 import shlex
 from typing import Annotated, Any
@@ -43,18 +43,18 @@ def list_(
     trigger: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only batches of this trigger.", show_default=False)
     ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of batches.")] = 20,
     before: Annotated[
-        int | None, typer.Option(metavar="BATCH", help="Go on behind this batch.", show_default=False)
+        int | None, typer.Option(metavar="BATCH", help="Only batches before this one.", show_default=False)
     ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
     """List batches, newest first.
 
-    A batch is `planned`, then `handed over` when its ingest run exists, and `finished` when every message of its ranges
-    has a work order, but for ranges that an operator's decision superseded. Created and rejected count what the first
-    ingest made; a replay does not change them.
+    A batch is `planned`, then `handed over` if its ingest run exists, and `finished` if every message of its ranges has
+    a work order. Ranges that an operator's decision superseded do not count. Created and rejected are the counts of
+    the first ingest; a replay does not change them.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def list_(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
         if trigger is not None:
-            triggers.find(connection, trigger)  # says so when the name is wrong, in place of an empty list
+            triggers.find(connection, trigger)  # an unknown name is an error and not an empty list
         found = store.summaries(connection, trigger, before=before, limit=limit)
     if as_json:
         print_json([_summary_json(batch) for batch in found])
@@ -166,7 +166,7 @@ def _print(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> None:
 
 
 def _stall(row: PartitionStatus) -> str:
-    reason = one_line(row.last_error or "no reason given")
+    reason = one_line(row.last_error or "no error was recorded")
     since, next_try = times.show(row.status_since), times.show(row.next_attempt_at)
     place = f"{row.topic} {row.partition}"
     return f"{place} is stalled since {since}, attempt {row.attempts}, next try {next_try}: {reason}"

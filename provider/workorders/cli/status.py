@@ -1,4 +1,4 @@
-"""`workorders status`: where every partition stands."""
+"""`workorders status`: status of every partition."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -29,34 +29,34 @@ _COLUMNS = (
 
 def status(
     trigger: Annotated[
-        str | None, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the only trigger to show.")
+        str | None, typer.Argument(metavar="TRIGGER", show_default=False, help="Only this trigger.")
     ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Show where every partition of the Kafka triggers stands.
+    """Show the status of every partition of the Kafka triggers.
 
     \b
-    ledger          the next offset to become a work order; this is the truth
+    ledger          the first offset without a work order
     group           the consumer group's committed offset, which follows the ledger after each batch
-    group is        ahead or behind, or none, when it is not at the ledger; the ledger is right, and a line says more
-    last stable     end of what can be read: no open transaction began before it
+    group is        ahead, behind, or none if it differs from the ledger, which is right; a note says more
+    last stable     end of the readable log; no open transaction began before it
     high watermark  end of the log, open transactions included
-    lag             offsets from the ledger to the last stable one; some of them may hold no message
-    group lag       the same from the group's offset, as other tools show it
+    lag             offsets from the ledger to the last stable one; some may have no message
+    group lag       the same from the group's offset, as in other tools
 
     \b
     status
       up to date                       nothing waits
       behind                           messages wait for the next batch
       in batch 17                      a batch is being ingested; see `workorders batches show 17`
-      stalled                          the last attempt failed; it is tried again, and its reason stands below the table
-      waiting for an open transaction  a producer has not yet committed or aborted; since its first message's time
-      not planned yet                  a partition that no batch has taken so far
-      not in Kafka, topic made again, unread messages deleted, log cut short
-                                       Kafka and the ledger disagree; the next batch says it in full
+      stalled                          the last attempt failed and is retried; its error is below the table
+      waiting for an open transaction  a producer has not committed or aborted yet
+      not planned yet                  no batch has contained the partition yet
+      not in Kafka, topic re-created, unread messages deleted, log truncated
+                                       Kafka and the ledger do not match; the next batch reports the full error
 
-    A `?` stands where Kafka did not answer; the database's part is shown all the same.
+    A `?` means that Kafka did not answer; the database's part is shown anyway.
 
     \b
     Examples:
@@ -71,7 +71,7 @@ def status(
         print_json([_json(found) for found in triggers])
         return
     if not triggers:
-        note("No Kafka trigger has planned a batch in this database yet; `workorders triggers` shows the files.")
+        note("No Kafka trigger has planned a batch in this database yet; see `workorders triggers`.")
     for place, found in enumerate(triggers):
         if place:
             print()
@@ -86,7 +86,9 @@ def _print(trigger: TriggerStatus) -> None:
         print("No partition was planned yet.")
     for row in trigger.partitions:
         if row.status == "stalled":
-            print(safe(f"{row.topic} {row.partition} is stalled: {one_line(row.last_error or 'no reason given')}"))
+            print(
+                safe(f"{row.topic} {row.partition} is stalled: {one_line(row.last_error or 'no error was recorded')}")
+            )
     for sentence in trigger.group_notes:
         print(safe(sentence))
     if trigger.problem:
@@ -97,7 +99,7 @@ def _cells(row: PartitionRow) -> Sequence[str]:
     return (
         f"{row.topic} {row.partition}",
         count(row.next_offset, unknown="-"),
-        # Kafka answered when it gave an end of the log: the group has no offset then.
+        # With an end of the log Kafka has answered, so the group has no offset.
         count(row.group_offset, unknown="?" if row.last_stable is None else "-"),
         row.group_relation or "",
         count(row.last_stable),

@@ -1,4 +1,4 @@
-"""One attempt at one range: what the executor is told, and what it answers. Both travel through Spark."""
+"""One attempt at one range, and its result. Both are sent through Spark."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,13 @@ class Attempt:
     epoch: int
     """The attempt's number; an attempt with an older one changes nothing."""
     read_from: int
-    """Where reading begins: the range's start, or behind it where a replay finds that Kafka deleted the beginning."""
+    """First offset to read: the range's start, or later if a replay finds that Kafka deleted the start."""
     replayed: int | None = None
-    """How many messages the first ingest found; None for a range that was never ingested."""
+    """Number of messages that the first ingest found; None for a range that was never ingested."""
     generation: int = 0
-    """Which log of the topic the offsets belong to; see `ledger.stream_name`."""
+    """Log of the topic that the offsets belong to; see `positions.stream_name`."""
     max_rejected_share: float | None = None
-    """With a larger share of rejected messages nothing is committed; None for no limit."""
+    """Maximum share of rejected messages; above it nothing is committed. None for no limit."""
 
     @property
     def is_replay(self) -> bool:
@@ -33,14 +33,14 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class RangeOutcome:
-    """What became of one range in one attempt."""
+    """Result of one attempt at one range."""
 
     range: OffsetRange
     created: Created
     seconds: float
     error: str | None = None
-    """One plain sentence; None when the range is ingested."""
+    """One sentence; None if the range was ingested."""
     fenced: bool = False
-    """A newer attempt took over. What became of the range is that one's to say, even if all is well."""
+    """Whether a newer attempt took over, which alone reports the range's result."""
     too_many_rejected: bool = False
-    """The breaker has tripped. The messages stay the same, so the next try is not soon."""
+    """Whether the breaker tripped. The messages stay the same, so the next try is late."""

@@ -1,4 +1,4 @@
-"""The breaker: a range of which too much is rejected is not recorded, since the reader is likely wrong."""
+"""The breaker: a range with too many rejected messages is not recorded, because its configuration is likely wrong."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,18 +9,18 @@ from workorders.kafka.exceptions import TooManyRejectedError
 from workorders.kafka.ingest.attempt import Attempt
 
 MIN_REJECTED = 10
-"""With fewer rejected messages in a range the breaker holds still: a quiet partition has a message or two a batch, and
-one bad message there would be all of them."""
+"""Minimum of rejected messages in a range at which the breaker trips: a quiet partition has one or two messages per
+batch, of which one bad message would be too large a share."""
 _REFUSED_BY_POSTGRES = "refused-by-postgres"
 
 
 def exceeds_share(rejected: int, messages: int, max_share: float) -> bool:
-    """Return whether so many rejected messages of so many are too large a share."""
+    """Return whether the rejected messages exceed the share."""
     return rejected >= MIN_REJECTED and rejected > max_share * messages
 
 
 class Breaker:
-    """Counts the rejected messages of one range on their way."""
+    """Counts the rejected messages of one range while they pass."""
 
     def __init__(self, attempt: Attempt, max_share: float) -> None:
         self._attempt = attempt
@@ -33,8 +33,7 @@ class Breaker:
         """Pass items on.
 
         Raises:
-            TooManyRejectedError: the limit is exceeded whatever the rest may be; what is not written need not be
-                rolled back.
+            TooManyRejectedError: the limit is exceeded regardless of the remaining messages.
         """
         range_ = self._attempt.range
         for item in items:
@@ -47,7 +46,7 @@ class Breaker:
             yield item
 
     def require_within_share(self, created: Created) -> None:
-        """Judge the whole range, with what Postgres refused though our own checks had let it through.
+        """Check the whole range, with the messages that Postgres refused after our own checks accepted them.
 
         Raises:
             TooManyRejectedError: the caller must roll back.

@@ -1,4 +1,4 @@
-"""What one attempt at a batch can do: asks Kafka, and starts nothing."""
+"""Checks before an attempt at a batch which of its ranges can be read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,27 +15,27 @@ from workorders.kafka.partitions import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class PreflightResult:
-    """The ranges of a batch, judged."""
+    """The ranges of a batch, checked."""
 
     attempts: tuple[Attempt, ...]
-    """What can be read now."""
+    """Attempts at the ranges that can be read now."""
     unreadable: Mapping[OffsetRange, RangeError]
-    """What cannot, and why."""
+    """Errors of the ranges that cannot be read."""
 
 
 def preflight(
     kafka: Mapping[str, Any], batch: Batch, epoch: int, *, max_rejected_share: float | None = None
 ) -> PreflightResult:
-    """Hold the batch against what Kafka has now.
+    """Compare the batch with the logs that Kafka has now.
 
-    An attempt takes the ranges that are not ingested yet: a try after a partial failure reads nothing twice. When all
-    are ingested, it is a replay and takes them all. What an operator's decision put aside is never taken.
+    An attempt takes the unfinished ranges, so a retry after a partial failure reads nothing twice. If all are finished,
+    it is a replay and takes them all. Superseded ranges are never taken.
 
     Args:
         kafka: librdkafka settings.
         batch: the batch.
         epoch: number of this attempt.
-        max_rejected_share: share of rejected messages above which a range is not recorded; None for no limit.
+        max_rejected_share: maximum share of rejected messages of a range; None for no limit.
 
     Raises:
         KafkaUnavailableError: the cluster did not answer.

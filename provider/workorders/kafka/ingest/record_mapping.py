@@ -1,8 +1,8 @@
-"""From Kafka records to items: pure, and built for speed, since every message of every topic passes here.
+"""Maps Kafka records to items: pure, and optimized, because every message of every topic passes here.
 
-Keys and headers are bytes that nobody promised to be text, so they become a string where they are UTF-8 without NUL
-(which jsonb lacks), and `{"base64": "..."}` everywhere else. Headers stay a list of pairs: their order counts, and
-names may repeat. Whatever the bytes of a record are, nothing here raises: no message can stop a partition.
+Keys and headers are bytes. They become a string if they are UTF-8 without NUL, which jsonb lacks, and
+`{"base64": "..."}` otherwise. Headers stay a list of pairs, because their order matters and names may repeat. No record
+raises an exception here, whatever its bytes are, so no message can stop a partition.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 NO_TIMESTAMP: Final = -1
 TIMESTAMP_TYPES: Final = {-1: b"NoTimestampType", 0: b"CreateTime", 1: b"LogAppendTime"}
 
-# Templates of bytes take a third of the time of dicts that are dumped. The keys stand in the order in which jsonb keeps
-# them, by length and then by bytes, which spares Postgres the sorting.
+# Templates of bytes take a third of the time of dumped dicts. The keys are in jsonb's order, by length and then by
+# bytes, so that Postgres need not sort them.
 _REQUEST: Final = (
     b'{"key":%b,"topic":%b,"offset":%d,"headers":[%b],"partition":%b,"timestamp":%b,"timestamp_type":"%b"}'
 )
@@ -36,18 +36,18 @@ _CUT_REQUEST: Final = b'{"key":null,"topic":%b,"offset":%d,"headers":[],"partiti
 
 @dataclass(frozen=True, slots=True)
 class RecordMapping:
-    """How the records of one trigger become items."""
+    """Maps the records of one trigger to items."""
 
     headers: Literal["all", "none"] | tuple[str, ...] = "all"
-    """Which headers go into the request: all but those that carry a secret, none, or those with one of these names."""
+    """Headers of the request: all without a secret, none, or those with one of these names."""
     accept_tombstones: bool = False
-    """Whether a null value becomes an empty object; it is rejected otherwise."""
+    """Whether a null value becomes an empty object; otherwise it is rejected."""
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
-    """Limit of the value, and of the request that key and headers make."""
+    """Maximum size of the value, and of the request with key and headers."""
 
     @classmethod
     def of(cls, definition: "KafkaTriggerDefinition") -> "RecordMapping":
-        """Return the mapping that a trigger's definition asks for."""
+        """Return the mapping of a trigger's definition."""
         return cls(
             headers=definition.headers,
             accept_tombstones=definition.tombstones == "accept",
@@ -99,7 +99,7 @@ class RecordMapping:
         for offset, key, value, odd, timestamp_ms, timestamp_type, headers in columns:
             yield item(stream, source, offset, key, value, odd, timestamp_ms, timestamp_type, headers)
 
-    def _item(  # noqa: PLR0917 - positional, for it is called once a message
+    def _item(  # noqa: PLR0917 - positional, because it is called for each message
         self,
         stream: str,
         source: "_Source",
@@ -130,7 +130,7 @@ class RecordMapping:
     def validate_value(
         self, stream: str | None, offset: int | None, request: bytes, value: bytes | None, odd: bool
     ) -> Item:
-        """Return the item of a value whose request is there already; `odd` is what `is_odd` says of it."""
+        """Return the item of a value and its request; `odd` is the result of `is_odd`."""
         if value is None:
             if self.accept_tombstones:
                 return Item(stream, offset, request[:-1] + b',"tombstone":true}', b"{}")
@@ -145,7 +145,7 @@ class RecordMapping:
             return repeat(b"", batch.num_rows)
         column = cast("pyarrow.ListArray", batch.column("headers"))
         structs = column.flatten()
-        # Names come as text, but are taken as bytes: decoding is for the mapper, where bad UTF-8 is data and no error.
+        # Names arrive as text, but are read as bytes: the mapper decodes them, where bad UTF-8 is data and no error.
         names = structs.field(0).cast("binary").to_pylist()
         pairs = list(zip(names, structs.field(1).to_pylist(), strict=True))
         return self._header_json(pairs, column.value_lengths().to_pylist())
@@ -159,7 +159,7 @@ class RecordMapping:
             pairs: Name and value of all headers of all records.
             lengths: How many of them belong to each record; None for a record without headers.
         """
-        # The same pairs come again and again (a content type, a version), so each is written once a batch.
+        # The same pairs repeat (a content type, a version), so each is written once per batch.
         wanted_names = {name for name in {name for name, _ in pairs} if self._wants(name)}
         written = {pair: _pair_json(*pair) if pair[0] in wanted_names else b"" for pair in set(pairs)}
         position = 0
@@ -199,7 +199,7 @@ def _text_json(value: bytes | None) -> bytes:
 
 
 def _as_bytes(name: str | bytes) -> bytes:
-    # A client that decodes header names may hand on half a surrogate pair, which plain UTF-8 would not encode.
+    # A client that decodes header names may pass on half a surrogate pair, which plain UTF-8 would not encode.
     return name.encode(errors="surrogatepass") if isinstance(name, str) else name
 
 
@@ -208,7 +208,7 @@ def _values(batch: "pyarrow.RecordBatch", column: str) -> list[Any]:
 
 
 def _odd_values(batch: "pyarrow.RecordBatch") -> list[bool | None]:
-    """Return for each value whether it needs a closer look; asked of the whole column, a quarter of the time."""
+    """Return for each value whether it needs the slow check; by column this takes a quarter of the time."""
     from pyarrow import compute  # noqa: PLC0415 - the module imports without pyarrow; only batches need it
 
     matches = compute.match_substring_regex(batch.column("value"), pattern=ODD_PATTERN)

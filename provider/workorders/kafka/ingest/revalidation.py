@@ -1,4 +1,4 @@
-"""Judges rejected messages again, by the same mapping that made them work orders."""
+"""Validates rejected messages again, with the mapping that created their work orders."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,13 +14,13 @@ _OMITTED: Final = "omitted_bytes"
 
 
 def revalidate(definition: Mapping[str, Any], raw: bytes | None, request: bytes) -> Item:
-    """Return the item that the trigger, as it is defined now, makes of a rejected message.
+    """Return the item of a rejected message under the trigger's current definition.
 
-    A message whose key and headers were too large is rejected for good: they were not kept. Kafka may still have them;
-    the request says where.
+    A message whose key and headers were too large stays rejected, because they were not kept. Kafka may still have
+    them; the request has the offset.
     """
     if _OMITTED in orjson.loads(request):
-        detail = "key and headers were too large to be kept, so the request cannot be made again"
+        detail = "key and headers were too large to be kept, so the request cannot be built again"
         return Item(None, None, request, None, Rejection("too-large", detail), raw)
     mapping = RecordMapping.of(KafkaTriggerDefinition.model_validate(definition))
     return mapping.validate_value(None, None, request, raw, raw is not None and is_odd(raw))

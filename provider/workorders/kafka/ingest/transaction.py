@@ -1,4 +1,4 @@
-"""Turns the messages of one range into work orders and moves the ledger, in one Postgres transaction."""
+"""Creates the work orders of one range and advances the ledger, in one Postgres transaction."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -25,7 +25,7 @@ VerifyTopic = Callable[[], None]
 
 
 class _OrderCheck:
-    """Passes items on and keeps what is needed to prove that they are the range's, whole and in order."""
+    """Passes items on, and checks that they belong to the range and are in order."""
 
     def __init__(self, attempt: Attempt, items: Iterable[Item]) -> None:
         self._attempt = attempt
@@ -35,7 +35,7 @@ class _OrderCheck:
         self.bytes = 0
 
     def __iter__(self) -> Iterator[Item]:
-        # Every message passes here, so it is counted in local variables, and the counts are kept at the end.
+        # Every message passes here, so local variables count, and the attributes are set at the end.
         range_, next_offset, messages, bytes_ = self._attempt.range, self.next_offset, 0, 0
         end = range_.end
         try:
@@ -43,8 +43,8 @@ class _OrderCheck:
                 _, position, request, body, _, raw = item
                 if position is None or not next_offset <= position < end:
                     raise UnexpectedMessageError(
-                        f"{self._attempt.trigger.name}: the reader of {range_} delivered offset {position} where "
-                        f"[{next_offset}, {end}) was due; nothing was committed there."
+                        f"{self._attempt.trigger.name}: the reader of {range_} delivered offset {position} instead "
+                        f"of one in [{next_offset}, {end}); nothing was committed there."
                     )
                 next_offset = position + 1
                 messages += 1
@@ -64,23 +64,22 @@ def ingest(
     """Create the work orders of one range, exactly once, and commit.
 
     Args:
-        connection: of its own to this call; no transaction is open on it.
-        attempt: what to ingest, and under which epoch.
+        connection: used by this call only, without an open transaction.
+        attempt: the range and the epoch.
         items: the range's visible messages, in the order of their offsets.
-        verify_end: called with the offset behind the last item when that is not the range's end. It returns when a
-            `read_committed` reader finds nothing between there and the end, and raises otherwise.
-        verify_topic: called after all that was read, before the commit, and while nothing is locked that another
-            partition, trigger or caller needs, for it asks Kafka. It returns when the topic still is the one
-            that the range was planned of, with its log as long as then, and raises otherwise: the reader itself does
-            not notice a topic that is made again under it.
+        verify_end: called with the offset after the last item if that is not the range's end. It raises if a
+            `read_committed` reader finds a message between that offset and the end.
+        verify_topic: called after everything was read and before the commit, while no lock is held that another
+            partition, trigger or caller needs, because it asks Kafka. It raises if the topic was re-created or
+            truncated after the range was planned, which the reader itself does not notice.
 
     Returns:
         The counts of this attempt.
 
     Raises:
-        RangeError: nothing was committed, and why.
-        psycopg.Error: the database failed; nothing was committed, unless the connection broke during the commit
-            itself: then the ledger tells.
+        RangeError: the range cannot be ingested; nothing was committed.
+        psycopg.Error: the database failed; nothing was committed. If the connection broke during the commit itself,
+            the ledger shows whether it succeeded.
     """
     if attempt.is_replay:
         return _replay(connection, attempt, items, verify_end, verify_topic)
@@ -104,7 +103,7 @@ def ingest(
 
 
 def _record_complete(connection: Connection, attempt: Attempt, created: Created) -> None:
-    """Let retention know how many messages are in a range with gaps, which every transaction of a producer leaves."""
+    """Record the number of messages of a range with gaps for retention; each transaction of a producer leaves gaps."""
     range_ = attempt.range
     messages = created.created + created.rejected + created.existing
     stream = triggers.stream_id(
@@ -114,10 +113,10 @@ def _record_complete(connection: Connection, attempt: Attempt, created: Created)
 
 
 def _is_new(connection: Connection, attempt: Attempt) -> bool:
-    """Whether no message of the range has a work order: it may have, when the ledger was set back.
+    """Return whether no message of the range has a work order.
 
-    An operator does that by starting over, or by restoring an older ledger beside newer work orders. Nobody else
-    writes here while the ledger's row is locked but a replay, and the unique key stands between the two.
+    Messages may have work orders if an operator set the ledger back, or restored an older ledger. While the ledger's
+    row is locked only a replay may write here as well, and the unique key prevents duplicates.
     """
     stream = positions.stream_name(attempt.range.partition, attempt.generation)
     return not batches.has_work_orders(connection, attempt.trigger, stream, attempt.range)
@@ -126,7 +125,7 @@ def _is_new(connection: Connection, attempt: Attempt) -> bool:
 def _replay(
     connection: Connection, attempt: Attempt, items: Iterable[Item], verify_end: VerifyEnd, verify_topic: VerifyTopic
 ) -> Created:
-    """Insert what is missing and move nothing, for the ledger is past this range already."""
+    """Insert missing work orders and advance nothing, because the ledger is past this range already."""
     watch = _OrderCheck(attempt, items)
 
     def prove() -> None:
@@ -142,7 +141,8 @@ def _replay(
         range_ = attempt.range
         raise DataLostError(
             f"{attempt.trigger.name}: {missing} of the {attempt.replayed} messages of {range_} have no work order any "
-            f"more and cannot be restored, for Kafka begins at offset {attempt.read_from} now; all others are there."
+            f"more and cannot be restored, because Kafka's log starts at offset {attempt.read_from} now; all others "
+            f"exist."
         )
     return created
 
@@ -178,12 +178,12 @@ def _require_ownership(connection: Connection, attempt: Attempt) -> None:
         raise TopicRecreatedError(f"{where}: the ledger follows another topic of that name now; nothing was committed.")
     if locked.next_offset != range_.start:
         raise LedgerConflictError(
-            f"{where}: the ledger stands at {locked.next_offset} and not at the range's start; nothing was committed."
+            f"{where}: the ledger is at {locked.next_offset} and not at the range's start; nothing was committed."
         )
 
 
 def _require_whole(watch: _OrderCheck, attempt: Attempt, verify_end: VerifyEnd) -> None:
-    # Spark's stream into Python ends in the same way when its reader fails as when it is done (seen on 4.2.0): the end
-    # of the input proves nothing, so the last offset must, or a look at what lies behind it.
+    # Spark's stream into Python ends in the same way after a failed read as after a complete one (seen on 4.2.0). The
+    # end of the input proves nothing, so the last offset must, or a check of the offsets after it.
     if watch.next_offset < attempt.range.end:
         verify_end(watch.next_offset)

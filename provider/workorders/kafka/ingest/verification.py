@@ -11,32 +11,32 @@ from workorders.kafka.partitions import OffsetRange
 
 
 def verify_range_end(settings: Mapping[str, str], range_: OffsetRange, from_offset: int) -> None:
-    """Return when a `read_committed` reader finds no message in `[from_offset, range_.end)`.
+    """Raise unless a `read_committed` reader finds no message in `[from_offset, range_.end)`.
 
     Transaction markers, aborted messages and compaction leave such gaps at the end of a range.
 
     Raises:
-        IncompleteReadError: there is a message, or there may be one, so the reader before us stopped too early.
+        IncompleteReadError: there is or may be a message, so the first reader stopped too early.
         KafkaUnavailableError: no answer within a minute.
-        KafkaException: Kafka refused, for example since the offset is no longer there.
+        KafkaException: Kafka refused, for example because the offset was deleted.
     """
     with closing(read_range(settings, range_, from_offset)) as messages:
         found = next(messages, None)
     if found is not None:
         raise IncompleteReadError(
-            f"{range_}: the reader ended too early, for there may be a message at offset {found.offset}; "
+            f"{range_}: the reader ended too early, because there may be a message at offset {found.offset}; "
             f"nothing was committed there."
         )
 
 
 def verify_topic_unchanged(settings: Mapping[str, str], trigger: str, range_: OffsetRange) -> None:
-    """Return when the topic has the id that the range was planned with, and its log is as long as then.
+    """Raise unless the topic has the id that the range was planned with, and its log is at least as long as then.
 
-    Spark compares no topic ids. An id never comes back, so the right one *after* the last message was read says that
-    all of them were this topic's; asked before the read, it would say nothing. Two requests to Kafka.
+    Spark compares no topic ids. Ids are never reused, so the right id *after* the last message was read proves that all
+    messages were this topic's. This sends two requests to Kafka.
 
     Raises:
-        RangeError: the topic was deleted, made again, or its log was cut short.
+        RangeError: the topic was deleted or re-created, or its log was truncated.
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused the client.
     """

@@ -1,4 +1,4 @@
-"""Partitions that wait for a producer to commit or abort: neither idle nor done."""
+"""Partitions that wait for a producer to commit or abort an open transaction."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -12,22 +12,21 @@ if TYPE_CHECKING:
 async def blocked_by_transactions(
     cluster: "KafkaAdmin", last_stable: Mapping[Partition, int], high_watermarks: Mapping[Partition, int]
 ) -> dict[Partition, int]:
-    """Return the last stable offsets of now that an open transaction holds back.
+    """Return the current last stable offsets that an open transaction holds back.
 
-    Where the log ends behind the last stable offset, that one is asked for again: a message that came between the two
-    questions looks like an open transaction. The last stable offset of now reaches the high watermark of then, unless a
-    transaction is open indeed.
+    A message that arrives between the two questions looks like an open transaction. So the last stable offset is asked
+    again if it is below the high watermark: it reaches that high watermark now unless a transaction is open.
 
     Raises:
         KafkaUnavailableError: the cluster did not answer.
     """
-    doubtful = [part for part, high in high_watermarks.items() if last_stable.get(part, high) < high]
-    stable = await cluster.last_stable_offsets(doubtful)
+    unclear = [part for part, high in high_watermarks.items() if last_stable.get(part, high) < high]
+    stable = await cluster.last_stable_offsets(unclear)
     return {part: offset for part, offset in stable.items() if offset < high_watermarks[part]}
 
 
 def waiting_partitions(held: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> dict[Partition, int]:
-    """Return where reading waits for an open transaction: all before it was read, and no batch is at work."""
+    """Return the partitions that have only an open transaction left to read and that no batch holds."""
     return {
         part: offset
         for part, offset in held.items()
@@ -36,15 +35,15 @@ def waiting_partitions(held: Mapping[Partition, int], ledger: Mapping[Partition,
 
 
 class OpenTransactionLog:
-    """Remembers what was said, so that a transaction that stays open is said once, and a short one never."""
+    """Reports each transaction that stays open once, and short ones never."""
 
     def __init__(self) -> None:
         self._before: Mapping[Partition, int] = {}
-        self._said: Mapping[Partition, int] = {}
+        self._reported: Mapping[Partition, int] = {}
 
     def new_entries(self, now: Mapping[Partition, int]) -> dict[Partition, int]:
-        """Return what waits at the same offset as at the look before, and was not said yet."""
+        """Return the partitions that wait at the same offset as in the call before and were not reported yet."""
         lasting = {part: offset for part, offset in now.items() if self._before.get(part) == offset}
-        news = {part: offset for part, offset in lasting.items() if self._said.get(part) != offset}
-        self._before, self._said = dict(now), lasting
+        news = {part: offset for part, offset in lasting.items() if self._reported.get(part) != offset}
+        self._before, self._reported = dict(now), lasting
         return news

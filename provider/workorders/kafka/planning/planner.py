@@ -1,4 +1,4 @@
-"""Plans the next batch of a trigger: looks at the cluster, decides, and records the decision in one transaction."""
+"""Plans the next batch of a trigger: asks the cluster, chooses ranges, and records them in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,20 +17,19 @@ from workorders.kafka.planning.starting_offsets import first_offsets
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a planner found and did."""
+    """Result of a planner."""
 
     trigger: Trigger
     batch_id: int | None
-    """The new batch; None when there was nothing to plan."""
+    """The new batch; None if there was nothing to plan."""
     ranges: tuple[OffsetRange, ...]
 
 
 async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: KafkaTriggerDefinition) -> Plan:
-    """Record the next batch of a trigger, and the starting offsets of partitions that are new.
+    """Record the next batch of a trigger, and the starting offsets of new partitions.
 
-    Kafka is asked before the transaction begins, which must not wait for a network. What it answered can only be too
-    little: messages that came since then wait for the next batch. Two planners at once take turns, and the second finds
-    the partitions busy.
+    Kafka is asked before the transaction begins, which must not wait for a network. Messages that arrive after that
+    wait for the next batch. The second of two concurrent planners waits for the first and finds the partitions busy.
 
     Raises:
         UnknownTopicError: a topic of the trigger does not exist.

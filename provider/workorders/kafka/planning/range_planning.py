@@ -1,4 +1,4 @@
-"""Decides which offsets the next batch takes: pure functions, no clock, no I/O."""
+"""Chooses the offset ranges of the next batch: pure functions, no clock, no I/O."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Position
 
 FIRST_GUESS_MESSAGE_BYTES = 1024.0
-"""Size of a message that is assumed for a partition of which none was read yet."""
+"""Assumed size of a message of a partition that was never read."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """What one batch may hold at most."""
+    """Limits of one batch."""
 
     messages: int
     bytes: int
 
     def allow(self, messages: float) -> "BatchLimits":
-        """Return these limits with at most so many messages, which is what a rate limit leaves."""
+        """Return these limits with at most this number of messages."""
         return BatchLimits(min(self.messages, math.floor(messages)), self.bytes)
 
 
 def allowed_by_rate(rate_per_second: float | None, seconds_since_last_batch: float | None, burst: int) -> float:
-    """Return how many messages a rate limit leaves for a batch now.
+    """Return how many messages a rate limit allows for a batch now.
 
-    Waiting saves up at most `burst` messages, the size of a batch, so that an idle night is no licence to flood.
+    Idle time accumulates at most `burst` messages, the size of a batch.
     """
     if rate_per_second is None:
         return math.inf
@@ -37,10 +37,10 @@ def allowed_by_rate(rate_per_second: float | None, seconds_since_last_batch: flo
 def drop_stale_ends(
     logs: Sequence[PartitionOffsets], before: Mapping[Partition, Position], now: Mapping[Partition, Position]
 ) -> list[PartitionOffsets]:
-    """Leave out what another planner's batch has passed since this one looked at the log.
+    """Leave out logs that another planner's batch has passed since this planner asked for their ends.
 
-    There the ledger stands behind the old end of the log, which would look as if the log had been cut short. It was cut
-    indeed only if its end lay behind the ledger of *before* the look.
+    There the ledger is past the old end of the log, which looks like a truncated log. A log was really truncated only
+    if its end is below the ledger's position *before* Kafka was asked.
     """
     return [log for log in logs if not _next(before, log.partition) <= log.high_watermark < _next(now, log.partition)]
 
@@ -53,18 +53,18 @@ def _next(ledger: Mapping[Partition, Position], partition: Partition) -> int:
 def plan_ranges(
     offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition, Position], limits: BatchLimits
 ) -> list[OffsetRange]:
-    """Share a batch between the free partitions that have something to read.
+    """Split a batch between the free partitions that have messages to read.
 
-    Small backlogs are taken whole and large ones share the rest evenly, so that no partition starves. A partition
-    whose ledger and log contradict each other gets a range as well: its task fails with the reason, where people look.
+    Small backlogs are taken whole and large ones share the rest evenly, so that no partition starves. A partition whose
+    ledger and log do not match gets a range as well, whose task fails with the reason.
 
     Args:
-        offsets: the log's ends, now.
-        ledger: positions by partition as the ledger knows it, that is with the topic id it has read.
+        offsets: current ends of the logs.
+        ledger: positions by partition, with the topic ids that were read.
         limits: of the whole batch.
 
     Returns:
-        One range a partition, sorted by partition; empty when there is nothing to do.
+        One range for each partition, sorted by partition; empty if there is nothing to read.
     """
     known = {position.partition.topic_partition: position for position in ledger.values()}
     wanted = [
@@ -81,13 +81,13 @@ def plan_ranges(
 
 
 def deleted_partitions(partitions: Iterable[Partition], ledger: Mapping[Partition, Position]) -> list[Position]:
-    """Return the free positions whose partition is gone, for its topic was made again with fewer of them.
+    """Return the free positions whose partition does not exist because its topic was re-created with fewer partitions.
 
-    A topic that is not there at all says nothing: it may come back, or the trigger does not read it any more.
+    A topic that does not exist is ignored: it may come back, or the trigger may not read it any more.
     """
-    there = list(partitions)
-    places = {partition.topic_partition for partition in there}
-    ids = {partition.topic: partition.topic_id for partition in there}
+    existing = list(partitions)
+    places = {partition.topic_partition for partition in existing}
+    ids = {partition.topic: partition.topic_id for partition in existing}
     return [
         position
         for position in ledger.values()
@@ -98,12 +98,12 @@ def deleted_partitions(partitions: Iterable[Partition], ledger: Mapping[Partitio
 
 
 def _end(log: PartitionOffsets, position: Position) -> int:
-    contradiction = (
+    is_mismatch = (
         log.partition.topic_id != position.partition.topic_id
         or log.high_watermark < position.next_offset
         or log.log_start > position.next_offset
     )
-    return max(log.last_stable, position.next_offset + 1) if contradiction else log.last_stable
+    return max(log.last_stable, position.next_offset + 1) if is_mismatch else log.last_stable
 
 
 def _split_fairly(
@@ -117,7 +117,7 @@ def _split_fairly(
         size = ledger[range_.partition].mean_message_bytes or FIRST_GUESS_MESSAGE_BYTES
         by_count = math.ceil(messages_left / sharers)
         by_bytes = math.floor(bytes_left / sharers / size)
-        # A batch holds at least one message, however large its partition's messages are.
+        # A batch has at least one message, however large the messages are.
         count = min(range_.end - range_.start, by_count, max(by_bytes, 0 if shares else 1))
         if count > 0:
             shares.append(OffsetRange(range_.partition, range_.start, range_.start + count))

@@ -1,4 +1,4 @@
-"""Where reading begins: the trigger's policy, resolved to numbers before anything is read."""
+"""Resolves a trigger's starting policy to offsets before anything is read."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,10 +14,10 @@ async def first_offsets(
     logs: Sequence[PartitionOffsets],
     known: Mapping[Partition, Position],
 ) -> dict[Partition, int]:
-    """Return the first offset to read of each partition that the ledger does not know.
+    """Return the first offset to read of each partition without a row in the ledger.
 
-    A new partition of a known topic begins at its first offset: its messages came after the trigger started, whatever
-    the policy says. A topic that is new to the trigger begins by policy.
+    A new partition of a known topic starts at its first offset, regardless of the policy, because its messages arrived
+    after the trigger started. A topic that is new to the trigger starts by policy.
     """
     new = positions.missing_from_ledger([log.partition for log in logs], known)
     known_topics = {partition.topic for partition in known}

@@ -1,4 +1,4 @@
-"""Decides whether a listener has something to do: pure, so that the sensor's loop holds I/O alone."""
+"""Decides whether a listener should plan a batch: pure functions, no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from workorders.kafka.planning.range_planning import allowed_by_rate, deleted_pa
 
 @dataclass(frozen=True, slots=True)
 class BatchPolicy:
-    """When a trigger wants a batch."""
+    """Conditions under which a trigger's next batch is planned."""
 
     min_messages: int
     max_wait_seconds: float
@@ -20,27 +20,27 @@ class BatchPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits for a trigger, in partitions that no batch holds."""
+    """Unread offsets of a trigger's free partitions."""
 
     offsets: int
-    """How many offsets lie ahead of the ledger; no more than that many messages, since some offsets are invisible."""
+    """Number of unread offsets; at least the number of messages, because some offsets are invisible."""
     new: tuple[Partition, ...]
-    """Partitions that the ledger does not know. Where reading begins must be written down at once, even if they are
-    empty: `latest` would otherwise be resolved after the first message came, and skip it."""
+    """Partitions without a row in the ledger. Their starting offset is recorded at once, even if they are empty:
+    otherwise `latest` would be resolved after the first message arrived, and skip it."""
     mismatches: tuple[Partition, ...]
-    """Partitions whose log and ledger disagree; they need a batch, whose failure people see."""
+    """Partitions whose log and ledger do not match; they get a batch, whose failure people see."""
 
     @property
     def empty(self) -> bool:
-        """Whether nothing at all waits."""
+        """Whether nothing waits."""
         return self.offsets == 0 and not self.new and not self.mismatches
 
 
 def needs_high_watermark(ends: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> list[Partition]:
-    """Return the partitions whose last stable offset lies behind the ledger: their high watermark must be asked.
+    """Return the partitions whose last stable offset is below the ledger, so that their high watermark is needed.
 
-    That is no contradiction yet: reading may have begun inside a transaction that is still open, or a batch was
-    ingested between the two questions.
+    This is not yet a mismatch: reading may have begun inside a transaction that is still open, or a batch was ingested
+    between the two questions.
     """
     return [
         position.partition
@@ -54,12 +54,12 @@ def backlog(
     ledger: Mapping[Partition, Position],
     high_watermarks: Mapping[Partition, int] = MappingProxyType({}),
 ) -> Backlog:
-    """Hold the ends of the log against the ledger.
+    """Compare the ends of the logs with the ledger.
 
     Args:
-        ends: last stable offset by partition, with the topic ids of now.
+        ends: last stable offset by partition, with the current topic ids.
         ledger: positions by partition, with the topic ids that were read.
-        high_watermarks: of the doubtful partitions, asked after the ledger was read.
+        high_watermarks: of the partitions that `needs_high_watermark` names, asked after the ledger was read.
     """
     known = {position.partition.topic_partition: position for position in ledger.values()}
     offsets = 0

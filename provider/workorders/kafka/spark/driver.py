@@ -1,4 +1,4 @@
-"""The Spark application's driver: takes a batch, reads its ranges, and lets the executors create the work orders."""
+"""The Spark application's driver: reads the ranges of a batch, and has the executors create the work orders."""
 
 import argparse
 import sys
@@ -28,27 +28,25 @@ from workorders.kafka.spark.source import read_ranges
 
 OpenSession = Callable[[], SparkSession]
 
-# Spark's source makes microseconds of a message's timestamp, whose producer may write anything there, and fails above
-# the year 294246. The column cannot be left out, and no try would ever be luckier. The error's name stays in the JVM.
+# Spark's source converts a message's timestamp to microseconds and fails above the year 294246, which any producer may
+# write. The column cannot be left out, and every retry fails as well. The error's class stays in the JVM.
 _UNREADABLE_TIMESTAMP = "overflows when converting to Spark's microsecond-precision TimestampType"
 _WITHOUT_SPARK = (
-    "{}: a message has a timestamp that Spark cannot hold; this range is read without Spark, which is slow."
+    "{}: a message has a timestamp that Spark cannot hold, so this range is read without Spark, which is slow."
 )
 
 
 def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_session) -> int:
-    """Run one attempt at one batch; 0 when every range is ingested.
+    """Run one attempt at one batch; return 0 if every range was ingested.
 
     Args:
         arguments: of the command line; those of this process if not given.
-        session: returns the Spark session, and is called when there is something to read.
+        session: returns the Spark session; called only if there is something to read.
     """
     parser = argparse.ArgumentParser(description="Create the work orders of one planned batch.")
     parser.add_argument("--batch", type=int, required=True, help="number of the batch")
-    parser.add_argument("--epoch", type=int, help="epoch of this attempt; taken anew when left out")
-    parser.add_argument(
-        "--max-rejected-share", type=float, help="with a larger share of rejected messages nothing is committed"
-    )
+    parser.add_argument("--epoch", type=int, help="epoch of this attempt; a new one if not given")
+    parser.add_argument("--max-rejected-share", type=float, help="maximum share of rejected messages of a range")
     given = parser.parse_args(arguments)
     try:
         connections = JobSecrets.from_environment()
@@ -78,10 +76,10 @@ def ingest_batch(
 ) -> tuple[list[RangeOutcome], tuple[str, ...]]:
     """Make one attempt at a batch.
 
-    A range that fails is written down in the ledger with its reason; the others are committed all the same.
+    The error of a range that fails is recorded in the ledger; the other ranges are committed.
 
     Returns:
-        What became of each range that the attempt took, and a sentence for each that an operator had put aside.
+        The outcome of each range that the attempt took, and a sentence for each superseded range.
 
     Raises:
         UnknownBatchError: there is no such batch.
@@ -111,25 +109,25 @@ class _SparkIngest:
     def ingest(self, attempts: Sequence[Attempt]) -> list[RangeOutcome]:
         """Ingest the ranges together; one at a time if Spark's own reader fails, so that one cannot fail the others.
 
-        A range that Spark's reader can never read is read without it. PySpark has exceptions of its own for the Java
-        classes that it knows; failures of Kafka's reader and lost executors are not among them.
+        A range that Spark's reader can never read is read without it. PySpark has its own exceptions for some Java
+        classes only; failures of Kafka's reader and lost executors are others.
         """
         task = self._task(attempts)
         try:
             found = self._run(task, [attempt for attempt in attempts if attempt.read_from < attempt.range.end])
-        except ConfigurationError as error:  # the session was refused, which no second try changes
+        except ConfigurationError as error:  # the session was refused, and a retry would be as well
             return [
                 RangeOutcome(attempt.range, Created(), 0.0, describe_failure(attempt.range, error))
                 for attempt in attempts
             ]
         except (PySparkException, Py4JError) as error:
             if len(attempts) == 1 and _UNREADABLE_TIMESTAMP in str(error):
-                print(_WITHOUT_SPARK.format(attempts[0].range), flush=True)  # noqa: T201 - belongs into the task's log
+                print(_WITHOUT_SPARK.format(attempts[0].range), flush=True)  # noqa: T201 - for the task's log
                 return [task.ingest_without_spark(attempts[0])]
             if len(attempts) == 1:
                 return [RangeOutcome(attempts[0].range, Created(), 0.0, describe_failure(attempts[0].range, error))]
             return [outcome for attempt in attempts for outcome in self.ingest([attempt])]
-        # Spark read to the end and reported no message: all of the range is aborted, compacted or markers.
+        # Spark read to the end and reported no message: the whole range is aborted, compacted or transaction markers.
         invisible = [attempt for attempt in attempts if attempt.range not in {outcome.range for outcome in found}]
         return found + [task.ingest(attempt, iter(())) for attempt in invisible]
 
@@ -152,7 +150,7 @@ class _SparkIngest:
 def _reconcile_with_database(
     connections: JobSecrets, batch: Batch, epoch: int, results: Sequence[RangeOutcome]
 ) -> list[RangeOutcome]:
-    """Ask the database what is finished, which alone knows it, and write the stalls down."""
+    """Correct the outcomes by the database, which alone knows what is finished, and record the stalls."""
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
         now = batches.load(connection, batch.id)
         before = {part.range for part in batch.ranges if part.finished}
@@ -165,10 +163,10 @@ def _reconcile_with_database(
 
 
 def _reconcile(result: RangeOutcome, finished: BatchRange | None) -> RangeOutcome:
-    """Return the outcome as the database has it.
+    """Return the outcome according to the database.
 
-    A range that reports an error and is finished all the same lost its connection while COMMIT was under way, or Spark
-    lost its answer: the commit did happen. An attempt that was fenced committed nothing; another one did.
+    A range that reports an error and is nevertheless finished lost its connection during COMMIT, or Spark lost its
+    result: the commit succeeded. A fenced attempt committed nothing; another one did.
     """
     if result.error is None or result.fenced or finished is None:
         return result

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers: the messages of one partition become work orders in one transaction."""
+"""Runs in Spark's Python workers: creates the work orders of one partition in one transaction."""
 
 import gc
 import time
@@ -30,7 +30,7 @@ RESULT_SCHEMA = (
     "topic string, partition int, created long, rejected long, existing long, seconds double, error string, "
     "fenced boolean, too_many_rejected boolean"
 )
-# The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, that is after its commit.
+# The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, so after its commit.
 _AS_RESULT = json.ParseOptions(
     explicit_schema=pyarrow.schema(
         [
@@ -50,9 +50,9 @@ _AS_RESULT = json.ParseOptions(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PartitionIngest:
-    """The function that Spark calls for each of its partitions; it travels to the executors by pickling.
+    """The function that Spark calls for each of its partitions; it is pickled for the executors.
 
-    Without a repr, since it carries the connections' secrets.
+    Without a repr, because it has the connections' secrets.
     """
 
     database_url: str
@@ -63,7 +63,7 @@ class PartitionIngest:
     def __call__(self, record_batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         """Ingest one Kafka partition and yield one row of RESULT_SCHEMA; nothing for a partition without messages.
 
-        A failure is returned and not raised, for an exception would make Spark cancel the other partitions' tasks.
+        A failure is returned and not raised, because an exception would make Spark cancel the other partitions' tasks.
         """
         first = next((batch for batch in record_batches if batch.num_rows), None)
         if first is None:
@@ -74,12 +74,12 @@ class PartitionIngest:
         yield _row(outcome)
 
     def ingest_without_spark(self, attempt: Attempt) -> RangeOutcome:
-        """Read one range with our own consumer, a message at a time and several times slower, and ingest it."""
+        """Read one range with our own consumer, one message at a time and several times slower, and ingest it."""
         with closing(read_range(self.kafka_settings, attempt.range, attempt.read_from)) as records:
             return self.ingest(attempt, records)
 
     def ingest(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> RangeOutcome:
-        """Ingest what was read of one range on a connection of its own, and say what became of it."""
+        """Ingest the messages of one range on a connection of its own, and return the outcome."""
         begun = time.monotonic()
         created, error, fenced, too_many = Created(), None, False, False
         try:
@@ -91,7 +91,7 @@ class PartitionIngest:
                     partial(verify_range_end, self.kafka_settings, attempt.range),
                     partial(verify_topic_unchanged, self.kafka_settings, attempt.trigger.name, attempt.range),
                 )
-        except Exception as failure:  # noqa: BLE001 - whatever it is, it concerns this partition alone and is reported
+        except Exception as failure:  # noqa: BLE001 - any failure is reported and concerns this partition only
             error, fenced = describe_failure(attempt.range, failure), isinstance(failure, FencedError)
             too_many = isinstance(failure, TooManyRejectedError)
         return RangeOutcome(attempt.range, created, time.monotonic() - begun, error, fenced, too_many)
@@ -112,7 +112,7 @@ class PartitionIngest:
 
 @contextmanager
 def _gc_disabled() -> Iterator[None]:
-    """Keep Python's cycle collector out: messages make no cycles, and looking for some is a tenth of the CPU here."""
+    """Disable Python's cycle collector: messages have no cycles, and the search takes a tenth of the CPU here."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -123,9 +123,9 @@ def _gc_disabled() -> Iterator[None]:
 
 
 def describe_failure(range_: OffsetRange, failure: BaseException) -> str:
-    """Return a failure as one plain line; our own exceptions say it all, others get the place."""
-    # A failure in the JVM brings its stack, which Spark's log has as well. Half a surrogate pair, which some errors
-    # quote, cannot travel.
+    """Return a failure as one line; exceptions that are not ours get the range and the consequence."""
+    # A failure in the JVM has its stack, which Spark's log has as well. Half a surrogate pair, which some errors quote,
+    # cannot be serialized.
     said = str(failure).partition("\tat ")[0].encode("utf-8", "backslashreplace").decode()
     text = one_line(said)
     if isinstance(failure, WorkOrdersError):
@@ -152,8 +152,8 @@ def outcomes_from_rows(rows: Sequence[Mapping[str, object]], attempts: Sequence[
 def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
     """Return an outcome as a row of RESULT_SCHEMA.
 
-    By way of Arrow's reader of JSON: to make an array out of Python's objects, pyarrow imports pandas if it is there,
-    which costs each worker more CPU than a small batch.
+    Uses Arrow's reader of JSON: to convert Python objects, pyarrow imports pandas if it is installed, which costs each
+    worker more CPU than a small batch.
     """
     row = {
         "topic": outcome.range.partition.topic,

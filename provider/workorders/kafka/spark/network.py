@@ -1,7 +1,7 @@
-"""Who can reach and read what Spark's processes send one another: settings for what nobody else has said.
+"""Protects the traffic between Spark's processes, by defaults for settings that are not given.
 
-The function that the executors run carries the database's URL and Kafka's credentials. Spark's own defaults open its
-ports on the machine's network address, ask nobody for a secret, and encrypt nothing.
+The function that the executors run has the database's URL and Kafka's credentials. Spark's own defaults open its ports
+on the machine's network address, require no secret, and encrypt nothing.
 """
 
 from collections.abc import Mapping
@@ -16,25 +16,25 @@ LOOPBACK: Final = "127.0.0.1"
 _ONE_PROCESS: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.host": LOOPBACK,
-    # Loopback is open to every user of the machine, and Spark's ports run what they are sent.
+    # Loopback is open to every user of the machine, and Spark's ports execute what they receive.
     AUTHENTICATE: "true",
 }
 _CLUSTER: Final[Mapping[str, str]] = {
     AUTHENTICATE: "true",
     "spark.network.crypto.enabled": "true",
-    # Spark's default, AES/CTR, does not notice bytes that were changed on the way.
+    # Spark's default, AES/CTR, does not detect changed bytes.
     "spark.network.crypto.cipher": "AES/GCM/NoPadding",
     "spark.io.encryption.enabled": "true",
 }
-_SECRET_OF_ITS_OWN: Final = ("yarn", "k8s://")
-"""Masters for which Spark makes the secret itself and hands it to the executors."""
+_GENERATES_SECRET: Final = ("yarn", "k8s://")
+"""Masters for which Spark generates the secret and distributes it to the executors."""
 
 
 def protection(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that are missing among the given ones.
+    """Return defaults for the settings that are not given.
 
     Args:
-        given: the application's settings, the master among them. What they say wins.
+        given: the application's settings, including the master; they win over the defaults.
 
     Raises:
         ConfigurationError: the master needs a secret that is not among the settings.
@@ -43,7 +43,7 @@ def protection(given: Mapping[str, str]) -> dict[str, str]:
     defaults = _ONE_PROCESS if _is_one_process(master) else _CLUSTER
     missing = {name: value for name, value in defaults.items() if name not in given}
     is_authenticated = {**missing, **given}[AUTHENTICATE].lower() == "true"
-    makes_its_own = _is_one_process(master) or master.startswith(_SECRET_OF_ITS_OWN)
+    makes_its_own = _is_one_process(master) or master.startswith(_GENERATES_SECRET)
     if is_authenticated and not makes_its_own and SECRET not in given:
         raise ConfigurationError(
             f"The Spark master {master} needs a shared secret, because the executors get the passwords of Postgres and "

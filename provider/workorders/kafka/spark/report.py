@@ -1,4 +1,4 @@
-"""The short table that ends a task's log: a line a partition."""
+"""The table at the end of a task's log: one line for each partition."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The Spark session of the application, begun before all else: nothing here imports more than PySpark needs."""
+"""The Spark session of the application, which starts first: this module imports nothing but PySpark."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -10,11 +10,11 @@ from workorders.kafka.spark.network import protection
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # A copy of a task while the first still runs only waits for that one; it costs a read for nothing.
+    # A second copy of a running task only waits for the first one, after a useless read.
     "spark.speculation": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Spark reads Kafka by its older interface unless told otherwise, which turns every row into objects and back: four
-    # of the JVM's ten microseconds a message. The newer one reads by the same consumer.
+    # Spark's default is its older Kafka interface, which converts every row to objects and back: four of the JVM's ten
+    # microseconds per message. The newer one reads with the same consumer.
     "spark.sql.sources.useV1SourceList": "",
     # Bounds the memory of the executors' Python workers, however large the messages are.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
@@ -26,10 +26,10 @@ def open_session() -> SparkSession:
     """Return the application's session; opening it takes the JVM some seconds.
 
     Raises:
-        ConfigurationError: the master needs a shared secret, and there is none.
+        ConfigurationError: the master needs a shared secret, and none is set.
     """
-    # Before there is a JVM, PySpark's settings are an empty dictionary, without those of the command line and of
-    # spark-defaults.conf. Nothing public begins the JVM without a session.
+    # Before the JVM starts, PySpark's settings are empty, without those of the command line and of spark-defaults.conf.
+    # No public function starts the JVM without a session.
     SparkContext._ensure_initialized()
     settings = _SETTINGS | protection(dict(SparkConf().getAll()))
     builder = SparkSession.builder.appName("workorders")

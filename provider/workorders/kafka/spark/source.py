@@ -1,4 +1,4 @@
-"""Reads ranges of Kafka offsets with Spark's own Kafka source, one Spark partition a Kafka partition."""
+"""Reads ranges of Kafka offsets with Spark's Kafka source, one Spark partition for each Kafka partition."""
 
 import json
 from collections import defaultdict
@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from workorders.kafka.ingest.attempt import Attempt
 
 _FETCHING = {
-    # Spark asks for the log's two ends after each poll, and what was fetched ahead is thrown away by that: 500 messages
-    # a poll, Kafka's default, made the broker send most of them several times. A poll still takes no more than one
-    # fetch, `max.partition.fetch.bytes`, holds.
+    # Spark asks for both ends of the log after each poll, which discards prefetched messages: with 500 messages per
+    # poll, Kafka's default, the broker sent most of them several times. A poll is still limited to one fetch,
+    # `max.partition.fetch.bytes`.
     "kafka.max.poll.records": "20000",
 }
 
@@ -19,8 +19,8 @@ _FETCHING = {
 def read_ranges(spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> DataFrame:
     """Return the visible messages of the ranges, in the order of their offsets within a partition.
 
-    The columns are those that `RecordMapping.items` takes. Milliseconds travel as a plain number: a Spark timestamp
-    would be moved into the session's time zone on its way to Python.
+    The columns are those that `RecordMapping.items` takes. Milliseconds are a plain number, because Spark would convert
+    a timestamp to the session's time zone on its way to Python.
 
     Args:
         spark: the session.
@@ -45,7 +45,7 @@ def read_ranges(spark: SparkSession, java_settings: Mapping[str, str], attempts:
 
 
 def options(java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> dict[str, str]:
-    """Return the options of Spark's Kafka source; the connection's settings win over defaults, not over promises."""
+    """Return the options of Spark's Kafka source; the connection may override performance settings only."""
     assigned: dict[str, list[int]] = defaultdict(list)
     starts: dict[str, dict[str, int]] = defaultdict(dict)
     ends: dict[str, dict[str, int]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""How the consumer group's offsets differ from the ledger, in words: pure. The ledger is right in every case."""
+"""Describes how a consumer group's offsets differ from the ledger, which is always right: pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,9 +8,9 @@ NONE = "none"
 
 
 def relation(*, start_offset: int, next_offset: int, group_offset: int | None) -> str | None:
-    """Return `ahead`, `behind` or `none` when the group's offset is not the ledger's; None when all is as it should be.
+    """Return `ahead`, `behind` or `none` if the group's offset differs from the ledger's; None otherwise.
 
-    Before the first batch of a partition the group has no offset there, and that is right.
+    Before the first batch of a partition the group has no offset there, which is not a difference.
     """
     if group_offset is None:
         return NONE if next_offset > start_offset else None
@@ -20,35 +20,34 @@ def relation(*, start_offset: int, next_offset: int, group_offset: int | None) -
 
 
 def notes(group: str, places: Mapping[str, Sequence[str]], members: Iterable[str]) -> list[str]:
-    """Return what is to be said of a group: nothing when it follows the ledger and nobody else is in it.
+    """Return notes on a group; none if it follows the ledger and has no members.
 
     Args:
         group: its id.
-        places: partitions by word, such as `{"ahead": ["orders 0"]}`.
-        members: who consumes with it.
+        places: partitions by relation, such as `{"ahead": ["orders 0"]}`.
+        members: its consumers.
     """
-    said = [sentence.format(group, ", ".join(places[key])) for key, sentence in _SENTENCES.items() if places.get(key)]
+    found = [sentence.format(group, ", ".join(places[key])) for key, sentence in _NOTES.items() if places.get(key)]
     others = ", ".join(members)
     if others:
-        said.append(
-            f"Another consumer is in the group {group} ({others}): while it is there, no offsets can be committed for "
-            f"the trigger. The ledger does not depend on that. Stop it, or give the trigger a group of its own."
+        found.append(
+            f"The group {group} has another consumer ({others}), so no offsets can be committed for the trigger. The "
+            f"ledger does not depend on them. Stop that consumer, or give the trigger a group of its own."
         )
-    return said
+    return found
 
 
-_SENTENCES = {
+_NOTES = {
     AHEAD: (
-        "The group {} is ahead of the ledger on {}: its offset was set by somebody else, or the database was restored "
-        "to an older state. Nothing is skipped: reading goes on from the ledger, and the next commit there puts the "
-        "group right."
+        "The group {} is ahead of the ledger on {}: another program set its offset, or the database was restored to an "
+        "older state. Nothing is skipped, because reading continues at the ledger. The next commit corrects the group."
     ),
     BEHIND: (
         "The group {} is behind the ledger on {}: its commit comes after the batch, or failed, or the group was reset. "
-        "Nothing is read again: the next commit there puts the group right."
+        "Nothing is read again. The next commit corrects the group."
     ),
     NONE: (
         "The group {} has no offset on {}: its commit comes after the batch, or failed, or the group was deleted or "
-        "has expired. Nothing is read again: the next commit there puts the group right."
+        "has expired. Nothing is read again. The next commit corrects the group."
     ),
 }

@@ -1,4 +1,4 @@
-"""Where every partition of a trigger stands: the ledger, held against what Kafka says now."""
+"""Status of every partition of a trigger: the ledger, compared with Kafka."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 TRIGGER_TYPE = "kafka"
 TIMEOUT_SECONDS = 5.0
-"""A person waits for the answer, so a cluster that is away is given up sooner than a task would."""
+"""A person waits for the answer, so the limit is shorter than a task's."""
 
 OPEN_TRANSACTION = "waiting for an open transaction"
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaAnswer:
-    """What Kafka said of one trigger's topics."""
+    """Kafka's answer about one trigger's topics."""
 
     logs: Sequence[PartitionOffsets] | None = None
-    """The partitions that exist; None when Kafka did not say."""
+    """The partitions that exist; None if Kafka did not answer."""
     committed: Mapping[Partition, int | None] = field(default_factory=dict)
-    """The group's offsets; without an entry where Kafka did not say, None where the group has none."""
+    """The group's offsets; no entry if Kafka did not answer, None if the group has no offset."""
     problem: str | None = None
-    """One sentence on what is not known, and why."""
+    """One sentence on what is unknown, and why."""
     members: Sequence[str] = ()
     """Consumers in the group: client id and host."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """What is needed of a trigger's stored definition, which an older version of this package may have written."""
+    """The needed fields of a stored definition, which an older version of this package may have written."""
 
     topics: tuple[str, ...]
     group: str
@@ -53,7 +53,7 @@ class KafkaSource:
 
     @classmethod
     def of(cls, trigger: RegisteredTrigger) -> "KafkaSource":
-        """Read the definition, with the defaults of `KafkaTriggerDefinition` for what is not in it."""
+        """Read the definition, with the defaults of `KafkaTriggerDefinition` for missing fields."""
         stored = trigger.definition
         return cls(
             tuple(stored.get("topics", ())),
@@ -64,35 +64,33 @@ class KafkaSource:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """One partition. An offset is None where it is not known, or is not there yet."""
+    """One partition. An offset is None if it is unknown or does not exist yet."""
 
     topic: str
     partition: int
     topic_id: str
     next_offset: int | None
-    """First offset without a work order, as the ledger says; None for a partition that was never planned."""
+    """The ledger's first offset without a work order; None for a partition that was never planned."""
     group_offset: int | None
     last_stable: int | None
     high_watermark: int | None
     lag: int | None
-    """Offsets up to the last stable one that have no work order; at most so many messages, for some are invisible."""
+    """Offsets up to the last stable one without a work order; at least the number of messages."""
     group_lag: int | None
     """The same for the group's committed offset, which follows the ledger after each batch."""
     status: str
-    """`up to date`, `behind`, `in batch 7`, `stalled`, or what else keeps the partition where it is."""
+    """`up to date`, `behind`, `in batch 7`, `stalled`, or another reason why the partition does not advance."""
     since: datetime | None
-    """Since when it is stalled, or waits for an open transaction (the timestamp of that one's first message); None when
-    it does neither, or it is not known."""
+    """Start of the stall; None if the partition is not stalled."""
     attempts: int
     """Attempts at the batch that holds the partition."""
     next_attempt_at: datetime | None
     last_error: str | None
-    """The sentence of the last failed attempt."""
+    """Error of the last failed attempt."""
     batch_id: int | None
     """The unfinished batch that holds the partition."""
     group_relation: str | None = None
-    """`ahead` of the ledger, `behind` it or `none`, when the group's offset is not the ledger's; None when it is, or is
-    not known."""
+    """`ahead` of the ledger, `behind` it or `none`, if the group's offset differs; None otherwise, or if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +102,10 @@ class TriggerStatus:
     group: str
     kafka_connection: str
     problem: str | None
-    """One sentence on what Kafka did not say; None when all is known."""
+    """One sentence on what Kafka did not answer; None if it answered everything."""
     partitions: tuple[PartitionRow, ...]
     group_notes: tuple[str, ...] = ()
-    """A sentence for each way in which the consumer group differs from the ledger; the ledger is right."""
+    """A sentence for each difference between the consumer group and the ledger, which is right."""
 
 
 def collect(
@@ -115,12 +113,12 @@ def collect(
 ) -> list[TriggerStatus]:
     """Return the status of every Kafka trigger in the database, or of one.
 
-    Kafka may be away: what the database knows is returned all the same.
+    If Kafka is unavailable, the database's part is returned.
 
     Args:
         connection: where the ledger is.
         settings_of: librdkafka settings by the id of a Kafka connection; may raise ConfigurationError.
-        trigger: name of the only trigger to look at.
+        trigger: name of the only trigger to return.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
@@ -149,11 +147,13 @@ def require_kafka(connection: Connection, trigger: str) -> None:
     """
     row = triggers.find(connection, trigger)
     if row.type != TRIGGER_TYPE:
-        raise ConfigurationError(f"Trigger {trigger} is of type {row.type} and reads no partitions.")
+        raise ConfigurationError(
+            f"Trigger {trigger} is of type {row.type}, which reads no partitions; see `workorders triggers`."
+        )
 
 
 def source_of(connection: Connection, trigger: str) -> KafkaSource:
-    """Return what a Kafka trigger reads, and by which connection.
+    """Return the topics, the group, and the connection of a Kafka trigger.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
@@ -165,9 +165,9 @@ def source_of(connection: Connection, trigger: str) -> KafkaSource:
 
 
 def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[PartitionRow]:
-    """Hold the ledger of one trigger against what Kafka said; pure.
+    """Merge the ledger of one trigger with Kafka's answer; pure.
 
-    A partition that only one of the two knows has a row as well.
+    A partition that is in only one of the two has a row as well.
     """
     logs = {log.partition.topic_partition: log for log in answer.logs or ()}
     merged = []
@@ -180,7 +180,7 @@ def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[Partitio
 
 def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnswer) -> PartitionRow:
     stalled = row.status == "stalled"
-    # Offsets of a topic that was made again count other messages: comparing them would be wrong.
+    # Offsets of a re-created topic count other messages and cannot be compared.
     same = log is not None and log.partition.topic_id == row.topic_id
     group_offset = None if log is None else answer.committed.get(log.partition)
     status = _status_word(row, log, kafka_answered=answer.logs is not None)
@@ -248,13 +248,13 @@ def _status_word(row: PartitionStatus, log: PartitionOffsets | None, *, kafka_an
 
 
 def _mismatch(row: PartitionStatus, log: PartitionOffsets) -> str | None:
-    """Return how log and ledger disagree; the next batch stalls with the full sentence."""
+    """Return the mismatch of log and ledger; the next batch stalls with the full error."""
     if log.partition.topic_id != row.topic_id:
-        return "topic made again"
+        return "topic re-created"
     if log.log_start > row.next_offset:
         return "unread messages deleted"
     if log.high_watermark < row.next_offset:
-        return "log cut short"
+        return "log truncated"
     return None
 
 
@@ -281,7 +281,7 @@ def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer:
 
 
 def _places(rows: Iterable[PartitionRow]) -> dict[str, list[str]]:
-    """Return the partitions by how the group differs there."""
+    """Return the partitions by the group's relation to the ledger."""
     places: dict[str, list[str]] = {}
     for row in rows:
         if row.group_relation is not None:
@@ -312,7 +312,7 @@ def _kafka(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) 
     try:
         return open_admin(connection_id, settings_of, own=SILENT, timeout_seconds=TIMEOUT_SECONDS)
     except ConfigurationError as error:
-        return error  # the ledger is shown all the same
+        return error  # the ledger is shown anyway
 
 
 async def _ask(
@@ -332,7 +332,7 @@ async def _ask(
         answer = KafkaAnswer(logs)
         committed = await cluster.committed(source.group, [log.partition for log in logs])
         answer = replace(answer, committed=committed)
-        # Asked last, when the group's coordinator is known to be there.
+        # Asked last, after the group's coordinator has answered.
         members = [str(member) for member in await cluster.members(source.group)]
     except WorkOrdersError as error:
         return replace(answer, problem=str(error))
@@ -342,7 +342,7 @@ async def _ask(
 
 
 async def _partitions(cluster: "KafkaAdmin", source: KafkaSource, rows: Sequence[PartitionStatus]) -> list[Partition]:
-    """Return the partitions of every topic that the definition or the ledger names, as far as they exist."""
+    """Return the existing partitions of every topic that the definition or the ledger names."""
     patterns = [topic for topic in source.topics if topic.startswith(REGEX_MARK)]
     named = {topic for topic in source.topics if not topic.startswith(REGEX_MARK)} | {row.topic for row in rows}
     matching = await cluster.partitions(patterns)

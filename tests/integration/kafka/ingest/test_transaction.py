@@ -237,7 +237,7 @@ def test_the_same_attempt_twice_commits_once(
     """Spark may run a task a second time after its first run committed."""
     run(stack, first, accepted_range(stream, 100, 110))
     text = assert_refused(stack, connection, first, accepted_range(stream, 100, 110), LedgerConflictError)
-    assert "the ledger stands at 110 and not at the range's start; nothing was committed." in text
+    assert "the ledger is at 110 and not at the range's start; nothing was committed." in text
 
 
 @pytest.mark.parametrize("next_offset", [101, 109, 200])
@@ -461,7 +461,7 @@ def test_a_replay_that_cannot_restore_everything_restores_the_rest_and_says_how_
         run(stack, replay, whole(stream)[5:])
     assert str(raised.value) == (
         f"{trigger.name}: 2 of the 10 messages of {finished.range} have no work order any more and cannot be restored, "
-        f"for Kafka begins at offset 105 now; all others are there. [WO-DATA-LOST]"
+        f"because Kafka's log starts at offset 105 now; all others exist. [WO-DATA-LOST]"
     )
     assert sorted(positions(connection, trigger, stream), key=int) == [  # type: ignore[arg-type]
         100, *range(103, 110)

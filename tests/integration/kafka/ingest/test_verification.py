@@ -76,7 +76,7 @@ def test_a_visible_message_in_the_range_proves_that_the_reader_stopped_early(log
     with pytest.raises(IncompleteReadError) as raised:
         log.prove(from_offset, 3)
     assert str(raised.value) == (
-        f"{log.name} 0 [0, 3): the reader ended too early, for there may be a message at offset {from_offset}; "
+        f"{log.name} 0 [0, 3): the reader ended too early, because there may be a message at offset {from_offset}; "
         f"nothing was committed there. [WO-READ-INCOMPLETE]"
     )
 

@@ -154,7 +154,7 @@ def test_partitions_that_fail_leave_the_others_committed_and_say_why_in_the_last
         "[WO-TOPIC-RECREATED]"
     )
     conflict = (
-        f"{name}: {name} 2 [0, 5): the ledger stands at 3 and not at the range's start; nothing was committed. "
+        f"{name}: {name} 2 [0, 5): the ledger is at 3 and not at the range's start; nothing was committed. "
         "[WO-LEDGER-CONFLICT]"
     )
     assert set(done.stdout.splitlines()[-2:]) == {recreated, conflict}

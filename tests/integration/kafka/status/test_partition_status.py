@@ -176,7 +176,7 @@ def test_a_stranger_in_the_group_is_named(
     topics.produce(planned.name, MESSAGES)
     with member(stack.kafka_settings, planned.group, planned.name):
         (note,) = look(connection, stack, planned.name).group_notes
-    assert note.startswith(f"Another consumer is in the group {planned.group} (rdkafka at 127.0.0.1): ")
+    assert note.startswith(f"The group {planned.group} has another consumer (rdkafka at 127.0.0.1), ")
 
 
 def test_a_planned_batch_and_its_stall_are_shown(
@@ -224,7 +224,7 @@ def test_a_topic_that_was_made_again_is_shown(
     topics.create(planned.name, 1)
     eventually(lambda: answers(cluster, planned.name), seconds=30, what="offsets of the topic made again")
     made_again, gone = look(connection, stack, planned.name).partitions
-    assert (made_again.status, made_again.lag) == ("topic made again", None)
+    assert (made_again.status, made_again.lag) == ("topic re-created", None)
     assert gone.status == "not in Kafka"
 
 

@@ -14,10 +14,10 @@ def test_each_way_to_differ_is_one_sentence_with_its_partitions() -> None:
         "The group g is behind the ledger on b 0",
         "The group g has no offset on a 2",
     ]
-    assert all(text.endswith("the next commit there puts the group right.") for text in said)
+    assert all(text.endswith("The next commit corrects the group.") for text in said)
 
 
 def test_another_consumer_is_named_with_what_it_hinders() -> None:
     (said,) = notes("g", {}, ["shop-1 at 10.0.0.3", "shop-2 at 10.0.0.4"])
-    assert said.startswith("Another consumer is in the group g (shop-1 at 10.0.0.3, shop-2 at 10.0.0.4): ")
+    assert said.startswith("The group g has another consumer (shop-1 at 10.0.0.3, shop-2 at 10.0.0.4), ")
     assert "no offsets can be committed" in said

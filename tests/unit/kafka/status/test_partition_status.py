@@ -49,8 +49,8 @@ def one(row: PartitionStatus, *logs: PartitionOffsets, group: int | None = 100) 
         (STALLED, log(start=500, stable=600, end=600), "stalled"),
         (ROW, log(start=101, stable=200, end=200), "unread messages deleted"),
         (ROW, log(start=100, stable=200, end=200), "behind"),
-        (ROW, log(stable=99, end=99), "log cut short"),
-        (ROW, log(partition=Partition("orders", 0, "id-2")), "topic made again"),
+        (ROW, log(stable=99, end=99), "log truncated"),
+        (ROW, log(partition=Partition("orders", 0, "id-2")), "topic re-created"),
     ],
 )
 def test_the_status_says_what_keeps_a_partition_where_it_is(

@@ -359,8 +359,8 @@ def test_looking_changes_nothing(
     before = everything(connection, found(connection, name))
     (decision,) = considered(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
     assert str(decision) == (
-        f"{name}: {name} 0: resume: the ledger goes from 10 to 15; offsets [10, 15) (5) get no work order: they were "
-        f"deleted by retention before they were read; range [10, 20) of batch {stalled} is superseded."
+        f"{name}: {name} 0: skip-lost: the ledger goes from 10 to 15; offsets [10, 15) (5) get no work order "
+        f"because retention deleted them before they were read; range [10, 20) of batch {stalled} is superseded."
     )
     assert everything(connection, found(connection, name)) == before
 
@@ -410,8 +410,8 @@ def test_a_partition_that_is_about_to_be_committed_is_left_alone(
 
 HOLD = """
 import sys, time
-from workorders.kafka.ledger.attempt_lock import at_work
-with at_work(sys.argv[1], int(sys.argv[2])):
+from workorders.kafka.ledger.attempt_lock import attempt_lock
+with attempt_lock(sys.argv[1], int(sys.argv[2])):
     print("at work", flush=True)
     time.sleep(600)
 """
@@ -532,7 +532,7 @@ def test_nobody_is_told_that_nothing_was_changed_when_that_is_not_known(
                 "The decision was made; the consumer group's offsets follow with the next batch ("
             )
         else:
-            with pytest.raises(DecisionUncertainError, match="whether the decision was made, `workorders decisions`"):
+            with pytest.raises(DecisionUncertainError, match="so the decision was made or was not; see `workorders decisions`"):
                 apply(own, cluster, shown, actor="ada", reason="a test", group="g")
     assert len(list_decisions(connection, name)) == made
     assert next_offsets(connection, name) == {0: offset if made else 10}

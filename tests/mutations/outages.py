@@ -77,7 +77,7 @@ OUTAGES = (
     Mutation(
         "caller-told-to-come-again-in-vain",
         5,
-        (Change("webhook/creating.py", "except VALUE_ERRORS as error:", "except () as error:"),),
+        (Change("webhook/handler.py", "except VALUE_ERRORS as error:", "except () as error:"),),
         (f"{WEBHOOK}::test_an_error_that_no_further_try_heals_is_not_taken_for_a_database_that_is_away",),
     ),
     Mutation(

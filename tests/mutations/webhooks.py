@@ -2,7 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
-APP, RECEIVING = "unit/webhook/test_app.py", "unit/webhook/test_receiving.py"
+APP, RECEIVING = "unit/webhook/test_app.py", "unit/webhook/test_capacity.py"
 CALLERS, SECRETS = "unit/webhook/test_callers.py", "unit/webhook/test_secrets.py"
 DEFINITION, SIGNATURES = "unit/webhook/test_definition.py", "unit/webhook/test_authentication.py"
 
@@ -17,8 +17,8 @@ WEBHOOKS = (
         "old-bodies-keep-their-places",
         4,
         (
-            Change("webhook/receiving.py", "            self._drop(own[0])", "            pass"),
-            Change("webhook/receiving.py", "if self._gives_way else None", "if False else None"),
+            Change("webhook/capacity.py", "            self._drop(own[0])", "            pass"),
+            Change("webhook/capacity.py", "if self._gives_way else None", "if False else None"),
         ),
         (
             f"{RECEIVING}::test_the_oldest_body_of_an_unknown_sender_makes_room_for_a_new_one",
@@ -28,7 +28,7 @@ WEBHOOKS = (
     Mutation(
         "bytes-in-flight-not-counted",
         4,
-        (Change("webhook/receiving.py", "while self._bytes + size > self._share:", "while False:"),),
+        (Change("webhook/capacity.py", "while self._bytes + size > self._share:", "while False:"),),
         (f"{RECEIVING}::test_no_more_bytes_are_held_than_the_webhooks_share",),
     ),
     Mutation(
@@ -36,7 +36,7 @@ WEBHOOKS = (
         4,
         (
             Change(
-                "webhook/receiving.py",
+                "webhook/capacity.py",
                 "self._limit.reschedule(began + min(earned, MAX_SECONDS))",
                 "self._limit.reschedule(loop.time() + earned)",
             ),

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from workorders.webhook.app import make_app
 from workorders.webhook.authentication import Secret
-from workorders.webhook.creating import Creator
+from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hooks
 
 SECRET = "kept-from-yaml"
@@ -27,8 +27,8 @@ class Webhooks:
         self.urls = dict(urls)
         self.secrets = {"shop": Secret("ada", SECRET)}
         self._now = 0.0
-        self.creator = Creator(self.urls.__getitem__)
-        app = make_app(Hooks(folder, self.clock), self.creator, self.secrets.__getitem__, self.clock)
+        self.handler = RequestHandler(self.urls.__getitem__)
+        app = make_app(Hooks(folder, self.clock), self.handler, self.secrets.__getitem__, self.clock)
         self.client = TestClient(app, raise_server_exceptions=False)
 
     def clock(self) -> float:
@@ -49,12 +49,12 @@ class Webhooks:
 
     def take_no_writes(self, database_connection: str) -> None:
         """Let the next connection that is used be to a server that only reads, as a demoted one."""
-        with self.creator._database(database_connection).connection() as connection:
+        with self.handler._database(database_connection).connection() as connection:
             connection.execute("SET default_transaction_read_only = on")
 
     def close(self) -> None:
         """Close the connections to databases."""
-        self.creator.close()
+        self.handler.close()
 
 
 def sign(body: bytes, secret: str = SECRET) -> str:

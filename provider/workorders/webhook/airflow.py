@@ -1,4 +1,4 @@
-"""What the webhooks take from Airflow: folder, secrets and databases; and no DAG."""
+"""Connects webhooks with Airflow: the folder of trigger files, secrets, and databases. They have no Dag."""
 
 import time
 from collections.abc import Callable
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 def application() -> "FastAPI":
     """Return the application for Airflow's API server."""
-    # Here, because Dag files read this module as well, and need none of it.
+    # Here, because Dag files import this module as well and need none of it.
     from workorders.webhook.app import make_app  # noqa: PLC0415
-    from workorders.webhook.creating import Creator  # noqa: PLC0415
+    from workorders.webhook.handler import RequestHandler  # noqa: PLC0415
     from workorders.webhook.hooks import Hooks  # noqa: PLC0415
 
     clock: Callable[[], float] = time.monotonic
     folder: Path | None = configured_trigger_folder()
-    return make_app(Hooks(folder, clock), Creator(database_url), _secret, clock)
+    return make_app(Hooks(folder, clock), RequestHandler(database_url), _secret, clock)
 
 
 def make_dags(definition: WebhookTriggerDefinition) -> list[DAG]:
-    """Return no DAG: the API server makes the work orders, while the request waits."""
+    """Return no Dag: the API server creates the work orders while the requests wait."""
     del definition
     return []
 

@@ -1,4 +1,4 @@
-"""How a caller shows that it may call: what a trigger file says of it, and the check itself. Pure."""
+"""Authentication methods of a webhook: their fields in a trigger file, and their checks. Pure."""
 
 import hashlib
 import hmac
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from workorders.core.definitions.fields import ConnectionId, Definition, expecting, seconds
 
 KEY_HEADER: Final = "idempotency-key"
-"""Header by which a caller says which event a request is."""
+"""Header with which a caller identifies its event."""
 HeaderName = Annotated[
     str,
     Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"),
@@ -25,7 +25,7 @@ HeaderName = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """What an Airflow connection holds; never printed."""
+    """The secret of an Airflow connection; never printed."""
 
     login: str = field(repr=False)
     password: str = field(repr=False)
@@ -33,20 +33,20 @@ class Secret:
 
 class _Method(Definition):
     needs_body: ClassVar[bool] = False
-    """Whether the proof is about the body, so that the caller is unknown until the body has arrived."""
+    """Whether the check needs the body, so that the caller is unknown until the body is complete."""
 
     connection: ConnectionId
     """Airflow connection that holds the secret: its password, and for `basic` its login as well."""
 
     @property
     def secret_headers(self) -> frozenset[str]:
-        """Headers that carry the proof, in small letters: no request keeps them."""
+        """Headers that carry the credentials, in lower case; they are never stored."""
         return frozenset({"authorization"})
 
     def proves(self, selector: str) -> bool:
-        """Tell whether the value that `selector` picks out of a request is known to be the caller's own.
+        """Return whether only an authenticated caller can have chosen the value that `selector` picks.
 
-        Each caller that has the secret may see the results of all: a webhook has one secret.
+        A webhook has one secret, so every caller that knows it may see the results of all.
         """
         del selector
         return True
@@ -62,15 +62,15 @@ class ApiKey(_Method):
 
     @property
     def secret_headers(self) -> frozenset[str]:
-        """Headers that carry the proof."""
+        """Headers that carry the credentials."""
         return frozenset({"authorization", self.header})
 
     def missing(self, headers: Mapping[str, str]) -> str | None:
-        """Return which part of the proof is missing or malformed; None if the proof is complete."""
+        """Return which part of the credentials is missing or malformed, or None."""
         return None if self.header in headers else f"the header {self.header} with the key is missing"
 
     def fault(self, secret: Secret, headers: Mapping[str, str]) -> str | None:
-        """Return why the caller may not call; None when it may."""
+        """Return why the caller is refused, or None."""
         wrong = f"the key in the header {self.header} is wrong"
         return self.missing(headers) or (None if _same(_raw(headers[self.header]), secret.password) else wrong)
 
@@ -82,7 +82,7 @@ class Basic(_Method):
     """A user name and a password."""
 
     def missing(self, headers: Mapping[str, str]) -> str | None:
-        """Return which part of the proof is missing or malformed; None if the proof is complete."""
+        """Return which part of the credentials is missing or malformed, or None."""
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "basic":
             return "the header authorization with the scheme Basic is missing"
@@ -91,7 +91,7 @@ class Basic(_Method):
         return None
 
     def fault(self, secret: Secret, headers: Mapping[str, str]) -> str | None:
-        """Return why the caller may not call; None when it may."""
+        """Return why the caller is refused, or None."""
         if missing := self.missing(headers):
             return missing
         given = _decoded(headers["authorization"].partition(" ")[2]) or b""
@@ -103,7 +103,7 @@ class Hmac(_Method):
     """The caller signs the body with a shared secret."""
 
     needs_body: ClassVar[bool] = True
-    """The signature is about the body."""
+    """The signature covers the body."""
 
     type: Literal["hmac"]
     """A signature of the body."""
@@ -130,16 +130,16 @@ class Hmac(_Method):
     @model_validator(mode="after")
     def _tolerance_has_a_time(self) -> "Hmac":
         if "tolerance" in self.model_fields_set and self.timestamp_header is None:
-            raise ValueError("expected timestamp_header beside tolerance: without a signed time nothing is too old.")
+            raise ValueError("expected timestamp_header with tolerance: without a signed time no request is too old.")
         return self
 
     @property
     def secret_headers(self) -> frozenset[str]:
-        """Headers that carry the proof."""
+        """Headers that carry the credentials."""
         return frozenset({"authorization", self.header})
 
     def proves(self, selector: str) -> bool:
-        """Tell whether the signature covers the value that `selector` picks out of a request."""
+        """Return whether the signature covers the value that `selector` picks."""
         source, _, place = selector.partition(":")
         if source == "body":
             return True
@@ -147,7 +147,7 @@ class Hmac(_Method):
         return name is not None and name in (self.signed_headers or ())
 
     def missing(self, headers: Mapping[str, str]) -> str | None:
-        """Return which part of the proof is missing or malformed; None if the proof is complete."""
+        """Return which part of the credentials is missing or malformed, or None."""
         given = headers.get(self.header)
         if given is None:
             return f"the header {self.header} with the signature is missing"
@@ -160,24 +160,24 @@ class Hmac(_Method):
     def fault(
         self, secret: Secret, headers: Mapping[str, str], body: bytes = b"", *, path: str = "", now: float = 0.0
     ) -> str | None:
-        """Return why the caller may not call; None when it may.
+        """Return why the caller is refused, or None.
 
         Args:
             secret: the webhook's.
-            headers: the first value of each, by name in small letters.
+            headers: the first value of each, by name in lower case.
             body: all of it.
             path: of the webhook, as its definition says.
             now: the Unix time in seconds.
         """
         if missing := self.missing(headers):
             return missing
-        # The signature first: nothing is said of the time to a caller that does not know the secret.
+        # The signature first: a caller that does not know the secret learns nothing about the time.
         if not _same(_raw(headers[self.header]), self.prefix + self.signature(secret, headers, body, path=path)):
             return f"the signature in the header {self.header} is not the one of this request"
         return self._too_old(headers, now)
 
     def signature(self, secret: Secret, headers: Mapping[str, str], body: bytes, *, path: str = "") -> str:
-        """Return the signature of a request as its header has it, without the prefix."""
+        """Return the signature of a request in the form of its header, without the prefix."""
         digest = hmac.new(secret.password.encode(), self._before_body(headers, path), self.algorithm)
         digest.update(body)  # on its own: a body of 32 MiB is not copied
         return self._encoded(digest.digest())
@@ -186,7 +186,7 @@ class Hmac(_Method):
         time = b"" if self.timestamp_header is None else _raw(headers[self.timestamp_header]) + b"."
         if self.signed_headers is None:
             return time
-        # A header that is missing is signed as an empty one, so that nobody can take it away or add it.
+        # A missing header is signed as an empty one, so that nobody can remove or add it.
         lines = (_raw(f"{name}:{headers.get(name, '')}") for name in self.signed_headers)
         return time + b"".join(line + b"\n" for line in (path.encode(), *lines))
 
@@ -210,20 +210,20 @@ class Hmac(_Method):
 
 
 def _kind(value: Any) -> str | None:
-    """Return which form is meant; None, which is refused, for a mapping without a known type."""
+    """Return the tag of the form; None, which is refused, for a mapping without a known type."""
     if isinstance(value, str):
         return value if value == PUBLIC else None
     return value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
 
 
 PUBLIC: Final = "public"
-"""In the place of a method: everybody may call."""
+"""Written instead of a method: everybody may call."""
 Authentication = Annotated[
     Annotated[Literal["public"], Tag(PUBLIC)]
     | Annotated[ApiKey, Tag("api_key")]
     | Annotated[Basic, Tag("basic")]
     | Annotated[Hmac, Tag("hmac")],
-    # What stands there instead is not repeated: it may be a secret that belongs into a connection.
+    # The wrong value is not repeated: it may be a secret that belongs into a connection.
     Discriminator(
         _kind,
         custom_error_type="value_error",
@@ -240,10 +240,10 @@ def _decoded(credentials: str) -> bytes | None:
 
 
 def _same(given: bytes, expected: str) -> bool:
-    """Compare in a time that does not depend on how much of it is right."""
+    """Compare in a time that does not depend on how many characters match."""
     return hmac.compare_digest(given, expected.encode())
 
 
 def _raw(header: str) -> bytes:
-    """Return the bytes of a header as they came: ASGI's servers take each byte for a character."""
+    """Return the bytes of a header as they were sent: ASGI servers decode each byte to a character."""
     return header.encode("latin-1", "replace")

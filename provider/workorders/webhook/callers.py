@@ -1,4 +1,4 @@
-"""Who calls: checked by the headers before a body is read, or by the body; and how often a caller may be wrong."""
+"""Authenticates callers, by the headers before a body is read or by its signature, and bounds the failures of each."""
 
 import math
 import time
@@ -15,17 +15,17 @@ from workorders.webhook.requests import Received
 from workorders.webhook.secrets import Secrets
 
 FAILURES_PER_SECOND: Final = 1.0
-"""So fast a wrong caller earns another chance; with the one that finds none left, that is two wrong ones a second."""
+"""Failures per second that an address may have; the failure that finds none left makes it two per second."""
 FAILURES_AT_ONCE: Final = 20
 TRUST_SECONDS: Final = 600.0
-"""So long after a caller was right its address is not held to these limits: behind a proxy many share an address, and
-a stranger among them must not lock the others out."""
+"""For this time after a success, the limits do not apply to an address: behind a proxy many callers share one, and a
+stranger among them must not lock the others out."""
 _MAX_PEERS: Final = 4096
-_IPV6_SITE_BITS: Final = 64
+_IPV6_NETWORK_BITS: Final = 64
 
 
 class Bucket:
-    """Lets a number of attempts a second pass, and a burst at once.
+    """A token bucket: a number of attempts per second, and a burst.
 
     Args:
         per_second: how fast it fills.
@@ -39,10 +39,10 @@ class Bucket:
         self._at: float | None = None
 
     def take(self, now: float) -> int:
-        """Take one attempt out; return 0, or after how many whole seconds another is free.
+        """Take a token; return 0, or in how many whole seconds the next one is available.
 
         Args:
-            now: seconds of a clock that never goes back.
+            now: seconds of a monotonic clock.
         """
         if self._at is not None:
             self._held = min(self._burst, self._held + (now - self._at) * self._per_second)
@@ -61,11 +61,11 @@ class _Peer:
 
 
 class Callers:
-    """Checks callers. Used on the event loop only.
+    """Authenticates callers. Used on the event loop only.
 
     Args:
         secrets: what callers are checked against.
-        clock: seconds of a clock that never goes back.
+        clock: returns the seconds of a monotonic clock.
     """
 
     def __init__(self, secrets: Secrets, clock: Callable[[], float]) -> None:
@@ -74,11 +74,11 @@ class Callers:
         self._peers: OrderedDict[tuple[str, str], _Peer] = OrderedDict()
 
     async def check_headers(self, definition: WebhookTriggerDefinition, received: Received) -> None:
-        """Check what can be checked before the body is read; for all but signatures that is everything.
+        """Authenticate by the headers, before the body is read; only signatures need the body.
 
         Raises:
             RefusedError: the caller may not call.
-            TryAgainError: the secret cannot be had now, or this address was wrong too often.
+            TryAgainError: the secret is unavailable, or this address has failed too often.
         """
         method = definition.authentication
         if method == PUBLIC:
@@ -89,28 +89,28 @@ class Callers:
         peer = self._peer(definition, received)
         self._require_few_failures(peer)
         if not isinstance(method, Hmac):
-            fault = method.fault(await self._secrets.of(method.connection), headers)
-            self._judge(method, peer, fault)
+            fault = method.fault(await self._secrets.get(method.connection), headers)
+            self._require(method, peer, fault)
 
     async def secret(self, definition: WebhookTriggerDefinition) -> Secret | None:
-        """Return what the body's signature is checked with; None if the headers have told who calls.
+        """Return the secret of the body's signature; None if the headers have authenticated the caller.
 
         Raises:
-            TryAgainError: it cannot be had now.
+            TryAgainError: the secret is unavailable.
         """
         method = definition.authentication
-        return await self._secrets.of(method.connection) if isinstance(method, Hmac) else None
+        return await self._secrets.get(method.connection) if isinstance(method, Hmac) else None
 
-    def judge_signature(self, definition: WebhookTriggerDefinition, received: Received, fault: str | None) -> None:
-        """Take the answer of `signature_fault`.
+    def require_signature(self, definition: WebhookTriggerDefinition, received: Received, fault: str | None) -> None:
+        """Record the result of `signature_fault`.
 
         Raises:
             RefusedError: there is a fault.
         """
         if isinstance(definition.authentication, Hmac):
-            self._judge(definition.authentication, self._peer(definition, received), fault)
+            self._require(definition.authentication, self._peer(definition, received), fault)
 
-    def _judge(self, method: ApiKey | Basic | Hmac, peer: _Peer, fault: str | None) -> None:
+    def _require(self, method: ApiKey | Basic | Hmac, peer: _Peer, fault: str | None) -> None:
         now = self._clock()
         if fault is None:
             peer.trusted_until = now + TRUST_SECONDS
@@ -129,7 +129,7 @@ class Callers:
             )
 
     def _peer(self, definition: WebhookTriggerDefinition, received: Received) -> _Peer:
-        key = (definition.name, site(received.remote_address))
+        key = (definition.name, network_of(received.remote_address))
         found = self._peers.setdefault(key, _Peer())
         self._peers.move_to_end(key)
         if len(self._peers) > _MAX_PEERS:
@@ -138,20 +138,20 @@ class Callers:
 
 
 def signature_fault(definition: WebhookTriggerDefinition, received: Received, secret: Secret) -> str | None:
-    """Return what is wrong with the signature of a request; None if nothing is. Reads the whole body."""
+    """Return what is wrong with the signature of a request, or None. Reads the whole body."""
     method = definition.authentication
     if not isinstance(method, Hmac):
         return None
     return method.fault(secret, received.by_name, received.body, path=definition.path, now=time.time())
 
 
-def site(address: str | None) -> str:
-    """Return what limits count by: an address, or of IPv6 the network that one customer gets as a whole."""
+def network_of(address: str | None) -> str:
+    """Return the key that limits count by: an IPv4 address, or the IPv6 network that one customer gets as a whole."""
     try:
         found = ip_address(address or "")
     except ValueError:
-        return address or "somebody"
-    return address or "" if found.version == 4 else str(ip_network((found, _IPV6_SITE_BITS), strict=False))  # noqa: PLR2004
+        return address or "unknown"
+    return address or "" if found.version == 4 else str(ip_network((found, _IPV6_NETWORK_BITS), strict=False))  # noqa: PLR2004
 
 
 def _refused(method: ApiKey | Basic | Hmac, fault: str) -> RefusedError:

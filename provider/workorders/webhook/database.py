@@ -1,4 +1,4 @@
-"""Connections to the work orders' databases, kept between requests, and the triggers registered there."""
+"""Keeps connections to the work orders' databases between requests, and registers triggers there."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from workorders.core.triggers import Trigger
 from workorders.webhook.definition import WebhookTriggerDefinition
 
 _CONNECT_SECONDS = 5
-"""A caller waits for this; the default of ten would keep its request longer than many callers wait."""
+"""A caller waits this long; many callers do not wait for the default of ten."""
 
 
 class Database:
@@ -42,7 +42,7 @@ class Database:
         connection = self._take()
         try:
             yield connection
-        except WorkOrdersError:  # refused by us, so nothing is wrong with the connection
+        except WorkOrdersError:  # our own refusal: the connection is intact
             self._idle.append(connection)
             raise
         except BaseException:
@@ -51,10 +51,10 @@ class Database:
         self._idle.append(connection)
 
     def trigger(self, connection: Connection, definition: WebhookTriggerDefinition) -> Trigger:
-        """Return the trigger as the database has it; its definition is written once, in a transaction of its own.
+        """Return the trigger's row; a new definition is stored first, in a transaction of its own.
 
         Raises:
-            ConfigurationError: the name is taken by a trigger of another type.
+            ConfigurationError: a trigger of another type has the name.
         """
         if self._registered.get(definition.name) != definition:
             with connection.transaction():
@@ -76,7 +76,7 @@ class Database:
                 url = make_conninfo(self._url(), connect_timeout=_CONNECT_SECONDS)
                 return connect(url, application_name="workorders webhook", autocommit=True)
             try:
-                # Asked before anything is done: a failure later could not be told from one of the commit.
+                # Before any work: a later failure could not be distinguished from one of the commit.
                 connection.execute("SELECT 1")
             except psycopg.Error:
                 connection.close()

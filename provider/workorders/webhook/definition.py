@@ -1,4 +1,4 @@
-"""The definition of a webhook: what its file may say."""
+"""The fields of a webhook trigger's file."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -10,7 +10,7 @@ from workorders.core.items import MAX_BODY_BYTES
 from workorders.core.secrets import is_secret_header
 from workorders.webhook.authentication import PUBLIC, Authentication, HeaderName
 
-_LONGEST_REPLY_SECONDS: Final = 300
+_MAX_REPLY_SECONDS: Final = 300
 _PART: Final = "[a-z0-9][a-z0-9_-]*"
 
 DEFAULT_HEADERS: Final = ("content-type", "user-agent", "traceparent", "tracestate", "idempotency-key")
@@ -23,12 +23,12 @@ def _path(value: str, info: ValidationInfo) -> str:
 def _headers(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
     for name in names:
         if is_secret_header(name) or name in getattr(info.data.get("authentication"), "secret_headers", ()):
-            raise ValueError(f"the header {name} may carry a secret, and is never kept.")
+            raise ValueError(f"the header {name} may carry a secret and is never stored.")
     return names
 
 
 def _reply(value: Any, info: ValidationInfo) -> Any:
-    """Refuse to answer with an output that another caller's request made."""
+    """Refuse a configuration that would answer with the output of another caller's request."""
     authentication, idempotency = info.data.get("authentication"), info.data.get("idempotency")
     if value == "at_once" or authentication is None or idempotency is None:
         return value
@@ -57,9 +57,9 @@ class WebhookTriggerDefinition(TriggerDefinition):
         expecting("small letters, digits, - and _, and / between parts, such as shop/orders"),
         AfterValidator(_path),
     ] = ""
-    """Where to send to, below `/workorders/hooks/`; the trigger's name if not given. No two webhooks have one path."""
+    """Path of the URL below `/workorders/hooks/`, unique; the trigger's name if not given."""
     enabled: bool = True
-    """Whether it takes requests. While it does not, callers are told to come again later."""
+    """Whether it accepts requests. While it is false, callers are told to retry later."""
     authentication: Authentication
     """Who may call: `public` for everybody, or a mapping with the type `api_key`, `basic` or `hmac`."""
     headers: Annotated[
@@ -67,12 +67,12 @@ class WebhookTriggerDefinition(TriggerDefinition):
         expecting("a list of header names such as [content-type, traceparent]"),
         AfterValidator(_headers),
     ] = DEFAULT_HEADERS
-    """Headers that go into the request of the work order. A header that may carry a secret is refused."""
+    """Headers that the metadata of the work order contains. A header that may carry a secret is refused."""
 
     max_body_bytes: Annotated[int, byte_count(1, MAX_BODY_BYTES)] = 1024 * KIB
     """Largest body; larger ones are refused with 413."""
     key_window: Annotated[float, seconds(1)] | None = 30 * DAY_SECONDS
-    """How long an `Idempotency-Key` is known (seconds), from its first request; null for ever."""
+    """How long an `Idempotency-Key` is known (seconds), from its first request; without end if null."""
     rate_limit_per_second: (
         Annotated[
             Number,
@@ -81,21 +81,21 @@ class WebhookTriggerDefinition(TriggerDefinition):
         ]
         | None
     ) = None
-    """Most requests a second that all API servers take together; more are refused with 429. No limit if not given."""
+    """Maximum requests per second of all API servers together; more are refused with 429. No limit if not given."""
     rate_burst: Whole = Field(default=10, ge=1, le=1_000_000)
-    """Requests that may come at once, beside `rate_limit_per_second`."""
+    """Requests that may exceed `rate_limit_per_second` in a burst."""
 
     reply: Annotated[Literal["at_once", "after_completion"], AfterValidator(_reply)] = "at_once"
-    """When to answer: once the work order is there, or once it is finished, with its output."""
-    reply_timeout: Annotated[float, seconds(0.1, _LONGEST_REPLY_SECONDS)] = 30.0
-    """Longest time (seconds) that `reply: after_completion` waits, at most five minutes; the answer is 202 then."""
+    """When to answer: once the work order is created, or once it has finished, with its output."""
+    reply_timeout: Annotated[float, seconds(0.1, _MAX_REPLY_SECONDS)] = 30.0
+    """Maximum time (seconds) that `reply: after_completion` waits, at most five minutes; then the answer is 202."""
     reply_errors: bool | None = None
-    """Whether the answer of `reply: after_completion` has the type and the text of a run's exception. If not given,
-    it has them unless the webhook is public."""
+    """Whether the answer of `reply: after_completion` contains the type and the text of a run's exception. By default
+    it does unless the webhook is public."""
     success_code: Whole = Field(default=200, ge=200, le=299)
-    """Code of the answer when the work order succeeded, with `reply: after_completion`."""
+    """Status code of the answer if the work order succeeded, with `reply: after_completion`."""
     failure_code: Whole = Field(default=500, ge=400, le=599)
-    """Code of the answer when it ended in another way, with `reply: after_completion`."""
+    """Status code of the answer if it ended otherwise, with `reply: after_completion`."""
 
     @property
     def is_public(self) -> bool:
@@ -104,19 +104,19 @@ class WebhookTriggerDefinition(TriggerDefinition):
 
     @property
     def tells_errors(self) -> bool:
-        """Whether callers learn what a run's exception says."""
+        """Whether callers get the text of a run's exception."""
         return not self.is_public if self.reply_errors is None else self.reply_errors
 
     @property
     def knows_callers_by_headers(self) -> bool:
-        """Whether a caller is known before its body is read."""
+        """Whether a caller is authenticated before its body is read."""
         return self.authentication != PUBLIC and not self.authentication.needs_body
 
     @property
     def requires_json_type(self) -> bool:
-        """Whether a body must say that it is JSON: a browser then asks first, and sends no password for other pages."""
+        """Whether a body must have the type JSON: a browser then asks first and sends no password for other pages."""
         return self.authentication != PUBLIC and self.authentication.type == "basic"
 
     def proves_key(self) -> bool:
-        """Tell whether the `Idempotency-Key` of a request is known to be the caller's own."""
+        """Return whether only an authenticated caller can have chosen the `Idempotency-Key`."""
         return self.authentication != PUBLIC and self.authentication.proves("key")

@@ -8,14 +8,14 @@ from pathlib import Path
 from workorders.core.definitions.loading import load_trigger, yaml_files
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.exceptions import ConfigurationError
+from workorders.webhook.capacity import MAX_BYTES, Capacity
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.receiving import MAX_BYTES, Room
 from workorders.webhook.refusals import RefusedError, TryAgainError, printable
 
 _LOG = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
-"""How long the folder is not looked at again."""
+"""The folder is read at most once per this time."""
 _RETRY_SECONDS = 60
 
 _Stamp = tuple[int, int, int]
@@ -26,23 +26,23 @@ class Hook:
     """A webhook that takes requests."""
 
     definition: WebhookTriggerDefinition
-    room: Room = field(default_factory=Room, compare=False)
-    """What it holds of requests."""
+    capacity: Capacity = field(default_factory=Capacity, compare=False)
+    """What it holds of its requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
     stamp: _Stamp
     definition: TriggerDefinition | None
-    """None when the file has a mistake."""
+    """None if the file is wrong."""
 
 
 class Hooks:
     """Finds the webhook of a path.
 
     Args:
-        folder: where the trigger files are; None when nobody has said it.
-        clock: seconds of a clock that never goes back.
+        folder: where the trigger files are; None if it is not configured.
+        clock: returns the seconds of a monotonic clock.
     """
 
     def __init__(self, folder: Path | None, clock: Callable[[], float]) -> None:
@@ -52,44 +52,44 @@ class Hooks:
         self._files: dict[Path, _File] = {}
         self._hooks: Mapping[str, Hook] = {}
 
-    def at(self, path: str) -> Hook:
+    def get(self, path: str) -> Hook:
         """Return the webhook of a path.
 
         Raises:
             RefusedError: there is none.
-            TryAgainError: it is switched off; or there may be one, in a file that has a mistake now.
+            TryAgainError: it is disabled; or a file that is wrong may define it.
         """
         found = self._hooks.get(path)
         if found is not None and not found.definition.enabled:
             raise TryAgainError(
-                "disabled", f"Nothing was created: the webhook {path} is switched off for now.", seconds=_RETRY_SECONDS
+                "disabled", f"Nothing was created: the webhook {path} is disabled.", seconds=_RETRY_SECONDS
             )
         if found is not None:
             return found
         if any(file.definition is None for file in self._files.values()):
             raise TryAgainError(
                 "not-known-now",
-                f"There is no webhook {printable(path)} now, and a trigger file here has a mistake, which may be "
-                "the one of it.",
+                f"There is no webhook {printable(path)}, but a trigger file with a mistake may define it. Nothing was "
+                "created.",
                 seconds=_RETRY_SECONDS,
             )
-        raise RefusedError(404, "unknown-webhook", f"There is no webhook {printable(path)} here.")
+        raise RefusedError(404, "unknown-webhook", f"There is no webhook {printable(path)}; nothing was created.")
 
-    def share(self, hook: Hook) -> int:
-        """Return how many bytes of bodies a webhook may hold: as much as each other one, and at least one body."""
+    def max_bytes_of(self, hook: Hook) -> int:
+        """Return how many bytes of bodies a webhook may hold: an equal share for each, and at least one body."""
         return max(MAX_BYTES // max(1, len(self._hooks)), hook.definition.max_body_bytes)
 
-    def is_due(self) -> bool:
-        """Tell whether the folder has to be looked at before a path is asked for."""
+    def is_reload_due(self) -> bool:
+        """Return whether the folder must be read before a webhook is looked up."""
         return self._looked_at is None or self._clock() - self._looked_at >= _LOOK_SECONDS
 
-    def look(self) -> None:
-        """Look at the folder, unless somebody else just did. Reads files, so the event loop must not do it.
+    def reload(self) -> None:
+        """Read the folder, unless another request just did. It blocks, so it must not run on the event loop.
 
         Raises:
             TryAgainError: the folder cannot be read.
         """
-        if not self.is_due():
+        if not self.is_reload_due():
             return
         stamps = self._stamps()
         if stamps != {path: file.stamp for path, file in self._files.items()}:
@@ -101,7 +101,7 @@ class Hooks:
         if self._folder is None:
             raise TryAgainError(
                 "not-set-up",
-                "Nothing says where the trigger files are; set WORKORDERS_TRIGGERS for Airflow's API server.",
+                "The folder of trigger files is not configured; set WORKORDERS_TRIGGERS for Airflow's API server.",
                 seconds=_RETRY_SECONDS,
             )
         try:
@@ -109,7 +109,7 @@ class Hooks:
         except (ConfigurationError, OSError) as error:
             _LOG.error("The trigger files cannot be read: %s", error)
             raise TryAgainError(
-                "not-set-up", "The folder of trigger files cannot be read now.", seconds=_RETRY_SECONDS
+                "not-set-up", "The folder of trigger files cannot be read; nothing was created.", seconds=_RETRY_SECONDS
             ) from error
         return {path: (stat.st_mtime_ns, stat.st_size, stat.st_ino) for path, stat in stats.items()}
 
@@ -120,7 +120,7 @@ class Hooks:
         try:
             return _File(stamp, load_trigger(path))
         except (ConfigurationError, OSError) as error:
-            _LOG.error("A trigger file has a mistake, so its webhook takes nothing: %s", error)
+            _LOG.error("A trigger file is wrong, so its webhook accepts no request: %s", error)
             return _File(stamp, None)
 
     def _by_path(self) -> dict[str, Hook]:
@@ -136,14 +136,14 @@ class Hooks:
                 continue
             if definition.path in hooks:
                 _LOG.error(
-                    "%s: path: %s belongs to trigger %s already; the webhook of trigger %s takes nothing.",
+                    "%s: path: %s is already the path of trigger %s; the webhook of trigger %s accepts no request.",
                     file.name,
                     definition.path,
                     hooks[definition.path].definition.name,
                     definition.name,
                 )
                 continue
-            # Its room stays when its file changes: what arrives by the old definition still needs memory.
+            # The counts stay when the file changes: requests of the old definition still use memory.
             known = before.get(definition.name)
-            hooks[definition.path] = Hook(definition, known.room if known else Room())
+            hooks[definition.path] = Hook(definition, known.capacity if known else Capacity())
         return hooks

@@ -1,4 +1,4 @@
-"""How a webhook refuses a request, and the log of refusals: the first of each kind at once, then a sum per minute."""
+"""Errors that refuse a request, and their log: the first of each kind immediately, then a sum per minute."""
 
 import asyncio
 import logging
@@ -13,13 +13,13 @@ _LOG = logging.getLogger(__name__)
 
 SUM_SECONDS: Final = 60.0
 MAX_KINDS: Final = 1000
-"""Kinds that are told apart within a minute; the addresses of all others are summed together."""
+"""Kinds per minute that are counted separately; the addresses of all others are counted together."""
 _MAX_CHARACTERS: Final = 200
 _MANY: Final = "other addresses"
 
 
 class RefusedError(WorkOrdersError):
-    """Nothing was created, and the caller learns why.
+    """Nothing was created, and the caller gets the reason.
 
     Args:
         status: HTTP's code.
@@ -37,7 +37,7 @@ class RefusedError(WorkOrdersError):
 
 
 class TryAgainError(RefusedError):
-    """What the caller asks for cannot be done now, and can later."""
+    """The request cannot be served now, but can be later."""
 
     def __init__(self, code: str, reason: str, *, seconds: int, status: int = 503) -> None:
         super().__init__(status, code, reason, {"Retry-After": str(seconds)})
@@ -50,10 +50,10 @@ class _Sum:
 
 
 class RefusalLog:
-    """Writes warnings. Who sends requests without an end must not fill the disk.
+    """Logs refusals, so that a caller that sends requests without end does not fill the disk.
 
     Args:
-        clock: seconds of a clock that never goes back.
+        clock: returns the seconds of a monotonic clock.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -65,9 +65,9 @@ class RefusalLog:
 
         Args:
             webhook: its name; None when there is none.
-            path: that the caller sent to, in whatever form.
+            path: that the caller sent to, unchecked.
             peer: address of the caller.
-            refusal: what the caller is told.
+            refusal: the answer to the caller.
         """
         self.flush()
         key = (webhook or "", peer, refusal.code)
@@ -88,7 +88,7 @@ class RefusalLog:
         )
 
     def flush(self) -> None:
-        """Log the sums whose minute is over."""
+        """Log the sums whose minute has passed."""
         now = self._clock()
         while self._sums:
             (webhook, peer, code), first = next(iter(self._sums.items()))
@@ -107,5 +107,5 @@ class RefusalLog:
 
 
 def printable(text: str) -> str:
-    """Return text of a stranger as one quoted word that neither ends a line nor steers a terminal."""
+    """Return untrusted text quoted, so that it neither ends a line nor controls a terminal."""
     return repr(text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}...")

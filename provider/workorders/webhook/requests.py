@@ -1,4 +1,4 @@
-"""From a request to an item; pure."""
+"""Converts a request to an item. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from workorders.webhook.refusals import RefusedError
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A request as it came in."""
+    """A request as it was received."""
 
     path: str
-    """The whole path of the address."""
+    """The whole path of the URL."""
     headers: Sequence[tuple[str, str]]
-    """Names in small letters; a name may stand twice."""
+    """Names in lower case; a name may be repeated."""
     remote_address: str | None
     body: bytes
     at: datetime
@@ -32,7 +32,7 @@ class Received:
 
     @property
     def key(self) -> str | None:
-        """What the caller knows the event by; None when it did not say, or said nothing."""
+        """The Idempotency-Key; None if it is missing or empty."""
         return self.by_name.get(KEY_HEADER) or None
 
 
@@ -40,7 +40,7 @@ def item(definition: WebhookTriggerDefinition, received: Received) -> Item:
     """Return the item of a request.
 
     Raises:
-        RefusedError: the body is no JSON object that can be an input. A caller learns it, so nothing is created.
+        RefusedError: the body is not a JSON object that can be an input.
     """
     rejection = judge(received.body, definition.max_body_bytes, odd=is_odd(received.body))
     if rejection is not None:

@@ -1,4 +1,4 @@
-"""Secrets of webhooks out of Airflow's connections, kept for a moment."""
+"""Caches the secrets of webhooks, which Airflow's connections hold."""
 
 import asyncio
 import logging
@@ -13,20 +13,20 @@ from workorders.webhook.refusals import TryAgainError
 _LOG = logging.getLogger(__name__)
 
 KEEP_SECONDS: Final = 30.0
-"""So long a changed secret may go unnoticed; one question per request would be a query each."""
+"""How long a changed secret may go unnoticed; one look-up per request would be a query each."""
 FAILURE_SECONDS: Final = 5.0
-"""So long nobody asks again after a failure: each stranger could else cause a question."""
+"""How long no look-up follows a failed one; otherwise each stranger could cause one."""
 LAST_KNOWN_SECONDS: Final = 300.0
-"""So long a secret counts while the secrets backend is unavailable."""
+"""How long a secret remains valid while the secrets backend is unavailable."""
 _PATIENCE_SECONDS: Final = 5.0
 _SHORT_PATIENCE_SECONDS: Final = 1.0
-"""The same for those who can be served by the last known secret."""
+"""How long a caller waits for a look-up if the last known secret can serve it."""
 _RETRY_SECONDS: Final = 60
 
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of one connection."""
+    """The cached secret of one connection."""
 
     secret: Secret | None = None
     had_at: float = -math.inf
@@ -35,11 +35,11 @@ class _Known:
 
 
 class Secrets:
-    """Looks secrets up: each connection by one question at a time, which delays nobody who needs another connection.
+    """Looks up secrets, one look-up per connection at a time; other connections do not wait for it.
 
     Args:
-        ask: returns what the connection of an id holds, or raises.
-        clock: seconds of a clock that never goes back.
+        ask: returns the secret of a connection's id, or raises.
+        clock: returns the seconds of a monotonic clock.
     """
 
     def __init__(self, ask: Callable[[str], Awaitable[Secret]], clock: Callable[[], float]) -> None:
@@ -47,11 +47,11 @@ class Secrets:
         self._clock = clock
         self._connections: dict[str, _Known] = {}
 
-    async def of(self, connection_id: str) -> Secret:
+    async def get(self, connection_id: str) -> Secret:
         """Return the secret.
 
         Raises:
-            TryAgainError: it cannot be had now, or the connection has no password, which would let everybody in.
+            TryAgainError: it is unavailable, or the connection has no password, which would admit everybody.
         """
         known = self._connections.setdefault(connection_id, _Known())
         if self._clock() >= known.ask_at:
@@ -60,14 +60,14 @@ class Secrets:
             return known.secret
         raise TryAgainError(
             "cannot-authenticate",
-            "Nothing was created, because callers of this webhook cannot be told apart now; its secret is unavailable.",
+            "Nothing was created: callers of this webhook cannot be authenticated, because its secret is unavailable.",
             seconds=_RETRY_SECONDS,
         )
 
     async def _refresh(self, connection_id: str, known: _Known) -> None:
         if known.asking is None:
             known.asking = asyncio.create_task(self._look_up(connection_id, known))
-        # Not cancelled with the caller or by the time limit: the answer is for all.
+        # Not cancelled with the caller or by the time limit, because the result is for all callers.
         patience = _PATIENCE_SECONDS if known.secret is None else _SHORT_PATIENCE_SECONDS
         done, _ = await asyncio.wait({known.asking}, timeout=patience)
         if not done:
@@ -76,14 +76,14 @@ class Secrets:
     async def _look_up(self, connection_id: str, known: _Known) -> None:
         try:
             secret = await self._ask(connection_id)
-        except Exception as error:  # noqa: BLE001 - a secrets backend may raise anything, and the door stays closed
+        except Exception as error:  # noqa: BLE001 - a secrets backend may raise anything; nobody is admitted
             _LOG.error("The Airflow connection %s cannot be read: %s", connection_id, type(error).__name__)
             known.ask_at = self._clock() + FAILURE_SECONDS
         else:
             now = self._clock()
             known.secret, known.had_at, known.ask_at = secret, now, now + KEEP_SECONDS
             if not secret.password:
-                _LOG.error("The Airflow connection %s has no password, so nobody may call.", connection_id)
+                _LOG.error("The Airflow connection %s has no password, so every call is refused.", connection_id)
                 known.secret, known.ask_at = None, now + FAILURE_SECONDS
         finally:
             known.asking = None

@@ -16,7 +16,7 @@ from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
-from workorders.webhook import creating, receiving
+from workorders.webhook import capacity, handler
 
 pytestmark = pytest.mark.integration
 
@@ -270,7 +270,7 @@ class TestLimits:
         limit(connection, name, "hard")
         webhooks.define(name, workflow=name)
         taken, refused = webhooks.post(name), webhooks.post(name, Idempotency_Key="a")
-        assert (taken.status_code, refused.status_code, refused.json()["error"]) == (201, 429, "no-room")
+        assert (taken.status_code, refused.status_code, refused.json()["error"]) == (201, 429, "limit-reached")
         assert int(refused.headers["retry-after"]) > 0
         assert "Nothing was created" in refused.json()["reason"]
         assert len(work_orders(connection, name)) == 1
@@ -342,7 +342,7 @@ def test_strangers_do_not_use_up_what_callers_are_allowed(webhooks: Webhooks, na
 def test_while_the_database_is_away_the_caller_is_told_to_come_again(webhooks: Webhooks, name: str) -> None:
     webhooks.define(name, database_connection="away")
     answer = webhooks.post(name)
-    assert (answer.status_code, answer.json()["error"]) == (503, "database-away")
+    assert (answer.status_code, answer.json()["error"]) == (503, "database-unavailable")
     assert int(answer.headers["retry-after"]) > 0
 
 
@@ -357,7 +357,7 @@ def test_while_the_database_takes_no_writes_the_caller_is_told_to_come_again(
     before = work_orders(connection, name)
     webhooks.take_no_writes("workorders_db")
     answer = webhooks.post(name)
-    assert (answer.status_code, answer.json()["error"]) == (503, "database-away")
+    assert (answer.status_code, answer.json()["error"]) == (503, "database-unavailable")
     assert int(answer.headers["retry-after"]) > 0
     # The connection is not kept, so the next request gets to a server that takes writes.
     assert webhooks.post(name).status_code == 201
@@ -378,7 +378,7 @@ def test_while_the_database_takes_no_writes_the_caller_is_told_to_come_again(
 def test_an_error_that_no_further_try_heals_is_not_taken_for_a_database_that_is_away(
     webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch, failing: LiteralString, said: tuple[int, str]
 ) -> None:
-    monkeypatch.setattr(creating, "create_one", lambda connection, *_, **__: connection.execute(failing))
+    monkeypatch.setattr(handler, "create_one", lambda connection, *_, **__: connection.execute(failing))
     webhooks.define(name)
     answer = webhooks.post(name)
     assert (answer.status_code, answer.json()["error"]) == said
@@ -553,7 +553,7 @@ class TestAfterCompletion:
     def test_a_caller_too_many_is_not_kept_waiting(
         self, webhooks: Webhooks, connection: Connection, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(receiving, "MAX_WAITING", 0)
+        monkeypatch.setattr(capacity, "MAX_WAITING", 0)
         webhooks.define(name, reply="after_completion", reply_timeout="5 m")
         answer = webhooks.post(name)
         assert (answer.status_code, answer.json()["state"]) == (202, "pending")
@@ -577,9 +577,9 @@ def test_more_requests_than_memory_should_hold_are_told_to_come_again(
     webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhooks.define(name)
-    monkeypatch.setattr(receiving, "MAX_WORKED_ON", 1)
+    monkeypatch.setattr(capacity, "MAX_PROCESSING", 1)
     assert [webhooks.post(name).status_code for _ in range(3)] == [201] * 3
-    monkeypatch.setattr(receiving, "MAX_WORKED_ON", 0)
+    monkeypatch.setattr(capacity, "MAX_PROCESSING", 0)
     answer = webhooks.post(name)
     assert (answer.status_code, answer.json()["error"]) == (503, "busy")
 

@@ -17,7 +17,7 @@ from workorders.core.creation.create_one import Single
 from workorders.webhook import secrets
 from workorders.webhook.app import make_app
 from workorders.webhook.authentication import Secret
-from workorders.webhook.creating import Creator
+from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.requests import Received
 
@@ -28,7 +28,7 @@ BASIC = {"type": "basic", "connection": "shop"}
 JSON = (b"content-type", b"application/json")
 
 
-class Taken(Creator):
+class Taken(RequestHandler):
     """Takes everything."""
 
     def __init__(self) -> None:
@@ -52,13 +52,13 @@ class Server:
         for name, more in fields.items():
             content = {"name": name, "type": "webhook", "workflow": "ship", **more}
             (folder / f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-        self.creator = Taken()
+        self.handler = Taken()
         self.now = 0.0
         self.reads = 0
         self.hangs = False
         self.look_ups = Event()
         self.look_ups.set()
-        self.app: FastAPI = make_app(Hooks(folder, lambda: self.now), self.creator, self._secret, lambda: self.now)
+        self.app: FastAPI = make_app(Hooks(folder, lambda: self.now), self.handler, self._secret, lambda: self.now)
 
     def _secret(self, connection_id: str) -> Secret:
         if connection_id == "slow":
@@ -232,7 +232,7 @@ def test_a_webhook_that_answers_with_results_takes_no_key_that_anybody_could_hav
     server = Server(tmp_path, shop={"authentication": authentication, "reply": "after_completion"})
     headers = [(b"idempotency-key", b"order-17"), (b"x-signature", b"0" * 64)]
     status, content, _ = asyncio.run(server.call("/shop", headers))
-    assert (status, content["error"], server.creator.received) == (400, "unproved-key", [])
+    assert (status, content["error"], server.handler.received) == (400, "unproved-key", [])
 
 
 def test_a_line_of_the_log_cannot_be_forged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -274,4 +274,4 @@ def test_a_caller_that_leaves_before_its_body_ends_is_no_error_of_the_server(tmp
         await server.app(scope, receive, send)
 
     asyncio.run(scene())
-    assert (answers[0]["status"], server.creator.received) == (400, [])
+    assert (answers[0]["status"], server.handler.received) == (400, [])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from workorders.webhook.authentication import Secret
-from workorders.webhook.callers import FAILURES_AT_ONCE, TRUST_SECONDS, Bucket, Callers, site
+from workorders.webhook.callers import FAILURES_AT_ONCE, TRUST_SECONDS, Bucket, Callers, network_of
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.refusals import RefusedError
 from workorders.webhook.requests import Received
@@ -90,11 +90,11 @@ NOW = datetime.now(UTC)
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
         ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
         ("testclient", "testclient"),
-        (None, "somebody"),
+        (None, "unknown"),
     ],
 )
 def test_a_network_of_ipv6_counts_as_one_address(address: str | None, counted: str) -> None:
-    assert site(address) == counted
+    assert network_of(address) == counted
 
 
 def test_a_burst_passes_then_as_many_as_time_lets() -> None:

@@ -32,7 +32,7 @@ class Backend:
     async def password_of(self, connection_id: str = "a") -> str | None:
         """Return what callers are checked against; None if nobody gets in."""
         try:
-            return (await self.secrets.of(connection_id)).password
+            return (await self.secrets.get(connection_id)).password
         except TryAgainError:
             return None
 

@@ -1,4 +1,4 @@
-"""What is done for a request in a thread of its own: the work order and its outcome."""
+"""Creates the work order of a request and reads its outcome, in a thread that may block."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -30,11 +30,11 @@ _NOT_NOW = (
     psycopg.errors.UndefinedTable,
     psycopg.errors.UndefinedColumn,
 )
-_NOT_TAKEN = "Nothing was created, as far as is known; send it again, with the same Idempotency-Key if it has one."
+_NOT_TAKEN = "Nothing was created, as far as is known; retry with the same Idempotency-Key if there is one."
 
 
-class Creator:
-    """Makes work orders of requests.
+class RequestHandler:
+    """Creates work orders from requests.
 
     Args:
         url_of: returns the libpq connection string of an Airflow connection.
@@ -48,8 +48,8 @@ class Creator:
         """Create the work order of a request whose caller is known, or find the one of its key.
 
         Raises:
-            RefusedError: the caller calls too often, or sent no input. Nothing was created.
-            TryAgainError: the database cannot be had now.
+            RefusedError: the caller calls too often, or the body cannot be an input. Nothing was created.
+            TryAgainError: the database is unavailable.
         """
         definition = hook.definition
         wanted = item(definition, received)
@@ -57,7 +57,7 @@ class Creator:
         try:
             with database.connection() as connection:
                 trigger = database.trigger(connection, definition)
-                # After the caller is known: strangers must not use up what callers are allowed.
+                # After authentication: strangers must not use up the tokens of known callers.
                 _require_tokens(connection, trigger, definition)
                 with connection.transaction():
                     return create_one(
@@ -69,46 +69,46 @@ class Creator:
                         key_seconds=definition.key_window,
                     )
         except HardLimitError as error:
-            raise TryAgainError("no-room", str(error), seconds=error.retry_after_seconds, status=429) from error
+            raise TryAgainError("limit-reached", str(error), seconds=error.retry_after_seconds, status=429) from error
         except RefusedError:
             raise
         except VALUE_ERRORS as error:
-            # Asked for another try, the caller would send it for ever.
+            # A caller that is told to retry would retry without end.
             _LOG.error("Webhook %s: the database cannot store an input: %s", hook.definition.name, one_line(error))
             raise RefusedError(
                 422, "not-storable", "The database cannot store this input; nothing was created; change the input."
             ) from error
         except (*_NOT_NOW, WorkOrdersError) as error:
             if is_outage(error):
-                _LOG.error("Webhook %s: the database is away: %s", hook.definition.name, one_line(error))
+                _LOG.error("Webhook %s: the database is unavailable: %s", hook.definition.name, one_line(error))
                 raise TryAgainError(
-                    "database-away", f"The database is away. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
+                    "database-unavailable", f"The database is unavailable. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
                 ) from error
             _LOG.error("Webhook %s: the database is not ready: %s", hook.definition.name, one_line(error))
             raise TryAgainError(
                 "not-set-up", f"The database is not ready for this webhook. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
             ) from error
 
-    def ended(self, database_connection: str, ids: Collection[UUID]) -> list[UUID]:
-        """Return those of the work orders that came to an end.
+    def find_ended(self, database_connection: str, ids: Collection[UUID]) -> list[UUID]:
+        """Return the work orders that have ended.
 
         Raises:
-            psycopg.Error: the database did not say.
+            psycopg.Error: the database failed.
         """
         with self._database(database_connection).connection() as connection:
             return find_ended(connection, ids)
 
-    def outcome(self, database_connection: str, id_: UUID) -> WorkOrderOutcome | None:
-        """Return how a work order ended; None if it did not, or the database does not say so now."""
+    def find_outcome(self, database_connection: str, id_: UUID) -> WorkOrderOutcome | None:
+        """Return how a work order ended; None if it has not, or the database is unavailable."""
         try:
             with self._database(database_connection).connection() as connection:
                 return find_outcome(connection, id_)
         except (psycopg.Error, TryAgainError) as error:
-            _LOG.warning("The database did not say how work order %s ended: %s", id_, type(error).__name__)
+            _LOG.warning("The outcome of work order %s cannot be read: %s", id_, type(error).__name__)
             return None
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         for database in self._databases.values():
             database.close()
 
@@ -121,7 +121,9 @@ class Creator:
         except Exception as error:
             _LOG.error("The Airflow connection %s cannot be read: %s", connection_id, type(error).__name__)
             raise TryAgainError(
-                "not-set-up", f"The database of this webhook is not known now. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
+                "not-set-up",
+                f"The Airflow connection of this webhook's database cannot be read. {_NOT_TAKEN}",
+                seconds=_RETRY_SECONDS,
             ) from error
 
 
@@ -131,7 +133,7 @@ def _require_tokens(connection: Connection, trigger: Trigger, definition: Webhoo
     if seconds:
         raise TryAgainError(
             "too-many-requests",
-            f"Nothing was created: more requests than {rate:g} a second; there is room again in {seconds} s.",
+            f"Nothing was created: more than {rate:g} requests per second; retry in {seconds} s.",
             seconds=seconds,
             status=429,
         )

@@ -1,6 +1,6 @@
-"""What a webhook holds of requests: bodies that arrive, requests in work, and callers that wait for a result.
+"""Bounds what each webhook holds: bodies that are received, requests in process, and callers that wait for a result.
 
-Each webhook has a room of its own, so that nobody who calls one can take the places or the memory of another.
+Each webhook has its own capacity, so that callers of one cannot use up the slots or the memory of another.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from workorders.core.definitions.fields import MIB
 from workorders.webhook.refusals import RefusedError, TryAgainError
 
 MAX_BYTES: Final = 128 * MIB
-"""Bytes of bodies that a process holds; each webhook has an equal share, and at least one largest body."""
-MAX_ARRIVING: Final = 256
-"""Bodies of one webhook that arrive at once."""
-MAX_ARRIVING_FROM_PEER: Final = 32
-"""Of these, bodies from one address whose sender is not known yet."""
-MAX_WORKED_ON: Final = 128
-"""Requests of one webhook that wait for a thread or have one."""
+"""Bytes of bodies that a process holds; each webhook has an equal share, and at least one body of the largest size."""
+MAX_INCOMING: Final = 256
+"""Bodies of one webhook that are received at the same time."""
+MAX_INCOMING_FROM_ADDRESS: Final = 32
+"""Of these, bodies from one address whose sender is not authenticated yet."""
+MAX_PROCESSING: Final = 128
+"""Requests of one webhook that have a thread or wait for one."""
 MAX_WAITING: Final = 256
 """Callers of one webhook that wait for a result."""
 FIRST_SECONDS: Final = 5.0
@@ -27,10 +27,10 @@ MAX_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = 1
 
 
-class Arriving:
-    """A body that arrives; see `Room.arriving`."""
+class IncomingBody:
+    """A body that is being received; see `Capacity.incoming`."""
 
-    def __init__(self, room: "Room", peer: str) -> None:
+    def __init__(self, room: "Capacity", peer: str) -> None:
         self._room = room
         self._limit: asyncio.Timeout | None = None
         self._is_dropped = False
@@ -50,7 +50,7 @@ class Arriving:
         try:
             async with asyncio.timeout_at(began + FIRST_SECONDS) as self._limit:
                 async for part in stream:
-                    if self._is_dropped:  # its bytes are counted no more, and a new time limit would keep it
+                    if self._is_dropped:  # its bytes are no longer counted, and a new time limit would keep it
                         raise TimeoutError
                     if len(content) + len(part) > max_bytes:
                         raise too_large(max_bytes)
@@ -60,7 +60,7 @@ class Arriving:
                     self._limit.reschedule(began + min(earned, MAX_SECONDS))
         except TimeoutError as error:
             if self._is_dropped:
-                raise _busy("too many bodies arrive at this webhook, and this one was the slowest") from error
+                raise _busy("the webhook receives too many bodies, and this one was the slowest") from error
             raise RefusedError(
                 408,
                 "too-slow",
@@ -71,52 +71,52 @@ class Arriving:
         return bytes(content)
 
     def drop(self) -> None:
-        """End the reading."""
-        # One whose time is over ends by itself, and asyncio refuses to give it another end.
+        """Stop receiving the body."""
+        # An expired time limit ends the body by itself, and asyncio does not reschedule it.
         if self._limit is not None and not self._limit.expired():
             self._is_dropped = True
             self._limit.reschedule(asyncio.get_running_loop().time())
 
 
-class Room:
-    """What one webhook holds. Used on the event loop only."""
+class Capacity:
+    """Counts what one webhook holds. Used on the event loop only."""
 
     def __init__(self) -> None:
-        self._arriving: dict[Arriving, None] = {}  # the oldest first
+        self._incoming: dict[IncomingBody, None] = {}  # the oldest first
         self._share = 0
         self._gives_way = False
         self._bytes = 0
-        self._worked_on = 0
+        self._processing = 0
         self._waiting = 0
 
     @contextmanager
-    def arriving(self, peer: str, share: int, *, gives_way: bool) -> Iterator[Arriving]:
-        """Make room for one body, and hold its bytes until the end.
+    def incoming(self, peer: str, share: int, *, gives_way: bool) -> Iterator[IncomingBody]:
+        """Admit one body, and count its bytes until it is answered.
 
         Args:
-            peer: address that it comes from.
+            peer: address of the sender.
             share: bytes that the webhook may hold.
-            gives_way: whether senders are not known yet. Then the oldest body makes room for a new one, because a body
-                that is sent in one go needs its place for milliseconds, and only who trickles keeps one for long.
+            gives_way: whether the sender is not authenticated yet. Then a new body displaces the oldest: a body that is
+                sent at once needs its slot for milliseconds, and only a trickling sender keeps one for long.
 
         Raises:
-            TryAgainError: too many bodies arrive.
+            TryAgainError: too many bodies are being received.
         """
         self._share, self._gives_way = share, gives_way
-        own = [body for body in self._arriving if body.peer == peer] if gives_way else []
-        if len(own) >= MAX_ARRIVING_FROM_PEER:
+        own = [body for body in self._incoming if body.peer == peer] if gives_way else []
+        if len(own) >= MAX_INCOMING_FROM_ADDRESS:
             self._drop(own[0])
-        elif len(self._arriving) >= MAX_ARRIVING:
+        elif len(self._incoming) >= MAX_INCOMING:
             self._drop_oldest(but=None)
-        body = Arriving(self, peer)
-        self._arriving[body] = None
+        body = IncomingBody(self, peer)
+        self._incoming[body] = None
         try:
             yield body
         finally:
-            self._arriving.pop(body, None)
+            self._incoming.pop(body, None)
             self._bytes -= body.size
 
-    def hold(self, body: Arriving, size: int) -> None:
+    def hold(self, body: IncomingBody, size: int) -> None:
         """Count more bytes of a body.
 
         Raises:
@@ -128,25 +128,25 @@ class Room:
         self._bytes += size
 
     @contextmanager
-    def worked_on(self, body: Arriving | None = None) -> Iterator[None]:
-        """Count a request that waits for a thread or has one; its body has arrived.
+    def processing(self, body: IncomingBody | None = None) -> Iterator[None]:
+        """Count a request that has a thread or waits for one; its body is complete.
 
         Raises:
             TryAgainError: there are too many.
         """
         if body is not None:
-            self._arriving.pop(body, None)
-        if self._worked_on >= MAX_WORKED_ON:
-            raise _busy("too many requests of this webhook are being worked on")
-        self._worked_on += 1
+            self._incoming.pop(body, None)
+        if self._processing >= MAX_PROCESSING:
+            raise _busy("the webhook processes too many requests")
+        self._processing += 1
         try:
             yield
         finally:
-            self._worked_on -= 1
+            self._processing -= 1
 
     @contextmanager
     def waiting(self) -> Iterator[bool]:
-        """Count a caller that waits for a result; yield whether it may."""
+        """Count a caller that waits for a result; yield whether it may wait."""
         if self._waiting >= MAX_WAITING:
             yield False
             return
@@ -156,15 +156,15 @@ class Room:
         finally:
             self._waiting -= 1
 
-    def _drop_oldest(self, *, but: Arriving | None) -> None:
-        oldest = next((body for body in self._arriving if body is not but), None) if self._gives_way else None
+    def _drop_oldest(self, *, but: IncomingBody | None) -> None:
+        oldest = next((body for body in self._incoming if body is not but), None) if self._gives_way else None
         if oldest is None:
-            raise _busy("the bodies of this webhook need more memory than it has")
+            raise _busy("the bodies of the webhook use all of its memory")
         self._drop(oldest)
 
-    def _drop(self, body: Arriving) -> None:
-        del self._arriving[body]
-        # At once: its own end comes a moment later, and what it holds until then is small against the share.
+    def _drop(self, body: IncomingBody) -> None:
+        del self._incoming[body]
+        # Immediately: the body ends a moment later, and what it holds until then is small compared with the share.
         self._bytes -= body.size
         body.size = 0
         body.drop()

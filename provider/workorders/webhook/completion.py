@@ -1,4 +1,4 @@
-"""Callers that wait for the end of their work orders: all of them ask the database together."""
+"""Waits for the ends of work orders on behalf of callers, with one query for all of them."""
 
 import asyncio
 import logging
@@ -11,23 +11,23 @@ POLL_SECONDS = 0.2
 _AFTER_FAILURE_SECONDS = 2.0
 
 
-class Waiting:
-    """Waits for work orders of one database, with one question for all of them a time and no transaction held.
+class CompletionPoller:
+    """Polls one database for the work orders that callers wait for, without holding a transaction.
 
-    Asked instead of told: a listening connection would have to stand for every API server and database, also behind
-    poolers that know no sessions.
+    It polls because LISTEN would need an open connection per API server and database, and does not work behind poolers
+    that do not keep sessions.
 
     Args:
-        ask: returns those that came to an end, and may fail.
+        find_ended: returns those of some work orders that have ended, and may fail.
     """
 
-    def __init__(self, ask: Callable[[Collection[UUID]], Awaitable[Collection[UUID]]]) -> None:
-        self._ask = ask
+    def __init__(self, find_ended: Callable[[Collection[UUID]], Awaitable[Collection[UUID]]]) -> None:
+        self._find_ended = find_ended
         self._waiting: dict[UUID, set[asyncio.Future[None]]] = {}
         self._task: asyncio.Task[None] | None = None
 
-    async def ended(self, id_: UUID, seconds: float) -> bool:
-        """Wait for the end of a work order; return False if it did not end within that time."""
+    async def wait_for(self, id_: UUID, seconds: float) -> bool:
+        """Wait until a work order has ended; return False if it has not within that time."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id_, set()).add(future)
         if self._task is None or self._task.done():
@@ -47,11 +47,11 @@ class Waiting:
     async def _poll(self) -> None:
         while self._waiting:
             try:
-                for id_ in await self._ask(tuple(self._waiting)):
+                for id_ in await self._find_ended(tuple(self._waiting)):
                     for future in self._waiting.pop(id_, ()):
                         if not future.done():
                             future.set_result(None)
-            except Exception as error:  # noqa: BLE001 - the callers' time limit ends the wait, whatever fails here
-                _LOG.warning("The database did not say which work orders are finished: %s", type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - the callers' time limit ends the wait, whatever fails
+                _LOG.warning("The work orders that have ended cannot be read: %s", type(error).__name__)
                 await asyncio.sleep(_AFTER_FAILURE_SECONDS)
             await asyncio.sleep(POLL_SECONDS)

@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import Collection
 from uuid import UUID, uuid4
 
-from workorders.webhook.waiting import Waiting
+from workorders.webhook.completion import CompletionPoller
 
 
 def test_all_callers_are_asked_for_together_and_each_gets_its_own() -> None:
@@ -14,8 +14,8 @@ def test_all_callers_are_asked_for_together_and_each_gets_its_own() -> None:
         return [id_ for id_ in wanted if id_ != ids[0]]
 
     async def scene() -> list[bool]:
-        waiting = Waiting(ask)
-        return await asyncio.gather(*(waiting.ended(id_, 0.1) for id_ in [*ids, *ids]))
+        waiting = CompletionPoller(ask)
+        return await asyncio.gather(*(waiting.wait_for(id_, 0.1) for id_ in [*ids, *ids]))
 
     assert asyncio.run(scene()) == ([False] + [True] * 19) * 2
     assert questions == [20]
@@ -30,7 +30,7 @@ def test_a_question_that_fails_is_asked_again_and_the_time_limit_holds() -> None
         raise ConnectionError
 
     async def scene() -> bool:
-        return await Waiting(ask).ended(uuid4(), 0.2)
+        return await CompletionPoller(ask).wait_for(uuid4(), 0.2)
 
     assert asyncio.run(scene()) is False
     assert asked == 1
@@ -44,8 +44,8 @@ def test_nobody_is_asked_for_once_nobody_waits() -> None:
         return []
 
     async def scene() -> None:
-        waiting = Waiting(ask)
-        assert await waiting.ended(uuid4(), 0.1) is False
+        waiting = CompletionPoller(ask)
+        assert await waiting.wait_for(uuid4(), 0.1) is False
         task = waiting._task
         assert task is not None
         await task

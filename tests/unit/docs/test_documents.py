@@ -14,6 +14,7 @@ from local_stack.stack import CHECKOUT
 from support.documents import AT_THE_ROOT, DOCUMENTS, README, blocks, name_of, page, text_of
 from workorders.cli.main import app
 from workorders.core.definitions.loading import load_trigger, parse_workflow
+from workorders.kafka.outbox_relay.definition import RelayDefinition
 
 COMMANDS = typer.main.get_command(app)
 
@@ -65,6 +66,14 @@ def test_every_workflow_file_in_a_document_is_right(document: Path) -> None:
 def test_the_readme_shows_a_trigger_of_five_lines() -> None:
     (trigger,) = blocks(README, "yaml")
     assert len(trigger.splitlines()) == 5
+
+
+@documents
+def test_every_outbox_file_in_a_document_is_right(document: Path) -> None:
+    for block in blocks(document, "yaml"):
+        content = yaml.safe_load(block)
+        if isinstance(content, dict) and content.keys() & {"shards", "only_listed_topics", "checkpoint_topic"}:
+            RelayDefinition.model_validate(content)
 
 
 @documents

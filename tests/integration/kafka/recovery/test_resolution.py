@@ -532,7 +532,8 @@ def test_nobody_is_told_that_nothing_was_changed_when_that_is_not_known(
                 "The decision was made; the consumer group's offsets follow with the next batch ("
             )
         else:
-            with pytest.raises(DecisionUncertainError, match="so the decision was made or was not; see `workorders decisions`"):
+            uncertain = "so the decision was made or was not; see `workorders decisions`"
+            with pytest.raises(DecisionUncertainError, match=uncertain):
                 apply(own, cluster, shown, actor="ada", reason="a test", group="g")
     assert len(list_decisions(connection, name)) == made
     assert next_offsets(connection, name) == {0: offset if made else 10}

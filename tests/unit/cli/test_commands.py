@@ -51,7 +51,7 @@ def usages(command: Any, context: Any) -> Iterator[str]:
 def test_a_usage_line_names_an_argument_without_braces() -> None:
     root: Any = COMMANDS
     lines = list(usages(root, root.context_class(root, info_name="workorders")))
-    assert "Usage: workorders resolve resume [OPTIONS] TRIGGER TOPIC" in lines
+    assert "Usage: workorders resolve skip-lost [OPTIONS] TRIGGER TOPIC" in lines
     assert "Usage: workorders status [OPTIONS] [TRIGGER]" in lines
     assert [line for line in lines if re.search(r"[{}]|\[\[", line)] == []
 

@@ -8,7 +8,7 @@ REVOKE DELETE ON workorders.kafka_ledger, workorders.kafka_batches, workorders.k
 -- Who decided what is written once. A job also has its progress, and retention erases the words that it looked for.
 REVOKE UPDATE, DELETE ON workorders.kafka_decisions, workorders.sequence_decisions, workorders.bulk_jobs
     FROM workorders_writer;
-GRANT UPDATE (state, done, skipped, last_id, worker, error, started_at, seen_at, finished_at, filter)
+GRANT UPDATE (state, done, skipped, last_id, worker, error, started_at, heartbeat_at, finished_at, filter)
     ON workorders.bulk_jobs TO workorders_writer;
 REVOKE INSERT, UPDATE, DELETE ON workorders.alembic_version FROM workorders_writer;
 

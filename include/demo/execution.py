@@ -96,7 +96,7 @@ class Execution:
     def _rerun(self, executed: Executed) -> UUID:
         id_ = executed.newest()
         with connect(self.database_url, application_name="demo") as connection:
-            rerun_work_orders(connection, [id_], who="demo", why=WHY)
+            rerun_work_orders(connection, [id_], actor="demo", reason=WHY)
         say(f"One is asked for again: {id_}")
         self._wait(executed.unfinished, "work orders")
         return id_

@@ -63,7 +63,7 @@ def rerun(url: str, wanted: Filter, seconds: float) -> Rerun:
     """Rerun for so long at most, and cancel the rest."""
     with connect(url, autocommit=True, application_name="benchmark") as connection:
         begun = time.monotonic()
-        job = jobs.create_job(connection, "rerun", wanted, who="benchmark", why="benchmark")
+        job = jobs.create_job(connection, "rerun", wanted, actor="benchmark", reason="benchmark")
         counted = time.monotonic() - begun
         steps: list[float] = []
         done = 0

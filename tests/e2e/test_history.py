@@ -16,7 +16,7 @@ from workorders.core.postgres.connection import connect
 def submit(api: AirflowApi, kind: str, **fields: Any) -> tuple[Run, str]:
     """Send a form, wait until its run has ended, and return the run with its log."""
     dag_id = f"workorders_{kind}"
-    sent = api.trigger(dag_id, {"why": "a test", **fields})
+    sent = api.trigger(dag_id, {"reason": "a test", **fields})
 
     def ended() -> Run | None:
         return next((run for run in api.runs(dag_id) if run.id == sent and run.state in {"success", "failed"}), None)
@@ -51,8 +51,8 @@ def test_a_rerun_is_counted_first_then_done_and_stands_as_a_job_with_who_and_why
     assert states() == before
     with connect(airflow_stack.database_url) as connection:
         job = jobs.list_jobs(connection, limit=1)[0]
-    assert (job.kind, job.state, job.done, job.why) == ("rerun", "finished", waiting, "a test")
-    assert job.who
+    assert (job.kind, job.state, job.done, job.reason) == ("rerun", "finished", waiting, "a test")
+    assert job.actor
     run, _ = submit(api, "rerun", id="no-id", dry_run=False)
     assert run.state == "failed"
     assert api.error(api.task(run, "run_job")) == "id: expected the id of a work order, got 'no-id'."

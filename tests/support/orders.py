@@ -100,4 +100,6 @@ class Orders:
                 """,
                 [self.workflow],
             ).fetchall()
-            cancels.cancel_work_orders(connection, [id_ for (id_,) in rows], who="a test", why="it has seen enough")
+            cancels.cancel_work_orders(
+                connection, [id_ for (id_,) in rows], actor="a test", reason="it has seen enough"
+            )

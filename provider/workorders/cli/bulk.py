@@ -26,9 +26,9 @@ _Who = Annotated[
     ),
 ]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Count what matches, and change nothing.")]
-_Background = Annotated[
+_Detach = Annotated[
     bool,
-    typer.Option("--later", help="Write the job down only, for the DAG workorders_jobs or `jobs resume`."),
+    typer.Option("--detach", help="Record the job only, for the DAG workorders_jobs or `jobs resume`."),
 ]
 
 
@@ -36,10 +36,10 @@ _Background = Annotated[
 def rerun(
     wanted: Filter,
     *,
-    why: _Why = None,
-    who: _Who = None,
+    reason: _Why = None,
+    actor: _Who = None,
     dry_run: _DryRun = False,
-    later: _Background = False,
+    detach: _Detach = False,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -50,21 +50,21 @@ def rerun(
 
     \b
     Examples:
-      workorders work-orders rerun 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --why "the registry was down"
+      workorders work-orders rerun 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --reason "the registry was down"
       workorders work-orders rerun --workflow admit --state failed --since 2h --dry-run
-      workorders work-orders rerun --reason too-large --trigger orders --why "the limit was raised"
+      workorders work-orders rerun --rejection too-large --trigger orders --reason "the limit was raised"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    _bulk("rerun", wanted, who, why, dry_run=dry_run, later=later, as_json=as_json, database=database)
+    _bulk("rerun", wanted, actor, reason, dry_run=dry_run, detach=detach, as_json=as_json, database=database)
 
 
 @filters.as_id_and_options
 def cancel(
     wanted: Filter,
     *,
-    why: _Why = None,
-    who: _Who = None,
+    reason: _Why = None,
+    actor: _Who = None,
     dry_run: _DryRun = False,
-    later: _Background = False,
+    detach: _Detach = False,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -74,10 +74,10 @@ def cancel(
 
     \b
     Examples:
-      workorders work-orders cancel 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --why "sent by mistake"
-      workorders work-orders cancel --trigger orders --since 1h --why "the sender will send them again" --dry-run
+      workorders work-orders cancel 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --reason "sent by mistake"
+      workorders work-orders cancel --trigger orders --since 1h --reason "the sender will send them again" --dry-run
     """  # noqa: D301 - as above
-    _bulk("cancel", wanted, who, why, dry_run=dry_run, later=later, as_json=as_json, database=database)
+    _bulk("cancel", wanted, actor, reason, dry_run=dry_run, detach=detach, as_json=as_json, database=database)
 
 
 @filters.as_options
@@ -93,11 +93,11 @@ def export(
             "--format", metavar="FORM", show_default=False, help="jsonl or csv; the file's ending, if not given."
         ),
     ] = None,
-    why: Annotated[str, typer.Option(metavar="TEXT", help="The reason, which is kept with the job.")] = "an export",
-    who: _Who = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="The reason, which is kept with the job.")] = "an export",
+    actor: _Who = None,
     dry_run: _DryRun = False,
-    later: Annotated[
-        bool, typer.Option("--later", help="Write the job down only; `jobs resume` on this machine works it through.")
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Record the job only; `jobs resume` on this machine works it through.")
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -115,32 +115,34 @@ def export(
             _show_counts(connection, "export", wanted, as_json=as_json)
             return
         me = account()
-        job = jobs.create_job(connection, "export", wanted, who=who or me, why=why, options=options, account=me)
+        job = jobs.create_job(
+            connection, "export", wanted, actor=actor or me, reason=reason, options=options, account=me
+        )
         connection.commit()
-        run(connection, job, later=later, as_json=as_json, file=file)
+        run(connection, job, detach=detach, as_json=as_json, file=file)
 
 
 def _bulk(
     kind: str,
     wanted: Filter,
-    who: str | None,
-    why: str | None,
+    actor: str | None,
+    reason: str | None,
     *,
     dry_run: bool,
-    later: bool,
+    detach: bool,
     as_json: bool,
     database: str | None,
 ) -> None:
-    if not dry_run and not (why and why.strip()):
-        raise typer.BadParameter("expected the reason, which is kept; or --dry-run.", param_hint="--why")
+    if not dry_run and not (reason and reason.strip()):
+        raise typer.BadParameter("expected the reason, which is kept; or --dry-run.", param_hint="--reason")
     with connect_to_write(database) as connection:
         if dry_run:
             _show_counts(connection, kind, wanted, as_json=as_json)
             return
         me = account()
-        job = jobs.create_job(connection, kind, wanted, who=who or me, why=why or "", account=me)
+        job = jobs.create_job(connection, kind, wanted, actor=actor or me, reason=reason or "", account=me)
         connection.commit()
-        run(connection, job, later=later, as_json=as_json)
+        run(connection, job, detach=detach, as_json=as_json)
 
 
 def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: bool) -> None:

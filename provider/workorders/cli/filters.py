@@ -18,7 +18,7 @@ State = Annotated[
     str | None,
     typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(WorkOrderState)}."),
 ]
-Reason = Annotated[
+Rejection = Annotated[
     str | None,
     typer.Option(metavar="CODE", show_default=False, help="Only rejected for this reason, such as not-json."),
 ]
@@ -84,7 +84,7 @@ def _chosen(
     trigger: Trigger = None,
     workflow: Workflow = None,
     state: State = None,
-    reason: Reason = None,
+    rejection: Rejection = None,
     since: Since = None,
     until: Until = None,
     stream: Stream = None,
@@ -104,7 +104,7 @@ def _chosen(
         trigger=trigger,
         workflow=workflow,
         state=state,
-        reason=reason,
+        reason=rejection,
         since=times.option("--since", since),
         until=times.option("--until", until),
         stream=stream,

@@ -28,7 +28,7 @@ _COLUMNS = (
     Column("skipped", number=True),
     Column("total", number=True),
     Column("filter"),
-    Column("who"),
+    Column("actor"),
     Column("error"),
 )
 
@@ -75,14 +75,14 @@ def show(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
             ("error", job.error or ""),
             ("filter", str(job.wanted)),
             ("options", ", ".join(f"{name} {value}" for name, value in job.options.items())),
-            ("who", signed(job.who, job.account)),
-            ("why", job.why),
+            ("actor", signed(job.actor, job.account)),
+            ("reason", job.reason),
             ("total", count(job.total)),
             ("done", count(job.done)),
             ("skipped", ", ".join(f"{number:,} {reason}" for reason, number in sorted(job.skipped.items()))),
             ("created", times.show(job.created_at)),
             ("started", times.show(job.started_at)),
-            ("last step", times.show(job.seen_at)),
+            ("last step", times.show(job.heartbeat_at)),
             ("ended", times.show(job.finished_at)),
         ]
     )
@@ -108,7 +108,7 @@ def resume(
     with connect_to_write(database) as connection:
         job = jobs.get_job(connection, id_)
         connection.commit()
-        run(connection, job, later=False, as_json=as_json, file=file)
+        run(connection, job, detach=False, as_json=as_json, file=file)
 
 
 @app.command()
@@ -125,24 +125,24 @@ def cancel(id_: _Id, database: Database = None) -> None:
         print(jobs.get_job(connection, id_))
 
 
-def run(connection: Connection, job: Job, *, later: bool, as_json: bool, file: Path | None = None) -> None:
-    """Work a job through before the user's eyes, or only say how it is done later.
+def run(connection: Connection, job: Job, *, detach: bool, as_json: bool, file: Path | None = None) -> None:
+    """Work a job through before the user's eyes, or only say how to run it later.
 
     Ends the command with 1 if the job waits for room, or if one work order alone was asked for and could not be done.
     """
-    if later:
+    if detach:
         note(_who_works_later(job))
     else:
         note(f"Job {job.id} ({job.kind}) comes to {job.total:,} work orders; it goes on by {_resume(job)}.")
         job = runner.run_job(connection, job.id, progress=_progress, file=file)
     if as_json:
         print_json(as_json_object(job))
-    elif not later:
+    elif not detach:
         print(job)
-    if not later and job.state == "waiting":
+    if not detach and job.state == "waiting":
         note(f"{job.error} {_resume(job)} asks again.")
         raise typer.Exit(1)
-    if not later and job.wanted.id is not None and not job.done:
+    if not detach and job.wanted.id is not None and not job.done:
         raise typer.Exit(1)
 
 
@@ -166,15 +166,15 @@ def as_json_object(job: Job) -> dict[str, Any]:
         "error": job.error,
         "filter": job.wanted.to_json(),
         "options": job.options,
-        "who": job.who,
+        "actor": job.actor,
         "account": job.account,
-        "why": job.why,
+        "reason": job.reason,
         "total": job.total,
         "done": job.done,
         "skipped": job.skipped,
         "created_at": job.created_at,
         "started_at": job.started_at,
-        "seen_at": job.seen_at,
+        "heartbeat_at": job.heartbeat_at,
         "finished_at": job.finished_at,
     }
 
@@ -194,6 +194,6 @@ def _cells(job: Job) -> tuple[str, ...]:
         count(sum(job.skipped.values())),
         count(job.total),
         str(job.wanted),
-        signed(job.who, job.account),
+        signed(job.actor, job.account),
         job.error or "",
     )

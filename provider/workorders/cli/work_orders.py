@@ -124,7 +124,7 @@ def _next_page(wanted: Filter, last: UUID, limit: int) -> str:
         ("--trigger", wanted.trigger),
         ("--workflow", wanted.workflow),
         ("--state", wanted.state),
-        ("--reason", wanted.reason),
+        ("--rejection", wanted.reason),
         # Not as it was typed: "2h" would mean another time on the next page.
         ("--since", wanted.since and wanted.since.isoformat()),
         ("--until", wanted.until and wanted.until.isoformat()),

@@ -37,8 +37,8 @@ def test_a_rerun_is_counted_first_then_done_and_kept_as_a_job(workorders: Comman
     command = ("work-orders", "rerun", "--trigger", name, "--state", "failed")
     dry = workorders(*command, "--dry-run", "--json").json()
     assert (dry["total"], dry["by_state"]) == (3, {"failed": 3})
-    done = workorders(*command, "--why", "a test", "--who", "ada", "--json").json()
-    assert (done["state"], done["done"], done["skipped"], done["who"]) == ("finished", 3, {}, "ada")
+    done = workorders(*command, "--reason", "a test", "--actor", "ada", "--json").json()
+    assert (done["state"], done["done"], done["skipped"], done["actor"]) == ("finished", 3, {}, "ada")
     assert done["account"] == account()
     listed = workorders("jobs", "list", "--json").json()
     assert done["id"] in [job["id"] for job in listed]
@@ -50,7 +50,7 @@ def test_a_rerun_is_counted_first_then_done_and_kept_as_a_job(workorders: Comman
 def test_a_job_for_later_is_resumed_and_cancelled_by_its_number(
     workorders: Command, trigger: Trigger, name: str
 ) -> None:
-    command = ("work-orders", "rerun", "--trigger", name, "--why", "a test", "--later", "--json")
+    command = ("work-orders", "rerun", "--trigger", name, "--reason", "a test", "--detach", "--json")
     first, second = (workorders(*command).json() for _ in range(2))
     assert (first["state"], first["done"]) == ("waiting", 0)
     assert "the DAG workorders_jobs works it through" in workorders(*command).err
@@ -62,9 +62,9 @@ def test_one_work_order_that_cannot_be_rerun_ends_the_command_with_1(
     workorders: Command, connection: Connection, trigger: Trigger, name: str
 ) -> None:
     (waiting,) = work_orders.list_work_orders(connection, Filter(trigger=name, state="pending"))
-    ended = workorders("work-orders", "rerun", str(waiting.id), "--why", "a test")
+    ended = workorders("work-orders", "rerun", str(waiting.id), "--reason", "a test")
     assert (ended.code, "1 not finished" in ended.out) == (1, True)
-    assert workorders("work-orders", "cancel", str(waiting.id), "--why", "a test").code == 0
+    assert workorders("work-orders", "cancel", str(waiting.id), "--reason", "a test").code == 0
 
 
 def test_a_rerun_beyond_a_limit_says_so_before_and_after(
@@ -75,7 +75,7 @@ def test_a_rerun_beyond_a_limit_says_so_before_and_after(
     command = ("work-orders", "rerun", "--trigger", name, "--state", "failed")
     assert workorders(*command, "--dry-run", "--json").json()["room"] == {name: 2}
     assert f"Workflow {name} takes 2 more runs now" in workorders(*command, "--dry-run").err
-    ended = workorders(*command, "--why", "a test")
+    ended = workorders(*command, "--reason", "a test")
     assert (ended.code, "is waiting: 2 of 3 done" in ended.out) == (1, True)
     assert f"Workflow {name} takes no more runs now: its hard limit is 3 waiting." in ended.err
     (job,) = [job for job in workorders("jobs", "list", "--json").json() if job["filter"].get("trigger") == name]
@@ -84,7 +84,7 @@ def test_a_rerun_beyond_a_limit_says_so_before_and_after(
 
 def test_nothing_is_changed_without_a_reason_or_without_any_filter(workorders: Command) -> None:
     assert workorders("work-orders", "rerun", "--state", "failed").code == 2
-    refused = workorders("work-orders", "cancel", "--why", "a test")
+    refused = workorders("work-orders", "cancel", "--reason", "a test")
     assert (refused.code, "no filter at all" in refused.err) == (1, True)
     assert workorders("work-orders", "rerun", "--state", "ended", "--dry-run").code == 2
 
@@ -103,7 +103,7 @@ def test_an_export_for_later_says_that_only_this_machine_can_do_it(
     workorders: Command, trigger: Trigger, name: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "all.csv"
-    ended = workorders("work-orders", "export", str(file), "--trigger", name, "--later")
+    ended = workorders("work-orders", "export", str(file), "--trigger", name, "--detach")
     assert ended.code == 0
     said = re.search(rf"only `workorders jobs resume (\d+) --file {re.escape(str(file))}` on this machine", ended.err)
     assert said is not None

@@ -67,7 +67,7 @@ def test_the_list_ends_with_the_line_to_type_for_the_next_page(
 
 def test_work_orders_have_stable_keys(workorders: Command, connection: Connection, trigger: Trigger) -> None:
     create(connection, trigger, rejected("s", 3))
-    (row,) = workorders("work-orders", "list", "--reason", "not-json", "--trigger", trigger.name, "--json").json()
+    (row,) = workorders("work-orders", "list", "--rejection", "not-json", "--trigger", trigger.name, "--json").json()
     assert list(row) == ["id", "trigger", "workflow", "state", "created_at", "stream", "position", "reason"]
     assert (row["state"], row["stream"], row["position"], row["reason"]) == ("rejected", "s", 3, "not-json")
 

@@ -37,7 +37,7 @@ def rerun(workorders: Command, connection: Connection, trigger: Trigger) -> str:
     connection.commit()
     finish_all(connection, trigger.name, "failed")
     id_ = of_offset(workorders, trigger, 7)
-    assert workorders("work-orders", "rerun", id_, "--who", "olga", "--why", "the registry\nwas down").code == 0
+    assert workorders("work-orders", "rerun", id_, "--actor", "olga", "--reason", "the registry\nwas down").code == 0
     finish_all(connection, trigger.name, "success")
     return id_
 
@@ -82,13 +82,13 @@ def test_the_runs_of_one_work_order_are_listed_with_who_asked_and_why(
     workorders: Command, trigger: Trigger, rerun: str
 ) -> None:
     found = workorders("runs", "list", "--work-order", rerun, "--json").json()
-    assert [(run["attempt"], run["requested_by"], run["why"]) for run in found] == [
+    assert [(run["attempt"], run["actor"], run["reason"]) for run in found] == [
         (2, "olga", "the registry\nwas down"),
         (1, None, None),
     ]
     runs = workorders("work-orders", "show", rerun, "--json").json()["runs"]
     assert [run["id"] for run in runs] == [run["id"] for run in reversed(found)]
-    assert [run["why"] for run in runs] == [None, "the registry\nwas down"]
+    assert [run["reason"] for run in runs] == [None, "the registry\nwas down"]
     _, line, first = workorders("runs", "list", "--work-order", rerun).out.splitlines()
     assert "  success  olga  the registry was down" in line
     assert "failed" in first

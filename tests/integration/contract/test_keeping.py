@@ -26,7 +26,7 @@ def do(connection: Connection, source: Source, kind: str, *, file: Path | None =
     connection.rollback()
     chosen = Filter(trigger=source.name, **wanted)
     options = None if file is None else export.export_options(file)
-    job = jobs.create_job(connection, kind, chosen, who="ada", why="a test", options=options)
+    job = jobs.create_job(connection, kind, chosen, actor="ada", reason="a test", options=options)
     connection.commit()
     return runner.run_job(connection, job.id, step=2, file=file)
 

@@ -211,8 +211,8 @@ CREATE TABLE workorders.bulk_jobs (
     request_key text,
     filter jsonb NOT NULL,
     options jsonb NOT NULL,
-    who text NOT NULL,
-    why text NOT NULL,
+    actor text NOT NULL,
+    reason text NOT NULL,
     state text DEFAULT 'waiting'::text NOT NULL,
     total bigint NOT NULL,
     done bigint DEFAULT 0 NOT NULL,
@@ -222,12 +222,12 @@ CREATE TABLE workorders.bulk_jobs (
     error text,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     started_at timestamp with time zone,
-    seen_at timestamp with time zone,
+    heartbeat_at timestamp with time zone,
     finished_at timestamp with time zone,
     account text,
     CONSTRAINT bulk_jobs_error_check CHECK (((state = 'waiting'::text) OR ((state = 'failed'::text) = (error IS NOT NULL)))),
     CONSTRAINT bulk_jobs_kind_check CHECK ((kind = ANY (ARRAY['rerun'::text, 'cancel'::text, 'export'::text]))),
-    CONSTRAINT bulk_jobs_reason_check CHECK (((btrim(who) <> ''::text) AND (btrim(why) <> ''::text))),
+    CONSTRAINT bulk_jobs_reason_check CHECK (((btrim(actor) <> ''::text) AND (btrim(reason) <> ''::text))),
     CONSTRAINT bulk_jobs_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'running'::text, 'finished'::text, 'failed'::text, 'cancelled'::text])))
 );
 ALTER TABLE workorders.bulk_jobs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -533,8 +533,8 @@ CREATE TABLE workorders.runs (
     retry smallint DEFAULT 0 NOT NULL,
     error_type text,
     error text,
-    requested_by text,
-    why text
+    actor text,
+    reason text
 )
 WITH (fillfactor='70');
 CREATE TABLE workorders.search_words (

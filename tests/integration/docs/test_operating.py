@@ -121,7 +121,7 @@ def test_the_writer_may_add_to_what_was_decided(writer: Connection, name: str) -
     )
     writer.execute(
         """
-        INSERT INTO workorders.sequence_decisions (who, why, trigger_id, key, kind, from_mark, to_mark, released)
+        INSERT INTO workorders.sequence_decisions (actor, reason, trigger_id, key, kind, from_mark, to_mark, released)
         VALUES ('Ann', 'test', %s, gen_random_uuid(), 'skip', 1, 2, 0)
         """,
         [trigger.id],
@@ -144,7 +144,7 @@ def test_the_writer_may_create_execute_publish_and_rerun(stack: LocalStack, gran
     assert executing.states() == [("success", "success"), ("success", "success"), ("failed", "failed")]
     with connect(executing.url) as connection:
         assert sent(connection) == before + 2
-        job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="Ann", why="test")
+        job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="Ann", reason="test")
         connection.commit()
         done = runner.run_job(connection, job.id)
     assert (done.state, done.looked_at) == ("finished", 3)

@@ -33,7 +33,7 @@ RETRY_DELAY: Final = jobs.HEARTBEAT_TIMEOUT + timedelta(seconds=10)
 _UNDONE: Final = "What the job had done stays done, and a further try continues it."
 _FILE_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*\.(jsonl|csv)$"
 _REPORT_SECONDS: Final = 5.0
-_TEXTS: Final = ("trigger", "workflow", "state", "reason", "stream", "text")
+_TEXTS: Final = ("trigger", "workflow", "state", "rejection", "stream", "text")
 
 
 def form(kind: str) -> dict[str, Param]:
@@ -49,7 +49,7 @@ def form(kind: str) -> dict[str, Param]:
             # Otherwise the page shows "null".
             values_display={"null": "any"},
         ),
-        "reason": _text("Reason", "Only rejected for this reason, such as not-json."),
+        "rejection": _text("Rejection", "Only rejected for this reason, such as not-json."),
         "since": _time("Since", "Created at this time or later."),
         "until": _time("Until", "Created before this time."),
         "stream": _text("Stream", "Only of streams whose name begins so, such as orders/0@."),
@@ -68,7 +68,7 @@ def form(kind: str) -> dict[str, Param]:
         )
     return {
         **fields,
-        "why": Param(type="string", minLength=1, title="Reason", description="Why you do it; kept with the job."),
+        "reason": Param(type="string", minLength=1, title="Reason", description="Why you do it; kept with the job."),
         "dry_run": Param(True, type="boolean", title="Dry run", description="Only count what matches."),
     }
 
@@ -130,9 +130,9 @@ class BulkJobOperator(BaseOperator):
                     connection,
                     self.kind,
                     wanted,
-                    who=user,
+                    actor=user,
                     account=user,
-                    why=params["why"],
+                    reason=params["reason"],
                     options=options,
                     request_key=f"{run.dag_id}/{run.run_id}",
                 )
@@ -194,7 +194,7 @@ def filter_of(params: Mapping[str, Any]) -> Filter:
             given[name] = _parsed_time(name, params[name])
     if params["id"]:
         given["id"] = _parsed_id(params["id"])
-    return Filter(**given)
+    return Filter(reason=given.pop("rejection", None), **given)
 
 
 def _parsed_time(name: str, given: str) -> datetime:

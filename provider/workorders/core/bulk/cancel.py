@@ -21,7 +21,7 @@ class CancelHandler:
 
     def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
         """Cancel those of the work orders that wait."""
-        return cancel_work_orders(connection, ids, who=job.who, why=job.why)
+        return cancel_work_orders(connection, ids, actor=job.actor, reason=job.reason)
 
     def finish(self) -> None:
         """Nothing to complete."""
@@ -30,7 +30,7 @@ class CancelHandler:
         """Nothing is left half done: a step is a transaction."""
 
 
-def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, who: str, why: str) -> StepResult:
+def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str) -> StepResult:
     """Cancel the waiting runs of these work orders, in the caller's transaction; skip what does not wait."""
     states = {row[0]: row[2] for row in connection.execute(_QUERIES["lock"], {"ids": list(ids)})}
     waiting = [id_ for id_, state in states.items() if state == "pending"]
@@ -40,12 +40,12 @@ def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, who: str,
     locked = connection.execute(_QUERIES["lock_available"], {"run_ids": list(with_run.values())})
     available = [row[0] for row in locked]
     unclaimed = [id_ for id_ in waiting if id_ not in with_run]
-    reason = {"who": who, "why": why}
-    connection.execute(_QUERIES["cancel_available"], {"ids": available, **reason})
-    connection.execute(_QUERIES["cancel_unclaimed"], {"run_ids": run_ids(len(unclaimed)), "ids": unclaimed, **reason})
+    names = {"actor": actor, "reason": reason}
+    connection.execute(_QUERIES["cancel_available"], {"ids": available, **names})
+    connection.execute(_QUERIES["cancel_unclaimed"], {"run_ids": run_ids(len(unclaimed)), "ids": unclaimed, **names})
     connection.execute(_QUERIES["cancel_work_orders"], {"ids": [*available, *unclaimed]})
     skipped = {
         IN_USE: len(ids) - len(states),
         "not waiting": len(states) - len(available) - len(unclaimed),
     }
-    return StepResult(len(available) + len(unclaimed), {reason: count for reason, count in skipped.items() if count})
+    return StepResult(len(available) + len(unclaimed), {why: count for why, count in skipped.items() if count})

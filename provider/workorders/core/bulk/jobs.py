@@ -53,10 +53,10 @@ class Job:
     kind: str
     wanted: Filter
     options: Mapping[str, Any]
-    who: str
+    actor: str
     account: str | None
     """The account that it was asked from; None where nobody knows."""
-    why: str
+    reason: str
     state: str
     """waiting, running, finished, failed or cancelled."""
     total: int
@@ -70,7 +70,7 @@ class Job:
     """Why it failed, or what it waits for."""
     created_at: datetime
     started_at: datetime | None
-    seen_at: datetime | None
+    heartbeat_at: datetime | None
     finished_at: datetime | None
 
     @property
@@ -101,8 +101,8 @@ def create_job(
     kind: str,
     wanted: Filter,
     *,
-    who: str,
-    why: str,
+    actor: str,
+    reason: str,
     options: Mapping[str, Any] | None = None,
     request_key: str | None = None,
     account: str | None = None,
@@ -115,11 +115,11 @@ def create_job(
         connection: where the caller's transaction is, or begins.
         kind: one of `KINDS`.
         wanted: which work orders.
-        who: who asks for it.
-        why: the reason, which every run that comes of it repeats.
+        actor: who asks for it.
+        reason: the reason, which every run that comes of it repeats.
         options: what the kind needs beside the filter.
         request_key: names the request, so that a request made twice makes one job.
-        account: the account that asks for it, whatever `who` says.
+        account: the account that asks for it, whatever `actor` says.
 
     Raises:
         ConfigurationError: there is no reason, or the filter's text holds no word.
@@ -127,7 +127,7 @@ def create_job(
         UnknownWorkflowError: no workflow has that name.
         UnknownWorkOrderError: the filter names a work order that is not there.
     """
-    if not why.strip():
+    if not reason.strip():
         raise ConfigurationError(f"A {kind} needs a reason, which is kept with it; nothing was changed; say why.")
     if kind != "export" and wanted == Filter():
         raise ConfigurationError(
@@ -145,8 +145,8 @@ def create_job(
             "request_key": request_key,
             "filter": Jsonb(wanted.to_json()),
             "options": Jsonb(dict(options or {})),
-            "who": who,
-            "why": why,
+            "actor": actor,
+            "reason": reason,
             "account": account,
             "total": sum(count_matching(connection, wanted).values()),
         },
@@ -217,8 +217,8 @@ def claim(connection: Connection, job_id: int, worker: UUID) -> Job:
         return job
     if job.state == "running":
         raise JobBusyError(
-            f"Another process works at job {job_id}, and reported at {job.seen_at:%H:%M:%S} UTC; nothing was changed; "
-            f"look at it with `workorders jobs show {job_id}`, and try again "
+            f"Another process works at job {job_id}, and reported at {job.heartbeat_at:%H:%M:%S} UTC; nothing was "
+            f"changed; look at it with `workorders jobs show {job_id}`, and try again "
             f"{HEARTBEAT_TIMEOUT.seconds // 60} minutes after its last report."
         )
     raise JobEndedError(f"Job {job_id} is {job.state}, so it does not go on; nothing was changed; make a new one.")

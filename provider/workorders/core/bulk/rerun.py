@@ -28,7 +28,7 @@ class RerunHandler:
 
     def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
         """Give those of the work orders a new run that can have one."""
-        return rerun_work_orders(connection, ids, who=job.who, why=job.why, alone=job.wanted.id is not None)
+        return rerun_work_orders(connection, ids, actor=job.actor, reason=job.reason, alone=job.wanted.id is not None)
 
     def finish(self) -> None:
         """Nothing to complete."""
@@ -38,7 +38,7 @@ class RerunHandler:
 
 
 def rerun_work_orders(
-    connection: Connection, ids: Sequence[UUID], *, who: str, why: str, alone: bool = False
+    connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str, alone: bool = False
 ) -> StepResult:
     """Give each work order a new run that waits, before all others, in the caller's transaction.
 
@@ -49,8 +49,8 @@ def rerun_work_orders(
     Args:
         connection: in the caller's transaction, which has locked no work order yet.
         ids: in the order of their creation.
-        who: who asks for it.
-        why: the reason.
+        actor: who asks for it.
+        reason: the reason.
         alone: a person has asked for this one work order: a soft limit counts it, and does not hold it up.
     """
     rooms = capacity.lock_capacity(connection, ids)
@@ -64,7 +64,7 @@ def rerun_work_orders(
         if workflow_id in rooms:
             limits.count(connection, workflow_id, number)
     if again:
-        arguments = {"run_ids": run_ids(len(again)), "ids": again, "who": who, "why": why}
+        arguments = {"run_ids": run_ids(len(again)), "ids": again, "actor": actor, "reason": reason}
         connection.execute(_QUERIES["rerun"], arguments)
     skipped = {reason: count for reason, count in chosen.skipped.items() if count}
     return StepResult(len(again), skipped, chosen.waits_for, chosen.reached)

@@ -32,9 +32,9 @@ class RunRow:
     finished_at: datetime | None
     error_type: str | None
     error: str | None
-    requested_by: str | None
+    actor: str | None
     """Who asked for this run, or cancelled it; None when nobody did: it is the first one, or an automatic retry."""
-    why: str | None
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,10 +49,10 @@ def trigger(connection: Connection, name: str) -> Trigger:
 
 def submit(kind: str, *, user: str | None = "ada", run_id: str = "first", **fields: Any) -> dict[str, Any]:
     """Run the task of a form that was filled in so."""
-    defaults = {name: field.value for name, field in form(kind).items() if name != "why"}
+    defaults = {name: field.value for name, field in form(kind).items() if name != "reason"}
     run = SimpleNamespace(triggering_user_name=user, dag_id=f"workorders_{kind}", run_id=run_id)
     ti = SimpleNamespace(try_number=1, max_tries=3)
-    context: Any = {"params": {**defaults, "why": "a test", **fields}, "dag_run": run, "ti": ti}
+    context: Any = {"params": {**defaults, "reason": "a test", **fields}, "dag_run": run, "ti": ti}
     return BulkJobOperator(task_id=kind, kind=kind).execute(context)
 
 
@@ -73,7 +73,7 @@ def test_a_form_without_dry_run_reruns_in_the_name_of_the_user_who_sent_it(
     assert (done["state"], done["total"], done["done"], done["skipped"]) == ("finished", 5, 5, {})
     assert states(connection, name) == {"pending": 5}
     job = jobs.get_job(connection, done["job"])
-    assert (job.who, job.why) == ("ada", "a test")
+    assert (job.actor, job.reason) == ("ada", "a test")
 
 
 def test_a_task_that_is_cleared_does_its_job_once(connection: Connection, trigger: Trigger, name: str) -> None:
@@ -101,7 +101,7 @@ def test_a_try_after_a_crash_goes_on_with_the_job(
     connection.rollback()
     ended = submit("cancel", user=None, trigger=name, dry_run=False, run_id=name)
     assert (ended["state"], ended["skipped"]) == ("finished", {"not waiting": 5})
-    assert jobs.get_job(connection, ended["job"]).who == UNKNOWN_USER
+    assert jobs.get_job(connection, ended["job"]).actor == UNKNOWN_USER
 
 
 def test_an_export_is_written_to_the_folder_of_exports(
@@ -141,7 +141,9 @@ def test_jobs_that_nobody_works_at_are_worked_through_and_a_failure_is_red(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
     connection.execute("DELETE FROM workorders.bulk_jobs")
-    good, bad = (jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test") for _ in range(2))
+    good, bad = (
+        jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test") for _ in range(2)
+    )
     connection.execute("UPDATE workorders.bulk_jobs SET created_at = now() - interval '1 minute'")
     connection.commit()
     operator = ResumeBulkJobsOperator(task_id="jobs")

@@ -30,7 +30,7 @@ def trigger(connection: Connection, name: str) -> Trigger:
 def made(connection: Connection, name: str, file: Path) -> Job:
     connection.commit()
     job = jobs.create_job(
-        connection, "export", Filter(trigger=name), who="ada", why="a test", options=export.export_options(file)
+        connection, "export", Filter(trigger=name), actor="ada", reason="a test", options=export.export_options(file)
     )
     connection.commit()
     return job

@@ -45,8 +45,8 @@ def trigger(connection: Connection, name: str) -> Iterator[Trigger]:
 
 
 def written(connection: Connection, name: str, kind: str = "rerun", *, ago: timedelta = A_MINUTE) -> int:
-    """Write a job down, as `--later` does, some time ago."""
-    job = jobs.create_job(connection, kind, Filter(trigger=name), who="ada", why="a test")
+    """Write a job down, as `--detach` does, some time ago."""
+    job = jobs.create_job(connection, kind, Filter(trigger=name), actor="ada", reason="a test")
     age(connection, job.id, ago)
     return job.id
 
@@ -54,7 +54,7 @@ def written(connection: Connection, name: str, kind: str = "rerun", *, ago: time
 def age(connection: Connection, job_id: int, ago: timedelta) -> None:
     connection.execute(
         """
-        UPDATE workorders.bulk_jobs SET created_at = created_at - %(ago)s, seen_at = seen_at - %(ago)s
+        UPDATE workorders.bulk_jobs SET created_at = created_at - %(ago)s, heartbeat_at = heartbeat_at - %(ago)s
         WHERE id = %(id)s
         """,
         {"id": job_id, "ago": ago},
@@ -107,7 +107,7 @@ def test_an_export_waits_for_who_asked_for_it(
     connection: Connection, trigger: Trigger, name: str, tmp_path: Path
 ) -> None:
     options = export.export_options(tmp_path / "all.csv", None)
-    job = jobs.create_job(connection, "export", Filter(trigger=name), who="ada", why="a test", options=options)
+    job = jobs.create_job(connection, "export", Filter(trigger=name), actor="ada", reason="a test", options=options)
     age(connection, job.id, AN_HOUR)
     assert orphaned_jobs.find_orphaned(connection) == []
 
@@ -125,7 +125,7 @@ def test_two_that_look_at_once_never_work_at_one_job(
         worked = [job.id for jobs_ in pool.map(look, range(3)) for job in jobs_]
     assert sorted(worked) == wanted
     rows = connection.execute(
-        "SELECT count(*) FROM workorders.runs WHERE workflow_id = %s AND requested_by = 'ada'", (trigger.workflow_id,)
+        "SELECT count(*) FROM workorders.runs WHERE workflow_id = %s AND actor = 'ada'", (trigger.workflow_id,)
     ).fetchone()
     # The first job reran all; for the others each of them waited already.
     assert rows == (6,)

@@ -46,7 +46,7 @@ def create(connection: Connection, trigger: Trigger, items: list[Item]) -> list[
 
 
 def do(connection: Connection, kind: str, wanted: Filter, *, step: int = 3) -> Job:
-    job = jobs.create_job(connection, kind, wanted, who="ada", why="a test")
+    job = jobs.create_job(connection, kind, wanted, actor="ada", reason="a test")
     connection.commit()
     return runner.run_job(connection, job.id, step=step)
 
@@ -67,7 +67,7 @@ def test_a_rerun_is_a_new_run_of_the_same_work_order_with_who_and_why(
         (2, "available"),
     ]
     row = connection.execute(
-        "SELECT requested_by, why, priority FROM workorders.runs WHERE work_order_id = %s AND attempt = 2", (id_,)
+        "SELECT actor, reason, priority FROM workorders.runs WHERE work_order_id = %s AND attempt = 2", (id_,)
     ).fetchone()
     assert row == ("ada", "a test", 0)
     assert states(connection, trigger) == {"pending": 1}
@@ -115,7 +115,7 @@ def test_a_job_goes_on_where_a_crash_left_it_and_does_nothing_twice(
 ) -> None:
     ids = create(connection, trigger, accepted_range("s", 0, 7))
     finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
     connection.commit()
     seen: list[int] = []
 
@@ -139,7 +139,7 @@ def test_a_step_that_fails_leaves_nothing_of_itself(
 ) -> None:
     create(connection, trigger, accepted_range("s", 0, 4))
     finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
     connection.commit()
 
     def break_down(*_: object) -> None:
@@ -159,7 +159,7 @@ def test_nobody_works_at_a_job_that_somebody_works_at(
 ) -> None:
     create(connection, trigger, accepted_range("s", 0, 4))
     finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
     connection.commit()
     refused: list[str] = []
 
@@ -179,12 +179,12 @@ def test_whoever_was_silent_too_long_does_no_further_step(
 ) -> None:
     create(connection, trigger, accepted_range("s", 0, 6))
     finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
     connection.commit()
 
     def taken_over(_: Job) -> None:
         other_connection.execute(
-            "UPDATE workorders.bulk_jobs SET seen_at = now() - interval '1 hour' WHERE id = %s", (job.id,)
+            "UPDATE workorders.bulk_jobs SET heartbeat_at = now() - interval '1 hour' WHERE id = %s", (job.id,)
         )
         jobs.claim(other_connection, job.id, uuid4())
         other_connection.commit()
@@ -200,7 +200,7 @@ def test_a_job_that_is_cancelled_does_no_further_step(
 ) -> None:
     create(connection, trigger, accepted_range("s", 0, 6))
     finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
     connection.commit()
 
     def stop(_: Job) -> None:
@@ -219,7 +219,7 @@ def test_what_is_created_after_the_job_does_not_belong_to_it(
 ) -> None:
     create(connection, trigger, [accepted("s", 0)])
     finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
     connection.commit()
     create(connection, trigger, [accepted("s", 1)])
     finish_all(connection, name, "failed")
@@ -229,7 +229,9 @@ def test_what_is_created_after_the_job_does_not_belong_to_it(
 
 def test_a_request_that_is_made_twice_makes_one_job(connection: Connection, trigger: Trigger, name: str) -> None:
     first, second = (
-        jobs.create_job(connection, "rerun", Filter(trigger=name), who="ada", why="a test", request_key=f"run-{name}")
+        jobs.create_job(
+            connection, "rerun", Filter(trigger=name), actor="ada", reason="a test", request_key=f"run-{name}"
+        )
         for _ in range(2)
     )
     assert first == second
@@ -237,9 +239,9 @@ def test_a_request_that_is_made_twice_makes_one_job(connection: Connection, trig
 
 def test_a_job_needs_a_reason_and_a_work_order_that_is_there(connection: Connection, name: str) -> None:
     with pytest.raises(ConfigurationError, match="A rerun needs a reason"):
-        jobs.create_job(connection, "rerun", Filter(), who="ada", why=" ")
+        jobs.create_job(connection, "rerun", Filter(), actor="ada", reason=" ")
     with pytest.raises(UnknownWorkOrderError, match="There is no work order"):
-        jobs.create_job(connection, "rerun", Filter(id=uuid4()), who="ada", why="a test")
+        jobs.create_job(connection, "rerun", Filter(id=uuid4()), actor="ada", reason="a test")
     with pytest.raises(UnknownJobError, match="There is no bulk job 0"):
         jobs.get_job(connection, 0)
 
@@ -253,7 +255,7 @@ def test_cancelling_ends_what_waits_and_says_who_and_why(connection: Connection,
     assert (job.total, job.done, dict(job.skipped)) == (6, 3, {"not waiting": 3})
     assert states(connection, trigger) == {"failed": 3, "cancelled": 3}
     rows = connection.execute(
-        "SELECT attempt, requested_by, why FROM workorders.runs WHERE workflow_id = %s AND state = 'cancelled' "
+        "SELECT attempt, actor, reason FROM workorders.runs WHERE workflow_id = %s AND state = 'cancelled' "
         "ORDER BY attempt DESC",
         (trigger.workflow_id,),
     ).fetchall()

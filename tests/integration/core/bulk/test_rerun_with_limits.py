@@ -48,7 +48,7 @@ def limited(connection: Connection, name: str, **limits: Any) -> Trigger:
 
 
 def made(connection: Connection, wanted: Filter) -> Job:
-    job = jobs.create_job(connection, "rerun", wanted, who="ada", why="a test")
+    job = jobs.create_job(connection, "rerun", wanted, actor="ada", reason="a test")
     connection.commit()
     return job
 

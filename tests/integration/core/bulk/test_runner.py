@@ -42,7 +42,7 @@ def too_large(position: int) -> Item:
 
 def made(connection: Connection, kind: str, wanted: Filter, **options: str) -> Job:
     connection.commit()
-    job = jobs.create_job(connection, kind, wanted, who="ada", why="a test", options=options)
+    job = jobs.create_job(connection, kind, wanted, actor="ada", reason="a test", options=options)
     connection.commit()
     return job
 

@@ -60,7 +60,7 @@ def ids(connection: Connection, trigger: Trigger) -> list[UUID]:
 
 def export(connection: Connection, name: str, file: Path) -> Job:
     job = jobs.create_job(
-        connection, "export", Filter(trigger=name), who="ada", why="a test", options=exports.export_options(file)
+        connection, "export", Filter(trigger=name), actor="ada", reason="a test", options=exports.export_options(file)
     )
     connection.commit()
     return runner.run_job(connection, job.id, file=file)
@@ -235,7 +235,7 @@ def test_an_input_that_cannot_be_read_is_run_again_wiped_and_deleted_like_any_ot
     keeping(connection, name, days=2, wipe_bodies_after_days=1)
     unreadable = create_unreadable(connection, trigger, 1, BEYOND_WORKERS)
     finish_all(connection, name, "exception")
-    assert rerun_work_orders(connection, [unreadable], who="ada", why="a test").done == 1
+    assert rerun_work_orders(connection, [unreadable], actor="ada", reason="a test").done == 1
     connection.commit()
     (run,) = finish_all(connection, name, "exception")
     assert (run.attempt, run.is_unreadable) == (2, True)
@@ -251,5 +251,5 @@ def test_a_raw_value_that_would_grow_stays_rejected_when_it_is_judged_again(
     old = Rejection("too-large", "the value has 1 byte too many")
     create_for(connection, trigger, [accepted("s", 0)._replace(body=None, rejection=old, raw=BEYOND_POSTGRES)])
     (id_,) = ids(connection, trigger)
-    assert rerun_work_orders(connection, [id_], who="ada", why="a test").done == 0
+    assert rerun_work_orders(connection, [id_], actor="ada", reason="a test").done == 0
     assert work_orders.get_work_order(connection, id_).reason == "number-out-of-range"

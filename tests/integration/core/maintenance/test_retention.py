@@ -206,7 +206,7 @@ def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_goes_on(
 ) -> None:
     keeping(connection, name, wipe_bodies_after_days=1)
     wanted = Filter(workflow=name, text="Jane Doe")
-    ended, waiting = (jobs.create_job(connection, "rerun", wanted, who="ada", why="a test") for _ in range(2))
+    ended, waiting = (jobs.create_job(connection, "rerun", wanted, actor="ada", reason="a test") for _ in range(2))
     connection.execute(
         "UPDATE workorders.bulk_jobs SET state = %s, error = %s WHERE id = %s",
         (state, "x" if state == "failed" else None, ended.id),

@@ -204,8 +204,8 @@ class Scene:
             self.connection,
             kind,
             Filter(workflow=self.name),
-            who="ada",
-            why="a test",
+            actor="ada",
+            reason="a test",
             options=options,
         )
         self.connection.commit()

@@ -17,7 +17,9 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.core.history.filters import Filter
 
 DAGS = history_dags()
-EMPTY: dict[str, Any] = {name: param.value for name, param in form("rerun").items() if name not in {"why", "dry_run"}}
+EMPTY: dict[str, Any] = {
+    name: param.value for name, param in form("rerun").items() if name not in {"reason", "dry_run"}
+}
 
 
 def test_there_is_a_dag_for_each_kind_of_job_one_for_those_left_and_two_for_the_upkeep() -> None:
@@ -37,7 +39,7 @@ def test_a_form_runs_on_request_only_begins_with_a_dry_run_and_wants_a_reason(ki
     assert dag.params["dry_run"] is True
     with pytest.raises(ParamValidationError):
         dag.params.validate()
-    dag.params["why"] = "a test"
+    dag.params["reason"] = "a test"
     dag.params.validate()
 
 

@@ -1,7 +1,7 @@
 -- name: insert_job
 -- A request that is made again (a task that is retried or cleared) finds the job that it made.
-INSERT INTO workorders.bulk_jobs (kind, request_key, filter, options, who, why, total, account)
-VALUES (%(kind)s, %(request_key)s, %(filter)s, %(options)s, %(who)s, %(why)s, %(total)s, %(account)s)
+INSERT INTO workorders.bulk_jobs (kind, request_key, filter, options, actor, reason, total, account)
+VALUES (%(kind)s, %(request_key)s, %(filter)s, %(options)s, %(actor)s, %(reason)s, %(total)s, %(account)s)
 ON CONFLICT (request_key) DO NOTHING
 RETURNING id;
 
@@ -9,14 +9,14 @@ RETURNING id;
 SELECT id FROM workorders.bulk_jobs WHERE request_key = %(request_key)s;
 
 -- name: job
-SELECT id, kind, filter, options, who, account, why, state, total, done, skipped, last_id, error, created_at, started_at,
-    seen_at, finished_at
+SELECT id, kind, filter, options, actor, account, reason, state, total, done, skipped, last_id, error, created_at, started_at,
+    heartbeat_at, finished_at
 FROM workorders.bulk_jobs
 WHERE id = %(id)s;
 
 -- name: jobs
-SELECT id, kind, filter, options, who, account, why, state, total, done, skipped, last_id, error, created_at, started_at,
-    seen_at, finished_at
+SELECT id, kind, filter, options, actor, account, reason, state, total, done, skipped, last_id, error, created_at, started_at,
+    heartbeat_at, finished_at
 FROM workorders.bulk_jobs
 WHERE (%(before)s::bigint IS NULL OR id < %(before)s)
 ORDER BY id DESC
@@ -25,9 +25,9 @@ LIMIT %(limit)s;
 -- name: take_job
 -- Who is silent for longer than a step can take is dead; should it live after all, it is no longer the worker.
 UPDATE workorders.bulk_jobs
-SET state = 'running', worker = %(worker)s, error = NULL, seen_at = now(), started_at = coalesce(started_at, now())
+SET state = 'running', worker = %(worker)s, error = NULL, heartbeat_at = now(), started_at = coalesce(started_at, now())
 WHERE id = %(id)s
-    AND (state IN ('waiting', 'failed') OR (state = 'running' AND seen_at < now() - %(silence)s::interval));
+    AND (state IN ('waiting', 'failed') OR (state = 'running' AND heartbeat_at < now() - %(silence)s::interval));
 
 -- name: left_jobs
 -- Who makes a job to work at it takes it at once; one that waited meanwhile reported when it began to wait.
@@ -35,8 +35,8 @@ SELECT id
 FROM workorders.bulk_jobs
 WHERE kind <> 'export'
     AND (
-        (state = 'waiting' AND coalesce(seen_at, created_at) < now() - %(beginning)s::interval)
-        OR (state = 'running' AND seen_at < now() - %(silence)s::interval)
+        (state = 'waiting' AND coalesce(heartbeat_at, created_at) < now() - %(beginning)s::interval)
+        OR (state = 'running' AND heartbeat_at < now() - %(silence)s::interval)
     )
 ORDER BY id;
 
@@ -62,12 +62,12 @@ SET done = done + %(done)s,
         ) AS sums
     ),
     last_id = %(last_id)s,
-    seen_at = now()
+    heartbeat_at = now()
 WHERE id = %(id)s;
 
 -- name: wait_job
 UPDATE workorders.bulk_jobs
-SET state = 'waiting', worker = NULL, error = %(reason)s, seen_at = now()
+SET state = 'waiting', worker = NULL, error = %(reason)s, heartbeat_at = now()
 WHERE id = %(id)s AND state = 'running' AND worker = %(worker)s;
 
 -- name: begin_again
@@ -77,7 +77,7 @@ WHERE id = %(id)s AND worker = %(worker)s;
 
 -- name: end_job
 UPDATE workorders.bulk_jobs
-SET state = %(state)s, error = %(error)s, seen_at = now(), finished_at = now()
+SET state = %(state)s, error = %(error)s, heartbeat_at = now(), finished_at = now()
 WHERE id = %(id)s AND state = 'running' AND worker = %(worker)s;
 
 -- name: cancel_job

@@ -21,10 +21,10 @@ WITH given AS (
     WHERE work_orders.id = given.id
     RETURNING work_orders.id, work_orders.workflow_id, work_orders.ordering_key, given.run_id
 )
-INSERT INTO workorders.runs (id, work_order_id, workflow_id, ordering_key, attempt, state, priority, requested_by, why)
+INSERT INTO workorders.runs (id, work_order_id, workflow_id, ordering_key, attempt, state, priority, actor, reason)
 SELECT waiting.run_id, waiting.id, waiting.workflow_id, waiting.ordering_key,
     1 + coalesce((SELECT max(attempt) FROM workorders.runs WHERE runs.work_order_id = waiting.id), 0),
-    'available', 0, %(who)s, %(why)s
+    'available', 0, %(actor)s, %(reason)s
 FROM waiting
 ORDER BY waiting.id;
 
@@ -43,16 +43,16 @@ FOR UPDATE SKIP LOCKED;
 
 -- name: cancel_available
 UPDATE workorders.runs
-SET state = 'cancelled', finished_at = now(), requested_by = %(who)s, why = %(why)s
+SET state = 'cancelled', finished_at = now(), actor = %(actor)s, reason = %(reason)s
 WHERE work_order_id = ANY (%(ids)s) AND claimed_at IS NULL AND finished_at IS NULL;
 
 -- name: cancel_unclaimed
 -- The others get a row that says who cancelled them, and why.
 INSERT INTO workorders.runs
-    (id, work_order_id, workflow_id, ordering_key, attempt, state, finished_at, requested_by, why)
+    (id, work_order_id, workflow_id, ordering_key, attempt, state, finished_at, actor, reason)
 SELECT given.run_id, work_orders.id, work_orders.workflow_id, work_orders.ordering_key,
     1 + coalesce((SELECT max(attempt) FROM workorders.runs WHERE runs.work_order_id = work_orders.id), 0),
-    'cancelled', now(), %(who)s, %(why)s
+    'cancelled', now(), %(actor)s, %(reason)s
 FROM unnest(%(run_ids)s::uuid[], %(ids)s::uuid[]) AS given (run_id, id)
 JOIN workorders.work_orders ON work_orders.id = given.id
 ORDER BY work_orders.id;

@@ -2,7 +2,7 @@
 -- A line of a list.
     runs.id, runs.work_order_id, workflows.name AS workflow, runs.attempt, runs.state::text AS state,
     runs.created_at, runs.not_before, runs.claimed_at, runs.started_at, runs.finished_at, runs.error_type, runs.error,
-    runs.requested_by, runs.why
+    runs.actor, runs.reason
 
 -- name: runs
 -- Newest first, by the primary key: a page of a workflow or a state that is rare reads many runs of others. Those of one

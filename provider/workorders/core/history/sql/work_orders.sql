@@ -334,7 +334,7 @@ WHERE work_orders.id = %(id)s;
 
 -- name: runs
 SELECT id, attempt, state::text AS state, created_at, claimed_at, started_at, finished_at, error_type, error,
-    requested_by, why
+    actor, reason
 FROM workorders.runs
 WHERE work_order_id = %(work_order_id)s
 ORDER BY attempt;

@@ -103,8 +103,8 @@ CREATE TABLE workorders.runs (
     retry smallint NOT NULL DEFAULT 0,
     error_type text,
     error text,
-    requested_by text,
-    why text,
+    actor text,
+    reason text,
     UNIQUE (work_order_id, attempt)
 ) WITH (fillfactor = 70);
 CREATE INDEX runs_available_idx ON workorders.runs (workflow_id, priority, not_before, id)
@@ -285,8 +285,8 @@ CREATE TABLE workorders.bulk_jobs (
     request_key text UNIQUE,
     filter jsonb NOT NULL,
     options jsonb NOT NULL,
-    who text NOT NULL,
-    why text NOT NULL,
+    actor text NOT NULL,
+    reason text NOT NULL,
     state text NOT NULL DEFAULT 'waiting',
     total bigint NOT NULL,
     done bigint NOT NULL DEFAULT 0,
@@ -296,12 +296,12 @@ CREATE TABLE workorders.bulk_jobs (
     error text,
     created_at timestamptz NOT NULL DEFAULT now(),
     started_at timestamptz,
-    seen_at timestamptz,
+    heartbeat_at timestamptz,
     finished_at timestamptz,
     account text,
     CONSTRAINT bulk_jobs_kind_check CHECK (kind IN ('rerun', 'cancel', 'export')),
     CONSTRAINT bulk_jobs_state_check CHECK (state IN ('waiting', 'running', 'finished', 'failed', 'cancelled')),
-    CONSTRAINT bulk_jobs_reason_check CHECK (btrim(who) <> '' AND btrim(why) <> ''),
+    CONSTRAINT bulk_jobs_reason_check CHECK (btrim(actor) <> '' AND btrim(reason) <> ''),
     -- A failed job has an error; a waiting one may have a sentence about what it waits for.
     CONSTRAINT bulk_jobs_error_check CHECK (state = 'waiting' OR (state = 'failed') = (error IS NOT NULL))
 );

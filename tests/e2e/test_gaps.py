@@ -7,7 +7,7 @@ from support.flow import SECONDS
 from workorders.core import triggers
 from workorders.core.admission import gaps
 from workorders.core.creation import manual
-from workorders.core.creation.manual import Wish
+from workorders.core.creation.manual import ManualRequest
 from workorders.core.postgres.connection import connect
 
 DAG = "numbered_gaps"
@@ -19,7 +19,7 @@ def come(stack: LocalStack, *versions: int) -> None:
         trigger = triggers.find(connection, "numbered")
         for version in versions:
             body = b'{"order": 7, "version": %d}' % version
-            manual.create(connection, trigger, Wish(body, who="a test", why="a test", key=None))
+            manual.create(connection, trigger, ManualRequest(body, actor="a test", reason="a test", key=None))
 
 
 def gap_ages(stack: LocalStack) -> bool:
@@ -39,7 +39,7 @@ def test_a_gap_that_lasts_is_a_red_run_that_says_so_once_and_green_again_when_it
 ) -> None:
     (watched, *_) = eventually(lambda: in_state(api, "success"), seconds=SECONDS, what="a run by the schedule", every=1)
     assert watched.id.startswith("scheduled__")
-    form = {"body": {"order": 7, "version": 1}, "why": "the first, by the form, which registers the trigger"}
+    form = {"body": {"order": 7, "version": 1}, "reason": "the first, by the form, which registers the trigger"}
     api.trigger("numbered_manual", form)
     eventually(lambda: registered(airflow_stack), seconds=SECONDS, what="the first event")
     come(airflow_stack, 3, 4)

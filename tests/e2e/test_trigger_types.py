@@ -73,7 +73,7 @@ def _webhook(stack: LocalStack) -> None:
 
 
 def _form(stack: LocalStack, api: AirflowApi) -> None:
-    sent = api.trigger("asked_manual", {"body": {"order": 18}, "why": "lost in the shop"})
+    sent = api.trigger("asked_manual", {"body": {"order": 18}, "reason": "lost in the shop"})
     run = eventually(
         lambda: next((run for run in ended(api, "asked_manual") if run.id == sent), None),
         seconds=SECONDS,
@@ -83,8 +83,8 @@ def _form(stack: LocalStack, api: AirflowApi) -> None:
     assert run.state == "success"
     (found,) = work_orders(stack, "asked")
     assert found["body"] == {"order": 18}
-    assert found["request"]["why"] == "lost in the shop"
-    assert found["request"]["who"]
+    assert found["request"]["reason"] == "lost in the shop"
+    assert found["request"]["actor"]
 
 
 def _schedule(stack: LocalStack, api: AirflowApi) -> None:

@@ -195,7 +195,7 @@ class ManualSource(Source):
     def _submit(self, key: str, body: object) -> Answer:
         definition = ManualTriggerDefinition.model_validate(self.fields)
         run = SimpleNamespace(dag_id="a", run_id=key, triggering_user_name="ada")
-        context: Any = {"params": {"body": body, "who": None, "why": "a test", "key": key}, "dag_run": run}
+        context: Any = {"params": {"body": body, "actor": None, "reason": "a test", "key": key}, "dag_run": run}
         return _execute(CreateByHandOperator(task_id="create_work_order", definition=definition), context)
 
 

@@ -11,7 +11,7 @@ from workorders.cli.connections import Database, connect_to_write
 from workorders.cli.output import AsJson, print_json
 from workorders.cli.triggers import read
 from workorders.core import triggers
-from workorders.core.creation.manual import Wish
+from workorders.core.creation.manual import ManualRequest
 from workorders.core.creation.manual import create as create_by_hand
 from workorders.core.definitions.loading import yaml_files
 from workorders.core.environment import TRIGGERS_VARIABLE
@@ -23,7 +23,7 @@ from workorders.core.triggers import Trigger
 def create(
     trigger: Annotated[str, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the trigger.")],
     *,
-    why: Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="The reason; it is kept.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="The reason; it is kept.")],
     body: Annotated[
         str | None, typer.Option(metavar="JSON", show_default=False, help="The input: a JSON object.")
     ] = None,
@@ -37,7 +37,7 @@ def create(
             metavar="TEXT", show_default=False, help="What the event is known by: the same key creates nothing twice."
         ),
     ] = None,
-    who: Annotated[
+    actor: Annotated[
         str | None,
         typer.Option(
             metavar="NAME", show_default=False, help="Who asks; your account if not given, which is kept as well."
@@ -55,15 +55,15 @@ def create(
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Create one work order by hand, with who and why.
+    """Create one work order by hand, with the actor and the reason.
 
     The trigger may be of any type. With a key that was used before, nothing is created, and the work order of that key
     is named.
 
     \b
     Examples:
-      workorders create refunds --body '{"order": 17}' --why "asked for by mail"
-      workorders create refunds --file order.json --key order-17 --why "lost in the shop"
+      workorders create refunds --body '{"order": 17}' --reason "asked for by mail"
+      workorders create refunds --file order.json --key order-17 --reason "lost in the shop"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     if (body is None) == (file is None):
         raise typer.BadParameter("give the input by --body or by --file, and not by both")
@@ -71,7 +71,7 @@ def create(
     with connect_to_write(database) as connection:
         found = _trigger(connection, trigger, folder)
         me = account()
-        made = create_by_hand(connection, found, Wish(given, who or me, why, key, me))
+        made = create_by_hand(connection, found, ManualRequest(given, actor or me, reason, key, me))
     if as_json:
         print_json({"work_order": made.id, "state": made.state, "created": made.created})
     elif made.created:
@@ -79,7 +79,7 @@ def create(
     elif made.id is not None:
         print(f"Work order {made.id} ({made.state}) has this key already; nothing was created.")
     else:
-        print("The work order of this key was deleted since; nothing was created.")
+        print("The work order of this key has been deleted; nothing was created.")
 
 
 def _content(file: Path | None) -> bytes:

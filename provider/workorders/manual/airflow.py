@@ -1,4 +1,4 @@
-"""The DAG of a manual trigger: a form, and one task that makes the work order."""
+"""The Dag of a manual trigger: a form, and one task that creates the work order."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from workorders.airflow.context import triggering_user
 from workorders.airflow.dags.factories import manual_dag
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import triggers
-from workorders.core.creation.manual import NotAnInputError, Wish, create
+from workorders.core.creation.manual import ManualRequest, NotAnInputError, create
 from workorders.core.postgres.connection import connect
 from workorders.manual.definition import ManualTriggerDefinition
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def make_dags(definition: ManualTriggerDefinition) -> list[DAG]:
-    """Return the DAG with the form."""
+    """Return the Dag with the form."""
     with manual_dag(
         f"{definition.name}_manual",
         description=definition.description or f"Creates a work order of {definition.workflow} by hand",
@@ -37,25 +37,24 @@ def _params(definition: ManualTriggerDefinition) -> dict[str, Param]:
         "body": Param(
             definition.example, type="object", title="Input", description="The input of the work order: a JSON object."
         ),
-        "why": Param("", type="string", title="Why", description="The reason, which is kept with the work order."),
-        "who": Param(
+        "reason": Param("", type="string", title="Reason", description="The reason, stored with the work order."),
+        "actor": Param(
             None,
             type=["null", "string"],
-            title="Who",
-            description="Who asks for it; empty for the user of this page, who is kept in any case.",
+            title="Actor",
+            description="Who requests it; empty for the user of this page, who is stored in any case.",
         ),
         "key": Param(
             None,
             type=["null", "string"],
             title="Key",
-            description="What the event is known by: a second work order of the same key is not created. Empty for an "
-            "event of its own.",
+            description="Identifies the event: the same key creates nothing twice. Empty for an event of its own.",
         ),
     }
 
 
 class CreateByHandOperator(BaseOperator):
-    """Creates the work order of the run's form; cleared, it finds it there.
+    """Creates the work order of the Dag run's form; when it is cleared, it finds the work order.
 
     Args:
         definition: the trigger.
@@ -72,15 +71,15 @@ class CreateByHandOperator(BaseOperator):
         """Create the work order and return its id.
 
         Raises:
-            NotAnInputError: the form's input cannot be one.
+            NotAnInputError: the form's input cannot be an input.
             TaskFailedError: the database failed; nothing was created.
         """
         params, run, user = context["params"], context["dag_run"], triggering_user(context)
-        wish = Wish(
+        wanted = ManualRequest(
             body=json.dumps(params["body"], ensure_ascii=False).encode("utf-8", "surrogatepass"),
-            who=params["who"] or user,
-            why=params["why"],
-            # The run is the event when nobody gave a key: a task that is cleared creates nothing twice.
+            actor=params["actor"] or user,
+            reason=params["reason"],
+            # Without a key, the Dag run is the event: a task that is cleared creates nothing twice.
             key=params["key"] or f"{run.dag_id}/{run.run_id}",
             account=user,
         )
@@ -92,21 +91,21 @@ class CreateByHandOperator(BaseOperator):
             ) as database,
         ):
             trigger = triggers.register_definition(database, self.definition)
-            made = create(database, trigger, wish)
+            made = create(database, trigger, wanted)
         self.log.info(
             "%s: work order %s (%s) %s.",
             self.definition.name,
             made.id,
             made.state,
-            "was created" if made.created else "was there already, and nothing was created",
+            "was created" if made.created else "exists already; nothing was created",
         )
         return None if made.id is None else str(made.id)
 
 
 _DOC = """
-Creates a work order of workflow **{workflow}** by hand: trigger this DAG, and fill in the form.
+Creates a work order of workflow **{workflow}** by hand: trigger this Dag and fill in the form.
 
-* What it creates belongs to the trigger `{name}`, with who asked for it, and why.
+* The work order belongs to the trigger `{name}` and records the actor and the reason.
 * `workorders create {name}` does the same from a terminal.
-* A task that is cleared finds its work order, and creates nothing twice.
+* A task that is cleared finds its work order and creates nothing twice.
 """

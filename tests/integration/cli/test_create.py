@@ -14,7 +14,7 @@ pytestmark = pytest.mark.integration
 
 def test_a_work_order_is_created_and_named(workorders: Command, trigger: Trigger) -> None:
     made = workorders(
-        "create", trigger.name, "--body", '{"order": 17}', "--why", "lost", "--who", "ada", "--json"
+        "create", trigger.name, "--body", '{"order": 17}', "--reason", "lost", "--actor", "ada", "--json"
     ).json()
     assert (made["state"], made["created"]) == ("pending", True)
     shown = workorders("work-orders", "show", made["work_order"], "--json").json()
@@ -26,7 +26,7 @@ def test_a_work_order_is_created_and_named(workorders: Command, trigger: Trigger
 
 def test_a_key_that_was_used_names_its_work_order(workorders: Command, trigger: Trigger, tmp_path: Path) -> None:
     (tmp_path / "input.json").write_text("{}", encoding="utf-8")
-    arguments = ("create", trigger.name, "--file", str(tmp_path / "input.json"), "--why", "x", "--key", "k")
+    arguments = ("create", trigger.name, "--file", str(tmp_path / "input.json"), "--reason", "x", "--key", "k")
     first, again = workorders(*arguments), workorders(*arguments)
     assert first.out.endswith(f" of trigger {trigger.name} was created.\n")
     assert again.out.endswith(" (pending) has this key already; nothing was created.\n")
@@ -35,12 +35,12 @@ def test_a_key_that_was_used_names_its_work_order(workorders: Command, trigger: 
 
 def test_standard_input_is_read(workorders: Command, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b'{"a": 1}')))
-    assert workorders("create", trigger.name, "--file", "-", "--why", "x").code == 0
+    assert workorders("create", trigger.name, "--file", "-", "--reason", "x").code == 0
 
 
 def test_a_trigger_that_only_has_a_file_is_written_down(workorders: Command, tmp_path: Path, name: str) -> None:
     (tmp_path / "one.yaml").write_text(f"name: {name}\ntype: manual\nworkflow: admit\n", encoding="utf-8")
-    ended = workorders("create", name, "--body", "{}", "--why", "x", "--folder", str(tmp_path))
+    ended = workorders("create", name, "--body", "{}", "--reason", "x", "--folder", str(tmp_path))
     assert (ended.code, ended.err) == (0, "")
 
 
@@ -56,12 +56,12 @@ def test_a_trigger_that_only_has_a_file_is_written_down(workorders: Command, tmp
 def test_what_does_not_fit_is_one_sentence(
     workorders: Command, trigger: Trigger, *, arguments: tuple[str, ...], code: int, reason: str
 ) -> None:
-    ended = workorders("create", trigger.name, "--why", "x", *arguments)
+    ended = workorders("create", trigger.name, "--reason", "x", *arguments)
     assert ended.code == code
     assert reason in " ".join(ended.err.split())
 
 
 def test_a_trigger_that_nobody_knows_is_one_sentence(workorders: Command, tmp_path: Path) -> None:
-    ended = workorders("create", "nobody", "--body", "{}", "--why", "x", "--folder", str(tmp_path))
+    ended = workorders("create", "nobody", "--body", "{}", "--reason", "x", "--folder", str(tmp_path))
     assert ended.code == 1
     assert ended.err.startswith("No trigger nobody is known here; nothing was created")

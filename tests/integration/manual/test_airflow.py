@@ -21,7 +21,7 @@ def submit(stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch) -> Any
     definition = ManualTriggerDefinition(name=name, workflow="admit")
 
     def execute(run_id: str, **fields: Any) -> str | None:
-        params = {"body": {"a": 1}, "who": None, "why": "a test", "key": None, **fields}
+        params = {"body": {"a": 1}, "actor": None, "reason": "a test", "key": None, **fields}
         run = SimpleNamespace(dag_id=f"{name}_manual", run_id=run_id, triggering_user_name="eve")
         context: Any = {"params": params, "dag_run": run}
         return CreateByHandOperator(task_id="create_work_order", definition=definition).execute(context)
@@ -35,13 +35,13 @@ def test_a_form_makes_a_work_order_of_the_user_who_sent_it(submit: Any, connecti
     assert found.body is not None
     assert '"order": 17' in found.body
     assert found.request is not None
-    assert '"who": "eve"' in found.request
+    assert '"actor": "eve"' in found.request
 
 
 def test_a_form_that_names_somebody_else_keeps_the_user_who_sent_it(submit: Any, connection: Connection) -> None:
-    request = work_orders.get_work_order(connection, UUID(submit("one", who="ada"))).request
+    request = work_orders.get_work_order(connection, UUID(submit("one", actor="ada"))).request
     assert request is not None
-    assert '"who": "ada"' in request
+    assert '"actor": "ada"' in request
     assert '"account": "eve"' in request
 
 

@@ -390,7 +390,7 @@ def test_a_database_that_airflow_does_not_know_is_for_its_operators_to_set_up(we
     webhooks.define(name, database_connection="nowhere")
     answer = webhooks.post(name)
     assert (answer.status_code, answer.json()["error"]) == (503, "not-set-up")
-    assert "not known" in answer.json()["reason"]
+    assert "cannot be read" in answer.json()["reason"]
 
 
 def test_a_connection_that_died_between_two_requests_is_replaced(

@@ -13,7 +13,7 @@ def test_the_form_begins_with_the_example_and_runs_on_request_only() -> None:
     (dag,) = make_dags(DEFINITION)
     assert (dag.dag_id, dag.is_paused_upon_creation) == ("refunds_manual", False)
     assert isinstance(dag.timetable, NullTimetable)
-    assert dag.params.dump() == {"body": {"order": 17}, "why": "", "who": None, "key": None}
+    assert dag.params.dump() == {"body": {"order": 17}, "reason": "", "actor": None, "key": None}
     DagSerialization.to_dict(dag)
 
 

@@ -1,4 +1,4 @@
-"""A work order that a person asks for, with who and why, of any trigger."""
+"""Creates the work order that a person requests, for a trigger of any type, with the actor and the reason."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,40 +17,42 @@ KEY_SCOPE = "person"
 
 
 class NotAnInputError(WorkOrdersError, ValueError):
-    """What a person gave cannot be the input of a work order; nothing was created."""
+    """The given body cannot be the input of a work order; nothing was created."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a person asks for."""
+class ManualRequest:
+    """A work order that a person requests."""
 
     body: bytes
     """The input as JSON text."""
-    who: str
-    why: str
+    actor: str
+    reason: str
     key: str | None
-    """What the event is known by: the same key creates nothing twice. None when each wish is an event of its own."""
+    """Identifies the event: a second request with the same key creates nothing. None if each request is an event."""
     account: str | None = None
-    """The account that it is asked from, whatever `who` says; None where nobody knows."""
+    """The authenticated account, whatever `actor` contains; None if it is unknown."""
 
 
-def create(connection: Connection, trigger: Trigger, wish: Wish) -> Single:
+def create(connection: Connection, trigger: Trigger, wanted: ManualRequest) -> Single:
     """Create the work order, in a transaction of its own, or find the one of the key.
 
     Raises:
         NotAnInputError: the body is no JSON object that can be an input.
         psycopg.Error: the database failed; nothing was created.
     """
-    rejection = judge(wish.body, MAX_BODY_BYTES, odd=is_odd(wish.body))
+    rejection = judge(wanted.body, MAX_BODY_BYTES, odd=is_odd(wanted.body))
     if rejection is not None:
         raise NotAnInputError(
             f"Trigger {trigger.name}: the input must be a JSON object, and {rejection.detail}; nothing was created."
         )
-    request = {"who": wish.who, "why": wish.why, "created_at": datetime.now(UTC)}
-    if wish.account is not None:
-        request["account"] = wish.account
-    if wish.key is not None:
-        request["key"] = wish.key
+    request = {"actor": wanted.actor, "reason": wanted.reason, "created_at": datetime.now(UTC)}
+    if wanted.account is not None:
+        request["account"] = wanted.account
+    if wanted.key is not None:
+        request["key"] = wanted.key
     encoded = orjson.dumps(request, option=orjson.OPT_UTC_Z)
     with connection.transaction():
-        return create_one(connection, trigger, Item(None, None, encoded, wish.body), key=wish.key, key_scope=KEY_SCOPE)
+        return create_one(
+            connection, trigger, Item(None, None, encoded, wanted.body), key=wanted.key, key_scope=KEY_SCOPE
+        )

@@ -3,7 +3,7 @@ from uuid import UUID
 import pytest
 
 from workorders.core.creation.create_one import Single
-from workorders.core.creation.manual import NotAnInputError, Wish, create
+from workorders.core.creation.manual import ManualRequest, NotAnInputError, create
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
@@ -12,15 +12,15 @@ from workorders.core.triggers import Trigger
 pytestmark = pytest.mark.integration
 
 
-def wish(body: bytes = b'{"a":1}', key: str | None = None) -> Wish:
-    return Wish(body, "ada", "a test", key)
+def wish(body: bytes = b'{"a":1}', key: str | None = None) -> ManualRequest:
+    return ManualRequest(body, "ada", "a test", key)
 
 
-def test_it_says_who_and_why(connection: Connection, trigger: Trigger) -> None:
+def test_it_records_the_actor_and_the_reason(connection: Connection, trigger: Trigger) -> None:
     made = create(connection, trigger, wish(key="k"))
     request = work_orders.get_work_order(connection, made.id or UUID(int=0)).request
     assert request is not None
-    for part in ('"who": "ada"', '"why": "a test"', '"key": "k"'):
+    for part in ('"actor": "ada"', '"reason": "a test"', '"key": "k"'):
         assert part in request
 
 

@@ -24,8 +24,8 @@ def database(connection: Connection, name: str) -> dict[str, list[tuple[Any, ...
 
 def sentence(name: str, batch: int) -> str:
     return (
-        f"{name}: {name} 0: resume: the ledger goes from 10 to 15; offsets [10, 15) (5) get no work order: they were "
-        f"deleted by retention before they were read; range [10, 20) of batch {batch} is superseded."
+        f"{name}: {name} 0: skip-lost: the ledger goes from 10 to 15; offsets [10, 15) (5) get no work order "
+        f"because retention deleted them before they were read; range [10, 20) of batch {batch} is superseded."
     )
 
 

@@ -57,8 +57,8 @@ def _next(consumer: Consumer, range_: OffsetRange) -> Message | None:
             # Its offset is the last stable one: every visible message before it was delivered.
             if offset is None or offset < range_.end:
                 raise IncompleteReadError(
-                    f"{range_}: the reader ended too early, because readable messages end at {offset}; "
-                    f"nothing was committed there."
+                    f"{range_}: the reader ended too early, because readable messages end at offset "
+                    f"{offset}; nothing was committed there."
                 )
             return None
         if error is not None and (error.fatal() or not error.retriable()):

@@ -27,7 +27,7 @@ def test_what_retention_deleted_unread_is_named(log_start: int, gone: str) -> No
     assert str(raised.value) == (
         f"orders 0 [100, 200): offsets {gone} were deleted by retention before they were read; nothing was committed "
         f"there and nothing was skipped; an operator must decide how to continue: "
-        f"`workorders resolve skip-lost shop orders --partition 0`."
+        f"`workorders resolve skip-lost shop orders --partition 0`. [WO-DATA-LOST]"
     )
 
 

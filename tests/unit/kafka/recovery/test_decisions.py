@@ -174,7 +174,7 @@ def test_a_decision_that_does_not_fit_is_refused(
 
 def test_a_refusal_names_the_command_that_fits() -> None:
     assert refusal(DecisionKind.SKIP_LOST, RECREATED).endswith(
-        "see `workorders resolve accept-topic shop orders --partition 2`."
+        "see `workorders resolve accept-topic shop orders --partition 2`. [WO-DECISION-REFUSED]"
     )
 
 

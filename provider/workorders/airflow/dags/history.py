@@ -109,7 +109,8 @@ Writes work orders to a file of JSON Lines or CSV on the worker. The file has it
 
 _JOBS_DOC = """
 Runs pending reruns and cancels: those created with `--detach`, those that wait for capacity in the limits of a
-workflow, and orphaned jobs, whose process died. `workorders jobs resume` continues an export, on the machine where it started.
+workflow, and orphaned jobs, whose process died. `workorders jobs resume` continues an export, on the machine where it
+started.
 
 * `workorders jobs list` shows all jobs, their progress, and what they wait for.
 * A job that fails makes the task fail, and is not retried.

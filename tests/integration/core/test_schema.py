@@ -126,7 +126,7 @@ def test_tables_of_a_newer_package_are_refused_and_left_alone(
         look(database_url)
     assert str(raised.value) == (
         "The database's tables are at version core_0001, kafka_9999, outbox_0001 and this package does not know "
-        "kafka_9999; nothing was changed; install the version of the package that upgraded them."
+        "kafka_9999; nothing was changed; install the version of the package that upgraded them. [WO-SCHEMA]"
     )
     assert schema.current(database_url) == "core_0001, kafka_9999, outbox_0001"
     assert schema_dump(database_url) == before

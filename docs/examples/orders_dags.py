@@ -5,15 +5,15 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
+from workorders.airflow import unlimited_retries
 from workorders.airflow.hooks import WorkOrdersHook
-from workorders.airflow.retries import unlimited_retries
-from workorders.kafka.airflow.operators import (
+from workorders.kafka.airflow import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
     PlanBatchOperator,
     TriggerIngestOperator,
+    WaitForMessagesSensor,
 )
-from workorders.kafka.airflow.sensors import WaitForMessagesSensor
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 TRIGGER = KafkaTriggerDefinition(name="shop", workflow="ship", topics=("shop.orders",), max_messages=50_000)

@@ -107,4 +107,4 @@ def test_a_run_that_was_cleared_before_it_decided_is_refused(stalling: Flow, kep
     assert refused.state == "failed"
     stalling.api.clear_task(refused, "apply_decision")
     task = second_try(stalling, refused)
-    assert "Airflow does not say who cleared it; nothing was decided" in stalling.api.error(task)
+    assert "Airflow does not tell who cleared it; nothing was decided" in stalling.api.error(task)

@@ -5,7 +5,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA workorders TO worko
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA workorders TO workorders_writer;
 GRANT EXECUTE ON FUNCTION workorders.enqueue_many TO workorders_writer;
 REVOKE DELETE ON workorders.kafka_ledger, workorders.kafka_batches, workorders.kafka_ranges FROM workorders_writer;
--- Who decided what is written once. A job also has its progress, and retention erases the words that it looked for.
+-- A recorded decision is not changed. A job also has its progress, and retention erases the words that it looked for.
 REVOKE UPDATE, DELETE ON workorders.kafka_decisions, workorders.sequence_decisions, workorders.bulk_jobs
     FROM workorders_writer;
 GRANT UPDATE (state, done, skipped, last_id, worker, error, started_at, heartbeat_at, finished_at, filter)

@@ -95,10 +95,9 @@ ASKED: Final[dict[str, Any]] = {
         "partitions": [],
         "offset": None,
         "dry_run": True,
-        "why": "x",
         "reason": "x",
     }
-    | {"trigger": "orders", "body": {}, "who": None, "key": None},
+    | {"trigger": "orders", "body": {}, "actor": None, "key": None},
     "dag_run": SimpleNamespace(
         dag_id="a",
         run_id="b",

@@ -42,7 +42,7 @@ class Executing:
 
     def worker(self, **fields: Any) -> Worker:
         """Return a worker that has not begun."""
-        given = {"database_url": self.url, "enqueue": self._enqueue, "say": self.logged.append, **fields}
+        given = {"database_url": self.url, "enqueue": self._enqueue, "log": self.logged.append, **fields}
         return Worker(self.workflow, WorkerConfig(**given))
 
     def states(self) -> list[tuple[str, str | None]]:

@@ -52,5 +52,5 @@ def test_where_one_of_three_runs_publishes_and_may_not_all_three_ends_are_stored
     assert [state for state, _, _ in ends] == ["success", "exception", "success"]
     assert ends[1][1:] == (
         "InsufficientPrivilege",
-        "What the run returned or published was refused: permission denied for function enqueue_many",
+        "What the run returned or published was rejected: permission denied for function enqueue_many",
     )

@@ -34,7 +34,7 @@ def make(stack: LocalStack, said: list[str]) -> Make:
     """Makes stores, of which each asks again as long as it is not told to stop."""
 
     def made(url: str = stack.database_url, **given: Any) -> ResultStore:
-        named = {"enqueue": lambda *_: None, "may_go_on": lambda: True, "stop": threading.Event(), **given}
+        named = {"enqueue": lambda *_: None, "may_continue": lambda: True, "stop": threading.Event(), **given}
         return ResultStore(url, uuid4(), log=said.append, **named)
 
     return made
@@ -44,7 +44,7 @@ def make(stack: LocalStack, said: list[str]) -> Make:
 def asked(make: Make, said: list[str], monkeypatch: pytest.MonkeyPatch) -> ResultStore:
     """A store that tries twice more, and at once."""
     monkeypatch.setattr(result_store, "_MAX_DELAY_SECONDS", 0)
-    return make(may_go_on=lambda: len(said) < 2)
+    return make(may_continue=lambda: len(said) < 2)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(asked: Resul
     asked.run_in_transaction(lambda connection: connection.execute(ONLY_READING))
     assert asked.run_in_transaction(lambda connection: lifecycle.heartbeat(connection, uuid4())) == 0
     assert [
-        line.startswith("The database failed and is asked again in 0 s: cannot execute UPDATE") for line in said
+        line.startswith("The database failed and is tried again in 0 s: cannot execute UPDATE") for line in said
     ] == [True]
     assert asked.outcome_unknown
 

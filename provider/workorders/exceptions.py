@@ -3,6 +3,7 @@
 from workorders.core.exceptions import (
     ConfigurationError,
     DuplicateItemsError,
+    HardLimitError,
     SchemaError,
     UnknownRunError,
     UnknownTriggerError,
@@ -21,6 +22,7 @@ from workorders.outbox.exceptions import (
 __all__ = [
     "ConfigurationError",
     "DuplicateItemsError",
+    "HardLimitError",
     "NonRetryableError",
     "OutboxContradictionError",
     "OutboxDecisionError",

@@ -47,7 +47,7 @@ def test_a_gap_that_lasts_is_a_red_run_that_says_so_once_and_green_again_when_it
     api.trigger(DAG, {})
     (red,) = eventually(lambda: in_state(api, "failed"), seconds=SECONDS, what="a red run")
     task = api.task(red, "check_gaps")
-    assert "gap behind number 1 since" in api.error(task)
+    assert "gap above number 1 since" in api.error(task)
     assert "2 work orders are parked behind it" in api.error(task)
     assert "workorders sequences skip numbered" in api.error(task)
     assert "Called for numbered with 2 parked, cleared: False." in api.log_text(task)

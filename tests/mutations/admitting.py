@@ -21,13 +21,13 @@ ADMISSION = (
     Mutation(
         "idempotency-keys-never-over",
         2,
-        (Change(KEYS_SQL, "WHERE kept.expires_at <= now() OR (kept.stream_id", "WHERE (kept.stream_id"),),
+        (Change(KEYS_SQL, "WHERE stored.expires_at <= now() OR (stored.stream_id", "WHERE (stored.stream_id"),),
         (f"{KEYS}::test_behind_the_window_the_key_is_free_again",),
     ),
     Mutation(
         "restored-original-taken-for-its-own-duplicate",
         2,
-        (Change(KEYS_SQL, " OR (kept.stream_id, kept.position) = (EXCLUDED.stream_id, EXCLUDED.position)", ""),),
+        (Change(KEYS_SQL, " OR (stored.stream_id, stored.position) = (EXCLUDED.stream_id, EXCLUDED.position)", ""),),
         (f"{KEYS}::test_a_replay_that_restores_the_original_does_not_make_it_a_duplicate_of_itself",),
     ),
     Mutation(

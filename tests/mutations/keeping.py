@@ -35,7 +35,11 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "deletion-in-the-middle-of-a-replay",
         2,
-        (Change("core/creation/work_orders.py", "deleted_positions.lock_out(self._connection, number)", "pass"),),
+        (
+            Change(
+                "core/creation/work_orders.py", "deleted_positions.block_deletions(self._connection, number)", "pass"
+            ),
+        ),
         (f"{RETENTION}::test_what_is_created_again_meanwhile_is_deleted_the_next_time",),
     ),
     Mutation(

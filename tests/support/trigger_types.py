@@ -15,8 +15,8 @@ from support.going_on import GoingOn
 from support.topics import Topics
 from support.webhooks import Webhooks
 from workorders.airflow.task_errors import TaskFailedError
-from workorders.core.admission.limits import HardLimitError
 from workorders.core.creation.manual import NotAnInputError
+from workorders.core.exceptions import HardLimitError
 from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition

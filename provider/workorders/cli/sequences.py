@@ -34,7 +34,7 @@ _COLUMNS = (
     Column("trigger"),
     Column("sequence"),
     Column("key"),
-    Column("mark", number=True),
+    Column("high-water mark", number=True),
     Column("next parked", number=True),
     Column("parked", number=True),
     Column("since"),
@@ -177,7 +177,7 @@ def _confirm(consequence: str, *, yes: bool) -> None:
 
 def _report(sequence: UUID, numbers: Sequence[int]) -> None:
     print(
-        f"Done: {count(len(numbers))} work orders of sequence {sequence} were let in ({numbers[0]} to {numbers[-1]})."
+        f"Done: {count(len(numbers))} work orders of sequence {sequence} were admitted ({numbers[0]} to {numbers[-1]})."
     )
 
 
@@ -186,7 +186,7 @@ def _cells(gap: Gap) -> tuple[str, ...]:
         gap.trigger,
         str(gap.key),
         gap.name,
-        "" if gap.mark is None else str(gap.mark),
+        "" if gap.high_water_mark is None else str(gap.high_water_mark),
         str(gap.next_parked),
         count(gap.parked),
         times.show(gap.parked_since),
@@ -200,7 +200,7 @@ def _json(gap: Gap) -> dict[str, Any]:
         "trigger": gap.trigger,
         "sequence": gap.key,
         "key": gap.name,
-        "mark": gap.mark,
+        "high_water_mark": gap.high_water_mark,
         "next_parked": gap.next_parked,
         "parked": gap.parked,
         "since": gap.parked_since,

@@ -45,28 +45,28 @@ class IdempotencySettings:
 
 @dataclass(frozen=True, slots=True)
 class SequenceSettings:
-    """The events of one key are let in by their numbers, without a gap."""
+    """The events of one key are admitted by their numbers, without a gap."""
 
     key: Selector
     number: Selector
     start: int | None
-    """The first number of a key; None when the first to arrive is it."""
+    """The first number of a key; None if it is the first to arrive."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
-    """How much may be asked of a workflow."""
+    """How many work orders a workflow takes."""
 
     waiting: int | None
     """Most work orders that wait for a run."""
     per_day: int | None
-    """Most work orders let in a day (UTC)."""
+    """Most work orders admitted per day (UTC)."""
     hard: bool
     """Whether the source must wait; beyond a soft limit work orders are rejected."""
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> "LimitSettings | None":
-        """Return the limits that a stored definition holds; None when there is none."""
+        """Return the limits of a stored definition; None if it has none."""
         waiting, per_day = stored.get("waiting"), stored.get("per_day")
         if waiting is None and per_day is None:
             return None
@@ -93,7 +93,7 @@ class Rules:
         sequence: Mapping[str, Any] | None,
         limits: Mapping[str, Any] | None,
     ) -> "Rules | None":
-        """Return the rules that stored definitions hold; None when there is none, which costs ingest nothing."""
+        """Return the rules of stored definitions; None if there is none, so that ingest costs nothing more."""
         rules = cls(
             () if idempotency is None else (_idempotency(idempotency),),
             None if sequence is None else _sequence(sequence),
@@ -106,7 +106,7 @@ class Rules:
         return replace(self, idempotency=(IdempotencySettings(key, window_seconds, "ignore"), *self.idempotency))
 
     def beyond_soft_limits(self) -> "Rules":
-        """Return the same rules with a soft limit that only counts: a person has asked for one work order alone."""
+        """Return the same rules with a soft limit that only counts, for one work order that a person reruns."""
         if self.limits is None or self.limits.hard:
             return self
         return replace(self, limits=LimitSettings(None, None, hard=False))

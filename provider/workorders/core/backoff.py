@@ -1,11 +1,11 @@
-"""How long to wait before the next try: 1, 2, 4 ... 60 seconds, for ever."""
+"""The delay before the next try: 1, 2, 4 ... 60 seconds, without end."""
 
 LONGEST_SECONDS = 60
 _DOUBLINGS_TO_LONGEST = 6
 
 
 def delay_seconds(failures: int) -> int:
-    """Return the wait after so many failures in a row; one failure waits one second.
+    """Return the delay after a number of failures in a row; after one failure it is one second.
 
     The exponent is bounded before the power is taken, so that the thousandth failure overflows nothing.
     """

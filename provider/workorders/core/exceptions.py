@@ -46,3 +46,16 @@ class UnknownWorkflowError(WorkOrdersError, LookupError):
 
 class UnknownRunError(WorkOrdersError, LookupError):
     """No run has that id in the database."""
+
+
+class HardLimitError(WorkOrdersError):
+    """A hard limit of the workflow is reached; the caller rolls back, so nothing was created, and its source waits."""
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+        """In how many seconds another try may succeed."""
+
+    def __reduce__(self) -> tuple[type["HardLimitError"], tuple[str, int]]:
+        """Return what recreates the error in another process."""
+        return type(self), (str(self), self.retry_after_seconds)

@@ -37,5 +37,5 @@ def first_id(time: datetime) -> UUID:
 
 
 def run_ids(count: int) -> list[UUID]:
-    """Return so many new ids, each greater than the one before."""
+    """Return new ids, each greater than the one before."""
     return [UUID(bytes=id_) for id_ in islice(increasing_ids(), count)]

@@ -16,7 +16,7 @@ class Rejection(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One event of a source, already judged: an input (`body`) or a rejection.
+    """One event of a source, already validated: an input (`body`) or a rejection.
 
     A named tuple and not a dataclass: a batch makes a hundred thousand of them, and this is the cheapest to make.
     """

@@ -8,7 +8,7 @@ A selector is one word of a definition:
 - `request:/json/pointer` and `body:/json/pointer`: a place in the request or the input, in the words of RFC 6901;
 - `body`: the whole input.
 
-Where nothing stands at that place, or a null, there is no value.
+A missing or null value yields None.
 """
 
 import re
@@ -31,16 +31,16 @@ FORMS: Final = "stream, key, body, header:NAME, body:/json/pointer or request:/j
 _INDEX: Final = re.compile(r"0|[1-9][0-9]*")
 _INEXACT: Final = frozenset({float, dict, list})
 _last: tuple[bytes, Any] = (b"", None)
-"""The text that was read last: most often the next selector asks for the same."""
+"""The text that was parsed last, because the next selector usually reads the same one."""
 _LONE_TILDE: Final = re.compile(r"~(?![01])")
 
 
 class SelectorError(ConfigurationError):
-    """A text is no selector."""
+    """A text is not a selector."""
 
 
 class Selectable(Protocol):
-    """What a value is picked out of: an item, or a claimed run."""
+    """What a value is extracted from: an item, or a claimed run."""
 
     @property
     def stream(self) -> str | None:
@@ -57,16 +57,16 @@ class Selectable(Protocol):
 
 @dataclass(frozen=True)
 class Selector:
-    """Where a value is found in an item."""
+    """The place of a value in an item."""
 
     text: str
 
     @classmethod
     def parse(cls, text: str) -> "Selector":
-        """Return the selector that `text` is.
+        """Parse a selector.
 
         Raises:
-            SelectorError: it is none; the sentence names the forms.
+            SelectorError: the text is not a selector; the message names the forms.
         """
         if not isinstance(text, str) or not re.match(FORM, text, re.DOTALL):
             raise SelectorError(f"expected {FORMS}, got {text!r}.")
@@ -76,14 +76,14 @@ class Selector:
         return cls(text)
 
     def found(self, item: Selectable) -> Any:
-        """Return the value as Python has it; None when there is none.
+        """Return the value as a Python value; None if there is none.
 
         A number with a point or an exponent, or beyond 64 bits, is a Decimal, so that no digit is lost.
         """
         return self._find(item)
 
     def value(self, item: Selectable) -> bytes | None:
-        """Return the value as canonical JSON, the same bytes for the same value; None when there is none.
+        """Return the value as canonical JSON, with equal bytes for equal values; None if there is none.
 
         A string keeps its quotes: the number 1 and the text "1" are two values, while 1 and 1.0 are one. The order of
         an object's keys and the white space do not count.
@@ -101,7 +101,7 @@ class Selector:
         return self.text
 
     def __getstate__(self) -> dict[str, str]:
-        """Return what travels to another process: not the function that the text was made into."""
+        """Return what is pickled: the text, without the function made from it."""
         return {"text": self.text}
 
     @cached_property
@@ -185,7 +185,7 @@ def _first_header(request: Any, name: str) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """Return a JSON value as the bytes that every spelling of it has."""
+    """Return the canonical JSON of a value, which is the same for every spelling of it."""
     if isinstance(value, str) or value is True or value is False:
         return orjson.dumps(value)
     if isinstance(value, int | Decimal):
@@ -199,7 +199,7 @@ def canonical(value: Any) -> bytes:
 
 
 def _number(value: int | Decimal) -> bytes:
-    """Return a number without what two spellings of it could differ in: trailing zeros, the exponent's place."""
+    """Return a number without trailing zeros and with a normalized exponent."""
     if isinstance(value, int):
         value = Decimal(value)
     sign, digits, exponent = value.as_tuple()

@@ -29,14 +29,14 @@ class Trigger:
     ordering_key: str | None = None
     """Selector of the workflow's ordering keys; None when its runs need no order."""
     rules: Rules | None = None
-    """By what its inputs are let in; None when all are, which costs nothing."""
+    """The rules that its events must pass; None if it has none, which costs nothing."""
 
 
 def register(connection: Connection, *, name: str, type_: str, workflow: str, definition: Mapping[str, Any]) -> Trigger:
-    """Write a trigger's definition down, or bring the row up to date, and return the row.
+    """Store the definition of a trigger, or update its row, and return the row.
 
     Raises:
-        ConfigurationError: the name is taken by a trigger of another type.
+        ConfigurationError: a trigger of another type has the name.
     """
     connection.execute(_QUERIES["insert_workflow"], {"name": workflow})
     connection.execute(
@@ -46,7 +46,7 @@ def register(connection: Connection, *, name: str, type_: str, workflow: str, de
     trigger = find(connection, name)
     if trigger.type != type_:
         raise ConfigurationError(
-            f"Trigger {name} is already there with type {trigger.type} and cannot become {type_}; nothing was changed; "
+            f"Trigger {name} exists with type {trigger.type} and cannot become {type_}; nothing was changed; "
             f"give the new trigger another name."
         )
     return trigger
@@ -56,7 +56,7 @@ def register_definition(connection: Connection, definition: "TriggerDefinition")
     """Register a trigger by its file's definition, as `register` does.
 
     Raises:
-        ConfigurationError: the name is taken by a trigger of another type.
+        ConfigurationError: a trigger of another type has the name.
     """
     return register(
         connection,

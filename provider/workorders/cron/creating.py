@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import orjson
 
 from workorders.core import triggers
-from workorders.core.creation.create_one import Single, create_one
-from workorders.core.creation.json_body import is_odd, judge
+from workorders.core.creation.create_one import CreateResult, create_one
+from workorders.core.creation.json_body import needs_slow_check, validate_body
 from workorders.core.items import MAX_BODY_BYTES, Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -47,7 +47,7 @@ class ManualRun:
 Due = Interval | ManualRun
 
 
-def create(connection: Connection, definition: CronTriggerDefinition, due: Due) -> Single:
+def create(connection: Connection, definition: CronTriggerDefinition, due: Due) -> CreateResult:
     """Create the work order that is due, in a transaction of its own, or find the one that is there.
 
     An output that cannot be an input becomes a rejected work order, which says why.
@@ -59,7 +59,7 @@ def create(connection: Connection, definition: CronTriggerDefinition, due: Due) 
         trigger = triggers.register_definition(connection, definition)
         stream, position = (STREAM, int(due.end.timestamp())) if isinstance(due, Interval) else (None, None)
         body, request = _input(connection, definition, trigger, due)
-        rejection = judge(body, MAX_BODY_BYTES, odd=is_odd(body))
+        rejection = validate_body(body, MAX_BODY_BYTES, odd=needs_slow_check(body))
         if rejection is None:
             item = Item(stream, position, request, body)
         else:

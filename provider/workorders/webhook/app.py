@@ -10,7 +10,7 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from starlette.requests import ClientDisconnect
 
-from workorders.core.creation.create_one import Single
+from workorders.core.creation.create_one import CreateResult
 from workorders.core.history.outcomes import WorkOrderOutcome
 from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import Callers, network_of, signature_fault
@@ -88,7 +88,7 @@ class Webhooks:
             return _json(200, {"state": "duplicate", "duplicate": single.id}, id_=single.original)
         return _json(201 if single.created else 200, _state_of(single), id_=single.id)
 
-    async def _create(self, hook: Hook, received: Received, incoming: IncomingBody) -> Single:
+    async def _create(self, hook: Hook, received: Received, incoming: IncomingBody) -> CreateResult:
         definition = hook.definition
         with hook.capacity.processing(incoming):
             secret = await self._callers.secret(definition)
@@ -101,7 +101,7 @@ class Webhooks:
                 definition.name, lambda: self._handler.create(hook, received), is_known=not definition.is_public
             )
 
-    async def _after_completion(self, hook: Hook, single: Single, id_: UUID) -> Response:
+    async def _after_completion(self, hook: Hook, single: CreateResult, id_: UUID) -> Response:
         definition = hook.definition
         database = definition.database_connection
         if database not in self._pollers:
@@ -185,7 +185,7 @@ async def _read(hook: Hook, request: Request, incoming: IncomingBody) -> bytes:
         raise
 
 
-def _state_of(single: Single) -> dict[str, Any]:
+def _state_of(single: CreateResult) -> dict[str, Any]:
     state: dict[str, Any] = {"state": single.state}
     if single.reason is not None:
         state |= {"error": single.reason, "reason": single.detail}

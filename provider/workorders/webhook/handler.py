@@ -7,9 +7,8 @@ from uuid import UUID
 import psycopg
 
 from workorders.core.admission import rate_limit
-from workorders.core.admission.limits import HardLimitError
-from workorders.core.creation.create_one import Single, create_one
-from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.creation.create_one import CreateResult, create_one
+from workorders.core.exceptions import HardLimitError, WorkOrdersError, one_line
 from workorders.core.history.outcomes import WorkOrderOutcome, find_ended, find_outcome
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection, is_outage
 from workorders.core.triggers import Trigger
@@ -44,7 +43,7 @@ class RequestHandler:
         self._url_of = url_of
         self._databases: dict[str, Database] = {}
 
-    def create(self, hook: Hook, received: Received) -> Single:
+    def create(self, hook: Hook, received: Received) -> CreateResult:
         """Create the work order of a request whose caller is known, or find the one of its key.
 
         Raises:

@@ -34,14 +34,14 @@ def test_the_list_names_the_gap_and_the_line_of_the_alert_works(
     workorders: Command, connection: Connection, trigger: Trigger
 ) -> None:
     (gap,) = workorders("sequences", "list", "--trigger", trigger.name, "--json").json()
-    assert (gap["key"], gap["mark"], gap["next_parked"], gap["parked"]) == ('"order-7"', 1, 4, 3)
+    assert (gap["key"], gap["high_water_mark"], gap["next_parked"], gap["parked"]) == ('"order-7"', 1, 4, 3)
     assert gap["sequence"] in workorders("sequences", "list").out
     told = workorders("sequences", "alerts", trigger.name)
     assert told.code == 1
     assert f'`workorders sequences skip {trigger.name} {gap["sequence"]} --why "..."`' in told.out
     assert workorders("sequences", "alerts", trigger.name, "--json").json() == []
     done = workorders("sequences", "skip", trigger.name, gap["sequence"], "--why", "never sent", "--yes")
-    assert done.out == f"Done: 2 work orders of sequence {gap['sequence']} were let in (4 to 5).\n"
+    assert done.out == f"Done: 2 work orders of sequence {gap['sequence']} were admitted (4 to 5).\n"
     assert states(connection, trigger) == ["pending", "pending", "pending", "parked"]
 
 

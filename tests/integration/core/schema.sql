@@ -546,13 +546,13 @@ CREATE TABLE workorders.search_words (
 CREATE TABLE workorders.sequence_decisions (
     id integer NOT NULL,
     decided_at timestamp with time zone DEFAULT now() NOT NULL,
-    who text NOT NULL,
-    why text NOT NULL,
+    actor text NOT NULL,
+    reason text NOT NULL,
     trigger_id integer NOT NULL,
     key uuid NOT NULL,
     kind text NOT NULL,
-    from_mark bigint,
-    to_mark bigint,
+    from_number bigint,
+    to_number bigint,
     released integer NOT NULL,
     account text,
     CONSTRAINT sequence_decisions_kind_check CHECK ((kind = ANY (ARRAY['wait'::text, 'skip'::text, 'release'::text, 'drop'::text])))
@@ -583,7 +583,7 @@ ALTER TABLE workorders.sequence_places ALTER COLUMN place ADD GENERATED ALWAYS A
 );
 CREATE TABLE workorders.sequences (
     key uuid NOT NULL,
-    mark bigint,
+    high_water_mark bigint,
     parked_since timestamp with time zone,
     wait_until timestamp with time zone,
     alerted_since timestamp with time zone,

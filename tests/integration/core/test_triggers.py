@@ -46,9 +46,7 @@ def test_registering_the_same_again_writes_nothing(connection: Connection, name:
 
 def test_a_name_cannot_change_its_type(connection: Connection, name: str) -> None:
     register(connection, name=name, type_="kafka", workflow="admit", definition={})
-    with pytest.raises(
-        ConfigurationError, match=f"^Trigger {name} is already there with type kafka and cannot become cron"
-    ):
+    with pytest.raises(ConfigurationError, match=f"^Trigger {name} exists with type kafka and cannot become cron"):
         register(connection, name=name, type_="cron", workflow="admit", definition={})
 
 

@@ -10,7 +10,7 @@ from local_stack.stack import LocalStack
 from support.unreadable import BEYOND_WORKERS
 from support.work_orders import keys
 from workorders.core import triggers, workflows
-from workorders.core.creation.create_one import Single
+from workorders.core.creation.create_one import CreateResult
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import work_orders
 from workorders.core.postgres.connection import Connection
@@ -37,7 +37,7 @@ def due(hours: int = 0) -> Interval:
     return Interval(NINE + (hours - 1) * HOUR, NINE + hours * HOUR)
 
 
-def body_of(connection: Connection, made: Single) -> str:
+def body_of(connection: Connection, made: CreateResult) -> str:
     assert made.id is not None
     body = work_orders.get_work_order(connection, made.id).body
     assert body is not None
@@ -64,7 +64,7 @@ def test_an_interval_makes_one_work_order_with_the_input_of_the_definition(own: 
     made = create(own, define(name), due())
     again = create(own, define(name), due())
     assert made.created
-    assert again == Single(made.id, "pending", created=False)
+    assert again == CreateResult(made.id, "pending", created=False)
     assert keys(own, triggers.find(own, name)) == [("schedule", int(NINE.timestamp()))]
     assert body_of(own, made) == '{"first":true}'
     request = work_orders.get_work_order(own, made.id or UUID(int=0)).request

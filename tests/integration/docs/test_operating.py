@@ -121,7 +121,8 @@ def test_the_writer_may_add_to_what_was_decided(writer: Connection, name: str) -
     )
     writer.execute(
         """
-        INSERT INTO workorders.sequence_decisions (actor, reason, trigger_id, key, kind, from_mark, to_mark, released)
+        INSERT INTO workorders.sequence_decisions
+            (actor, reason, trigger_id, key, kind, from_number, to_number, released)
         VALUES ('Ann', 'test', %s, gen_random_uuid(), 'skip', 1, 2, 0)
         """,
         [trigger.id],

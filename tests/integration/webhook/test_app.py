@@ -419,7 +419,7 @@ def test_a_name_that_another_type_has_is_refused_and_the_log_says_why(
     connection.commit()
     webhooks.define(name)
     assert (webhooks.post(name).status_code, work_orders(connection, name)) == (503, [])
-    assert "is already there with type another and cannot become webhook" in caplog.text
+    assert "exists with type another and cannot become webhook" in caplog.text
 
 
 class TestAfterCompletion:

@@ -5,7 +5,7 @@ import orjson
 
 from demo.health_events import FLAW_EVERY, FLAWS, health_events
 from demo.summary import REASONS
-from workorders.core.creation.json_body import is_odd, judge
+from workorders.core.creation.json_body import needs_slow_check, validate_body
 
 MANY = 4000
 ROOM = 10 * 1024 * 1024
@@ -44,6 +44,6 @@ def test_headers_are_sometimes_binary_repeated_and_null() -> None:
 def test_every_flaw_is_rejected_for_the_reason_that_the_summary_expects() -> None:
     found = {}
     for flaw, value in FLAWS.items():
-        rejection = judge(value, ROOM, odd=is_odd(value)) if value is not None else None
+        rejection = validate_body(value, ROOM, odd=needs_slow_check(value)) if value is not None else None
         found[flaw] = rejection.code if rejection else "null-value" if value is None else "accepted"
     assert found == REASONS

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from fastapi import FastAPI
 
-from workorders.core.creation.create_one import Single
+from workorders.core.creation.create_one import CreateResult
 from workorders.webhook import secrets
 from workorders.webhook.app import make_app
 from workorders.webhook.authentication import Secret
@@ -35,9 +35,9 @@ class Taken(RequestHandler):
         super().__init__(str)
         self.received: list[Received] = []
 
-    def create(self, hook: Hook, received: Received) -> Single:
+    def create(self, hook: Hook, received: Received) -> CreateResult:
         self.received.append(received)
-        return Single(uuid4(), "pending", created=True)
+        return CreateResult(uuid4(), "pending", created=True)
 
 
 class Server:

@@ -1,7 +1,7 @@
-"""Alerts for gaps: one when a gap lasts too long or parks too much, one when it is closed, whoever notices it.
+"""Alerts about gaps: one when a gap lasts too long or has too many parked work orders, and one when it is closed.
 
-As with stalls, the statement that finds a gap due also writes down that it was claimed; the alert is said after that
-commit, so that a crash between the two loses it and none repeats it.
+As with stalls, the statement that finds a due gap also records its alert, which is sent after the commit. A crash
+between the two loses the alert, and none is sent twice.
 """
 
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ _QUERIES = load_queries("workorders.core.admission", "sql/gaps.sql")
 
 @dataclass(frozen=True, slots=True)
 class GapAlert:
-    """What is said of one gap, and what a notifier is called with."""
+    """An alert about one gap; notifiers are called with it."""
 
     trigger: str
     key: UUID
-    """The sequence; no event's data."""
-    mark: int | None
+    """The sequence. It contains no data of an event."""
+    high_water_mark: int | None
     parked: int
     since: datetime
     sentence: str
-    """All of it in one plain sentence or two."""
+    """The whole alert in one or two plain sentences."""
     cleared: bool
-    """Whether the gap is closed, or given up."""
+    """Whether the gap is closed or given up."""
 
 
 def claim(connection: Connection, trigger: Trigger) -> list[GapAlert]:
-    """Return the alerts that are due for a trigger's sequences, and write down that they are; commits.
+    """Return the alerts that are due for the sequences of a trigger, and record them; commits.
 
-    How long and how much is too much stands in the trigger's definition, as it was when it last planned.
+    The thresholds are those of the stored definition of the trigger.
     """
     with connection.transaction():
         found = connection.execute(_QUERIES["thresholds"], {"trigger_id": trigger.id}).fetchone()
@@ -48,17 +48,17 @@ def claim(connection: Connection, trigger: Trigger) -> list[GapAlert]:
 
 def _open(trigger: str, key: UUID, mark: int | None, parked: int, since: datetime) -> GapAlert:
     sentence = (
-        f"Trigger {trigger}: sequence {key} has had a gap behind number {mark} since {_time(since)}, and {parked} work "
-        f"orders are parked behind it. They are kept, and let in when the gap is filled; to give it up, "
-        f'`workorders sequences skip {trigger} {key} --why "..."`, or wait or release in place of skip.'
+        f"Trigger {trigger}: sequence {key} has a gap above number {mark} since {_time(since)}, and {parked} work "
+        f"orders are parked above it. They are kept, and admitted when the gap is filled. To give it up, run "
+        f'`workorders sequences skip {trigger} {key} --why "..."`, or wait or release instead of skip.'
     )
     return GapAlert(trigger, key, mark, parked, since, sentence, cleared=False)
 
 
 def _closed(trigger: str, key: UUID, mark: int | None, parked: int, since: datetime) -> GapAlert:
     sentence = (
-        f"Trigger {trigger}: the gap of sequence {key} that began at {_time(since)} is closed; its mark stands at "
-        f"{mark}."
+        f"Trigger {trigger}: the gap of sequence {key} that began at {_time(since)} is closed; its "
+        f"high-water mark is {mark}."
     )
     return GapAlert(trigger, key, mark, parked, since, sentence, cleared=True)
 

@@ -1,4 +1,4 @@
-"""Gaps in sequences: which there are, and what an operator decides of one."""
+"""Gaps in sequences: a list of them, and the decisions of an operator about one."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from workorders.core import triggers
 from workorders.core.admission import limits, sequence_store
-from workorders.core.admission.sequence_order import Parked, SequenceState, in_line
+from workorders.core.admission.sequence_order import Numbered, SequenceState, drain_contiguous
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -31,41 +31,41 @@ class UnknownSequenceError(WorkOrdersError, LookupError):
 
 
 class GapRefusedError(WorkOrdersError):
-    """A decision does not fit the sequence as it stands; nothing was changed."""
+    """A decision does not fit the sequence as it is now; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A sequence of which something is parked."""
+    """A sequence with parked work orders."""
 
     trigger: str
     key: UUID
-    """What the sequence is known by in logs: no event's data."""
+    """Identifies the sequence in logs. It contains no data of an event."""
     name: str
     """The key as JSON, cut after 200 characters."""
-    mark: int | None
-    """Every number up to here is dealt with."""
+    high_water_mark: int | None
+    """Every number up to here is admitted or given up."""
     next_parked: int
-    """The first number behind the gap."""
+    """The first number above the gap."""
     parked: int
     parked_since: datetime | None
     wait_until: datetime | None
-    """An operator waits until then."""
+    """Until then an operator wants no alert."""
     alerted: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Who decides, and why; both are kept with the decision."""
+    """Who decides, and for which reason; both are kept with the decision."""
 
-    who: str
-    why: str
+    actor: str
+    reason: str
     account: str | None = None
-    """The account that it is decided from, whatever `who` says; None where nobody knows."""
+    """The account of the operating system or of Airflow, whatever `actor` says; None if it is not known."""
 
 
 def gaps(connection: Connection, trigger: str | None = None, *, limit: int = 50) -> list[Gap]:
-    """Return sequences of which something is parked, the longest wait first.
+    """Return sequences with parked work orders, the longest wait first.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
@@ -76,10 +76,10 @@ def gaps(connection: Connection, trigger: str | None = None, *, limit: int = 50)
 
 
 def find(connection: Connection, trigger: Trigger, text: str) -> UUID:
-    """Return the key of a sequence that people name by its id, its value, or its value as JSON.
+    """Return the key of a sequence by its id, its value, or its value as JSON.
 
     Raises:
-        UnknownSequenceError: there is none.
+        UnknownSequenceError: the trigger has no such sequence.
     """
     wanted = [hash128(canonical(text)).hex()]
     for read in (_as_id, _as_json):
@@ -96,43 +96,43 @@ def find(connection: Connection, trigger: Trigger, text: str) -> UUID:
 
 
 def wait(connection: Connection, trigger: Trigger, key: UUID, decider: Decider, *, seconds: float) -> None:
-    """Let the gap be for a time: there is no alert until then, and one afterwards if it is still open; commits.
+    """Raise no alert of a gap for a time, and one afterwards if the gap is still open; commits.
 
     Raises:
-        GapRefusedError: nothing is parked.
+        GapRefusedError: no work order is parked.
     """
     with connection.transaction():
         state = _lock_with_gap(connection, trigger, key)
         connection.execute(_QUERIES["wait"], {"trigger_id": trigger.id, "key": key, "seconds": seconds})
-        _record(connection, trigger, key, decider, WAIT, state.mark, state.mark, 0)
+        _record(connection, trigger, key, decider, WAIT, state.high_water_mark, state.high_water_mark, 0)
 
 
 def skip(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:
-    """Give the numbers of the first gap up, and let in what is parked behind it up to the next gap; commits.
+    """Give up the numbers of the first gap, and admit what is parked above it up to the next gap; commits.
 
     Returns:
-        The numbers that were let in. A number of the gap that comes all the same is rejected as late.
+        The numbers that were admitted. A number of the gap that comes later is rejected as late.
 
     Raises:
-        GapRefusedError: nothing is parked.
+        GapRefusedError: no work order is parked.
     """
-    return _let_in(connection, trigger, key, decider, SKIP, lambda state: bool(state.parked))
+    return _admit_parked(connection, trigger, key, decider, SKIP, lambda state: bool(state.parked))
 
 
 def release(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:
-    """Give all gaps up, and let in everything that is parked, in the order of the numbers; commits.
+    """Give up all gaps, and admit all parked work orders in the order of their numbers; commits.
 
     Raises:
-        GapRefusedError: nothing is parked.
+        GapRefusedError: no work order is parked.
     """
-    return _let_in(connection, trigger, key, decider, RELEASE, lambda _: False)
+    return _admit_parked(connection, trigger, key, decider, RELEASE, lambda _: False)
 
 
 def drop(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> None:
-    """Forget a sequence that is finished; its key begins anew if it ever comes again; commits.
+    """Delete a sequence that is finished; if its key comes again, it begins again; commits.
 
     Raises:
-        GapRefusedError: something is parked in it.
+        GapRefusedError: it has parked work orders.
     """
     with connection.transaction():
         state = _lock(connection, trigger, key)
@@ -142,10 +142,10 @@ def drop(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) 
                 f"dropped; nothing was changed; skip or release them first."
             )
         connection.execute(_QUERIES["drop"], {"trigger_id": trigger.id, "key": key})
-        _record(connection, trigger, key, decider, DROP, state.mark, None, 0)
+        _record(connection, trigger, key, decider, DROP, state.high_water_mark, None, 0)
 
 
-def _let_in(  # noqa: PLR0917 - what the two decisions share
+def _admit_parked(  # noqa: PLR0917 - what the two decisions share
     connection: Connection,
     trigger: Trigger,
     key: UUID,
@@ -155,37 +155,37 @@ def _let_in(  # noqa: PLR0917 - what the two decisions share
 ) -> list[int]:
     limited = None if trigger.rules is None else trigger.rules.limits
     with connection.transaction():
-        if limited is not None:  # before the sequence, as everybody does
+        if limited is not None:  # before the sequence, as every transaction does
             limits.lock(connection, trigger.workflow_id, limited, own=0)
         state = _lock_with_gap(connection, trigger, key)
-        let_in: list[Parked] = []
+        admitted: list[Numbered] = []
         while state.parked:
-            before, state.mark = state.mark, min(state.parked) - 1
-            some = list(in_line(key.bytes, state))
-            _record(connection, trigger, key, decider, kind, before, some[0].number - 1, len(some))
-            let_in += some
+            before, state.high_water_mark = state.high_water_mark, min(state.parked) - 1
+            next_ones = list(drain_contiguous(key.bytes, state))
+            _record(connection, trigger, key, decider, kind, before, next_ones[0].number - 1, len(next_ones))
+            admitted += next_ones
             if enough(state):
                 break
-        sequence_store.write_released(connection, trigger.id, let_in)
-        sequence_store.write_places(connection, trigger, let_in)
-        marks, count = {key.bytes: state.mark}, {key.bytes: len(let_in)}
-        sequence_store.write_marks(connection, trigger.id, marks, {}, count)
+        sequence_store.write_released(connection, trigger.id, admitted)
+        sequence_store.write_order_overrides(connection, trigger, admitted)
+        marks, count = {key.bytes: state.high_water_mark}, {key.bytes: len(admitted)}
+        sequence_store.write_high_water_marks(connection, trigger.id, marks, {}, count)
         if limited is not None:
-            limits.count(connection, trigger.workflow_id, len(let_in))
-    return [part.number for part in let_in]
+            limits.count(connection, trigger.workflow_id, len(admitted))
+    return [part.number for part in admitted]
 
 
 def _lock_with_gap(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
     state = _lock(connection, trigger, key)
     if not state.parked:
         raise GapRefusedError(
-            f"Sequence {key} of trigger {trigger.name} has no gap: nothing is parked; nothing was changed."
+            f"Sequence {key} of trigger {trigger.name} has no gap: no work order is parked; nothing was changed."
         )
     return state
 
 
 def _lock(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
-    found = sequence_store.lock_marks(connection, trigger.id, [key.bytes])
+    found = sequence_store.lock_high_water_marks(connection, trigger.id, [key.bytes])
     if key.bytes not in found:
         raise UnknownSequenceError(f"Trigger {trigger.name} has no sequence {key} any more; nothing was changed.")
     rows = connection.execute(_QUERIES["parked_of"], {"trigger_id": trigger.id, "key": key})
@@ -198,21 +198,21 @@ def _record(  # noqa: PLR0917 - the columns of one row
     key: UUID,
     decider: Decider,
     kind: str,
-    from_mark: int | None,
-    to_mark: int | None,
+    from_number: int | None,
+    to_number: int | None,
     released: int,
 ) -> None:
     connection.execute(
         _QUERIES["record"],
         {
-            "who": decider.who,
-            "why": decider.why,
+            "actor": decider.actor,
+            "reason": decider.reason,
             "account": decider.account,
             "trigger_id": trigger.id,
             "key": key,
             "kind": kind,
-            "from_mark": from_mark,
-            "to_mark": to_mark,
+            "from_number": from_number,
+            "to_number": to_number,
             "released": released,
         },
     )

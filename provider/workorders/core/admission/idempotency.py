@@ -1,8 +1,8 @@
-"""Idempotency keys: of the events with one key, one becomes a run within the window.
+"""The store of idempotency keys: which work order has a key, until when.
 
-The time that counts is the database's, when a work order is created, and not the event's own. So the window always
-looks back in full, whatever the order in which events arrive: a look-back by the events' times has to look both ways,
-trusts the producers' clocks, and can never say when a key is done with.
+The time is the database's, when a work order is created, and not the event's. So the window always looks back in full,
+whatever the order of arrival. A window over the events' own times would have to look both ways, would trust the
+producers' clocks, and could never say when a key expires.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -16,7 +16,7 @@ from workorders.core.items import Item
 from workorders.core.postgres import binary_rows
 from workorders.core.postgres.arrays import integers, uuids
 from workorders.core.postgres.binary_rows import ID_OF, KEY_OF, SOURCE_OF
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import hash128
@@ -24,9 +24,9 @@ from workorders.core.selectors import hash128
 _QUERIES = load_queries("workorders.core.admission", "sql/idempotency.sql")
 
 _KEYS_A_STEP: Final = 100_000
-"""Keys that are taken under one savepoint; see `CHUNK_ITEMS` for why there are not more of them."""
+"""Keys that are acquired by one statement; see `CHUNK_ITEMS` for why there are not more savepoints."""
 _WORTH_COPYING: Final = 50
-"""So many keys are taken sooner by looking them up and copying the rest than by one statement that does both."""
+"""From so many keys on, looking them up and copying the free ones is faster than one upsert."""
 
 
 def acquire(
@@ -74,8 +74,8 @@ def _acquire_step(
 ) -> dict[bytes, bytes]:
     """Acquire the keys that are free, and return the holders of the others."""
     if len(rows) >= _WORTH_COPYING:
-        held = _held(connection, trigger_id, rows)
-        if held is not None and _copied(connection, trigger_id, window_seconds, rows, held):
+        held = _lookup_holders(connection, trigger_id, rows)
+        if held is not None and _copy_free(connection, trigger_id, window_seconds, rows, held):
             return held
     arguments = {
         "trigger_id": trigger_id,
@@ -91,13 +91,13 @@ def _acquire_step(
     return {key.bytes: holder.bytes for key, holder in connection.execute(_QUERIES["holders"], arguments)}
 
 
-def _held(connection: Connection, trigger_id: int, rows: Sequence[bytes]) -> dict[bytes, bytes] | None:
-    """Return the keys that others hold and who; None when a row must be written anew, for it is over or its own."""
+def _lookup_holders(connection: Connection, trigger_id: int, rows: Sequence[bytes]) -> dict[bytes, bytes] | None:
+    """Return the holders of the keys that are not free; None if a row has expired or is restored."""
     arguments = {"trigger_id": trigger_id, "keys": uuids(row[KEY_OF] for row in rows)}
     held: dict[bytes, bytes] = {}
     sources: dict[bytes, bytes] = {}
-    for key, holder, position, stream_id, counts in connection.execute(_QUERIES["known"], arguments):
-        if not counts:
+    for key, holder, position, stream_id, is_valid in connection.execute(_QUERIES["known"], arguments):
+        if not is_valid:
             return None
         held[key.bytes] = holder.bytes
         if position is not None:
@@ -107,20 +107,20 @@ def _held(connection: Connection, trigger_id: int, rows: Sequence[bytes]) -> dic
     return held
 
 
-def _copied(
+def _copy_free(
     connection: Connection,
     trigger_id: int,
     window_seconds: float | None,
     rows: Iterable[bytes],
     held: dict[bytes, bytes],
 ) -> bool:
-    """Take the keys that nobody holds, in half the time of an upsert; False when one was taken meanwhile.
+    """Copy the free keys, in half the time of an upsert; return False if another transaction acquired one meanwhile.
 
-    Where another transaction is taking a key, this waits for it; nothing is kept of what turns out to be too late, so
-    whoever takes the keys once more does so in their order from the beginning.
+    If another transaction is acquiring a key, this waits for it. After a conflict nothing is kept, so the caller can
+    acquire all keys in their order from the beginning.
     """
-    expiry = connection.execute(_QUERIES["expiry"], {"window_seconds": window_seconds}).fetchone()
-    tail = binary_rows.key_row_suffix(trigger_id, expiry[0] if expiry else None)
+    (expires_at,) = fetch_row(connection, _QUERIES["expiry"], {"window_seconds": window_seconds})
+    tail = binary_rows.key_row_suffix(trigger_id, expires_at)
     free = (row + tail for row in rows if row[KEY_OF] not in held)
     try:
         with connection.transaction():

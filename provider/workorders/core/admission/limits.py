@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from workorders.core.admission_rules import LimitSettings
-from workorders.core.exceptions import WorkOrdersError
-from workorders.core.postgres.connection import Connection
+from workorders.core.exceptions import HardLimitError
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 
@@ -14,22 +14,9 @@ _QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
 _SECONDS_UNTIL_RUNS_FINISH: Final = 60
 
 
-class HardLimitError(WorkOrdersError):
-    """A workflow takes no more now, and its source must wait; the caller rolls back, so nothing was created."""
-
-    def __init__(self, message: str, retry_after_seconds: int) -> None:
-        super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
-        """When asking again may help, in seconds from now."""
-
-    def __reduce__(self) -> tuple[type["HardLimitError"], tuple[str, int]]:
-        """Return what another process makes the error of."""
-        return type(self), (str(self), self.retry_after_seconds)
-
-
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a workflow still takes; None where it has no such limit."""
+    """How many more work orders a workflow takes by each limit; None for a limit that it does not have."""
 
     waiting: int | None
     today: int | None
@@ -37,7 +24,7 @@ class Capacity:
 
     @property
     def remaining(self) -> int | None:
-        """How many runs may be added; None for as many as wanted."""
+        """How many work orders may be added; None for no limit."""
         capacities = [capacity for capacity in (self.waiting, self.today) if capacity is not None]
         return max(0, min(capacities)) if capacities else None
 
@@ -60,13 +47,13 @@ class BindingLimit(NamedTuple):
 
 
 def lock(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int) -> Capacity:
-    """Take the workflow's turn until the transaction ends, and count.
+    """Lock the count of the workflow until the transaction ends, and return its capacity.
 
     Args:
         connection: in the caller's transaction.
-        workflow_id: which workflow is asked.
+        workflow_id: of the workflow.
         rule: its limits.
-        own: work orders that this call has written, and that the count therefore finds.
+        own: work orders that this call has written; they are among those that wait, and use no capacity yet.
     """
     connection.execute(_QUERIES["insert_count"], {"workflow_id": workflow_id})
     connection.execute(_QUERIES["lock_count"], {"workflow_id": workflow_id})
@@ -74,7 +61,7 @@ def lock(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: 
 
 
 def require_capacity(connection: Connection, trigger: Trigger) -> None:
-    """Return when the trigger's workflow takes at least one more now: a look, without a lock, before the work is done.
+    """Check without a lock, before any work, that the workflow of the trigger takes at least one more work order.
 
     Raises:
         HardLimitError: a hard limit is reached.
@@ -87,7 +74,7 @@ def require_capacity(connection: Connection, trigger: Trigger) -> None:
 
 
 def count(connection: Connection, workflow_id: int, admitted: int) -> None:
-    """Add to the day's runs; the caller holds the lock."""
+    """Add to the count of the day; the caller holds the lock."""
     connection.execute(_QUERIES["add"], {"workflow_id": workflow_id, "admitted": admitted})
 
 
@@ -107,12 +94,11 @@ def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, w
 
 
 def peek(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int = 0) -> Capacity:
-    """Count without a lock; `own` as in `lock`."""
-    row = connection.execute(_QUERIES["today"], {"workflow_id": workflow_id}).fetchone()
-    admitted, seconds_left = (0, 0) if row is None else row
+    """Return the capacity without a lock; `own` as in `lock`."""
+    admitted, seconds_left = fetch_row(connection, _QUERIES["today"], {"workflow_id": workflow_id})
     waiting = None
     if rule.waiting is not None:
-        arguments = {"workflow_id": workflow_id, "most": rule.waiting + own}
-        counted = connection.execute(_QUERIES["waiting"], arguments).fetchone()
-        waiting = rule.waiting + own - (0 if counted is None else counted[0])
+        arguments = {"workflow_id": workflow_id, "limit": rule.waiting + own}
+        (counted,) = fetch_row(connection, _QUERIES["waiting"], arguments)
+        waiting = rule.waiting + own - counted
     return Capacity(waiting, None if rule.per_day is None else rule.per_day - admitted, seconds_left)

@@ -1,4 +1,4 @@
-"""Which numbered work orders are let in, parked or turned away: pure, so that any order of arrival can be tried."""
+"""Which numbered work orders are admitted, parked, or rejected. Pure, so that tests can try any order of arrival."""
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -16,17 +16,17 @@ _MAX_DIGITS: Final = 19
 
 
 class Entry(NamedTuple):
-    """A work order that was written and waits for the decision."""
+    """A work order that is written, and about which nothing is decided yet."""
 
     id: bytes
     sequence: bytes | None = None
-    """Key of its sequence; None when it is held to no order."""
+    """Key of its sequence; None if it belongs to none."""
     number: int | None = None
-    """Place in the sequence; None when the event has a key and no number."""
+    """Place in the sequence; None if the event has a key and no number."""
 
 
-class Parked(NamedTuple):
-    """A work order beyond a gap."""
+class Numbered(NamedTuple):
+    """A work order with a number in a sequence."""
 
     sequence: bytes
     number: int
@@ -35,14 +35,14 @@ class Parked(NamedTuple):
 
 @dataclass(slots=True)
 class SequenceState:
-    """How a sequence stands before the entries come."""
+    """What is known of a sequence before the entries are decided."""
 
-    mark: int | None
-    """Every number up to here is dealt with; None when the first number to arrive begins the sequence."""
+    high_water_mark: int | None
+    """Every number up to here is admitted or given up; None if the first number to arrive begins the sequence."""
     parked: MutableMapping[int, bytes] = field(default_factory=dict)
-    """Work orders beyond the mark, by their numbers."""
+    """Work orders above the high-water mark, by their numbers."""
     skipped: Sequence[tuple[int, int]] = ()
-    """Gaps, `(from, to]`, that an operator gave up."""
+    """Gaps that an operator gave up, as `(from, to]`."""
 
 
 @dataclass(slots=True)
@@ -51,11 +51,11 @@ class Decision:
 
     admitted: int = 0
     rejected: list[AdmissionRejection] = field(default_factory=list)
-    parked: list[Parked] = field(default_factory=list)
-    released: list[Parked] = field(default_factory=list)
-    """Parked before, now let in; the numbers of one key ascend."""
-    let_in: list[Parked] = field(default_factory=list)
-    """All that were let in by their number, of now and released; the numbers of one key ascend."""
+    parked: list[Numbered] = field(default_factory=list)
+    released: list[Numbered] = field(default_factory=list)
+    """Parked before, and admitted now; the numbers of one key ascend."""
+    admitted_in_order: list[Numbered] = field(default_factory=list)
+    """All that are admitted by their number, released ones included; the numbers of one key ascend."""
 
 
 def decide(entries: Iterable[Entry], sequences: Mapping[bytes, SequenceState], capacity: int | None = None) -> Decision:
@@ -67,23 +67,23 @@ def decide(entries: Iterable[Entry], sequences: Mapping[bytes, SequenceState], c
     Args:
         entries: in the order of their source.
         sequences: of every key among the entries.
-        capacity: how many may be let in; None for no limit.
+        capacity: how many may be admitted; None for no limit.
     """
     decision = Decision()
     before = {key: frozenset(state.parked) for key, state in sequences.items()}
     for entry in entries:
         if entry.sequence is None:
-            _let_in(decision, entry, capacity)
+            _admit(decision, entry, capacity)
         elif entry.number is None:
             detail = "the event has the key of a sequence, but no whole number of 64 bits in it"
             decision.rejected.append(AdmissionRejection(entry.id, NO_NUMBER, detail))
         else:
-            _in_sequence(decision, entry, entry.sequence, entry.number, sequences[entry.sequence], capacity)
-    _split_what_was_parked_before(decision, before)
+            _decide_in_sequence(decision, entry, entry.sequence, entry.number, sequences[entry.sequence], capacity)
+    _drop_parking_within_call(decision, before)
     return decision
 
 
-def _let_in(decision: Decision, entry: Entry, capacity: int | None) -> bool:
+def _admit(decision: Decision, entry: Entry, capacity: int | None) -> bool:
     if capacity is not None and decision.admitted >= capacity:
         decision.rejected.append(AdmissionRejection(entry.id, RUN_LIMIT, "the limit of the workflow was reached"))
         return False
@@ -91,43 +91,43 @@ def _let_in(decision: Decision, entry: Entry, capacity: int | None) -> bool:
     return True
 
 
-def _in_sequence(  # noqa: PLR0917 - one call a numbered entry
+def _decide_in_sequence(  # noqa: PLR0917 - one call a numbered entry
     decision: Decision, entry: Entry, key: bytes, number: int, state: SequenceState, capacity: int | None
 ) -> None:
-    if state.mark is not None and number <= state.mark:
-        decision.rejected.append(_behind(entry.id, number, state))
+    if state.high_water_mark is not None and number <= state.high_water_mark:
+        decision.rejected.append(_reject_below(entry.id, number, state))
     elif number in state.parked:
         detail = f"number {number} of its sequence is parked already"
         decision.rejected.append(AdmissionRejection(entry.id, DUPLICATE, detail, state.parked[number]))
-    elif state.mark is not None and number > state.mark + 1:
+    elif state.high_water_mark is not None and number > state.high_water_mark + 1:
         state.parked[number] = entry.id
-        decision.parked.append(Parked(key, number, entry.id))
-    elif _let_in(decision, entry, capacity):
-        state.mark = number
-        decision.let_in.append(Parked(key, number, entry.id))
+        decision.parked.append(Numbered(key, number, entry.id))
+    elif _admit(decision, entry, capacity):
+        state.high_water_mark = number
+        decision.admitted_in_order.append(Numbered(key, number, entry.id))
         if state.parked:
-            behind = list(in_line(key, state))
-            decision.let_in += behind
-            decision.released += behind
+            following = list(drain_contiguous(key, state))
+            decision.admitted_in_order += following
+            decision.released += following
 
 
-def in_line(key: bytes, state: SequenceState) -> Iterator[Parked]:
-    """Yield what is parked right behind the mark, and move the mark over it."""
-    while state.mark is not None and state.mark + 1 in state.parked:
-        state.mark += 1
-        yield Parked(key, state.mark, state.parked.pop(state.mark))
+def drain_contiguous(key: bytes, state: SequenceState) -> Iterator[Numbered]:
+    """Yield the work orders that are parked without a gap above the high-water mark, and move the mark up with them."""
+    while state.high_water_mark is not None and state.high_water_mark + 1 in state.parked:
+        state.high_water_mark += 1
+        yield Numbered(key, state.high_water_mark, state.parked.pop(state.high_water_mark))
 
 
-def _behind(id_: bytes, number: int, state: SequenceState) -> AdmissionRejection:
+def _reject_below(id_: bytes, number: int, state: SequenceState) -> AdmissionRejection:
     if any(begin < number <= end for begin, end in state.skipped):
-        detail = f"number {number} of its sequence came after an operator had given the gap up"
+        detail = f"number {number} of its sequence came after an operator gave its gap up"
         return AdmissionRejection(id_, LATE, detail)
-    detail = f"number {number} of its sequence is not above {state.mark}, up to which all were let in"
+    detail = f"number {number} of its sequence is not above {state.high_water_mark}, up to which all were admitted"
     return AdmissionRejection(id_, DUPLICATE, detail)
 
 
-def _split_what_was_parked_before(decision: Decision, before: Mapping[bytes, frozenset[int]]) -> None:
-    """Forget the parking of entries that the same call let in again: nobody ever saw them parked."""
+def _drop_parking_within_call(decision: Decision, before: Mapping[bytes, frozenset[int]]) -> None:
+    """Count entries that this call parked and released as admitted, because no other transaction saw them parked."""
     passing = {part.id for part in decision.released if part.number not in before[part.sequence]}
     decision.parked = [part for part in decision.parked if part.id not in passing]
     decision.released = [part for part in decision.released if part.id not in passing]

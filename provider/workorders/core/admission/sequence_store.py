@@ -1,9 +1,9 @@
-"""Sequences in the database: a mark a key, and the work orders that are parked beyond a gap."""
+"""Sequences in the database: a high-water mark per key, and the work orders that are parked above a gap."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
-from workorders.core.admission.sequence_order import Decision, Entry, Parked, SequenceState
+from workorders.core.admission.sequence_order import Decision, Entry, Numbered, SequenceState
 from workorders.core.postgres.arrays import integers, uuids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -15,23 +15,23 @@ _QUERIES = load_queries("workorders.core.admission", "sql/sequence_store.sql")
 def lock(
     connection: Connection, trigger_id: int, names: Mapping[bytes, str], start: int | None, entries: Sequence[Entry]
 ) -> dict[bytes, SequenceState]:
-    """Take the turn of every key, in the order of keys, and return how they stand; a new key begins now.
+    """Lock the sequence of every key, in the order of the keys, and return their states; a new key begins now.
 
     Args:
-        connection: in the caller's transaction, which asks for this once.
+        connection: in the caller's transaction, which calls this once.
         trigger_id: whose sequences.
         names: the keys among the entries, each with the text that people know it by.
-        start: first number of a new key; None when the first to arrive is it.
-        entries: what is to be judged: of the parked, only what may matter to these is fetched.
+        start: the first number of a new key; None if it is the first to arrive.
+        entries: what will be decided; only the parked work orders that matter for these are read.
     """
     keys = sorted(names)
     arguments = {"trigger_id": trigger_id, "keys": uuids(keys)}
     marks: dict[bytes, tuple[int | None, int]] = {}
-    # Whoever drops a sequence between the two statements leaves a key to begin anew.
+    # An operator may drop a sequence between the two statements; its key then begins again.
     while len(marks) < len(keys):
         new = {"names": [names[key] for key in keys], "mark": None if start is None else start - 1}
         connection.execute(_QUERIES["begin"], arguments | new)
-        marks = lock_marks(connection, trigger_id, keys)
+        marks = lock_high_water_marks(connection, trigger_id, keys)
     sequences = {key: SequenceState(mark) for key, (mark, _) in marks.items()}
     for key, begin, end in connection.execute(_QUERIES["given_up"], arguments):
         state = sequences[key.bytes]
@@ -42,8 +42,10 @@ def lock(
     return sequences
 
 
-def lock_marks(connection: Connection, trigger_id: int, keys: Sequence[bytes]) -> dict[bytes, tuple[int | None, int]]:
-    """Take the turn of these keys, in their order; return the mark, and how many are parked, of those there are."""
+def lock_high_water_marks(
+    connection: Connection, trigger_id: int, keys: Sequence[bytes]
+) -> dict[bytes, tuple[int | None, int]]:
+    """Lock the sequences of these keys in their order; return the high-water mark and the parked count of each."""
     arguments = {"trigger_id": trigger_id, "keys": uuids(keys)}
     return {key.bytes: (mark, parked) for key, mark, parked in connection.execute(_QUERIES["lock"], arguments)}
 
@@ -51,16 +53,16 @@ def lock_marks(connection: Connection, trigger_id: int, keys: Sequence[bytes]) -
 def _fetch_parked(
     connection: Connection, trigger_id: int, sequences: Mapping[bytes, SequenceState], entries: Iterable[Entry]
 ) -> None:
-    """Fetch what is parked under a number that came again, and all of a key whose gap may close now.
+    """Read what is parked under a number that came again, and all of a key whose gap may close now.
 
-    A key without a mark has nothing parked, and one whose next number is not among the entries releases nothing.
+    A key without a high-water mark has nothing parked. One whose next number is not among the entries releases none.
     """
     closing: set[bytes] = set()
     same: list[tuple[bytes, int]] = []
     for entry in entries:
         if entry.sequence is None or entry.number is None:
             continue
-        mark = sequences[entry.sequence].mark
+        mark = sequences[entry.sequence].high_water_mark
         if mark is not None and entry.number == mark + 1:
             closing.add(entry.sequence)
         same.append((entry.sequence, entry.number))
@@ -77,66 +79,66 @@ def _fetch_parked(
 def write(
     connection: Connection, trigger: Trigger, decision: Decision, sequences: Mapping[bytes, SequenceState]
 ) -> None:
-    """Write the decision down: what is parked now, what no longer is, and the marks."""
+    """Write what is parked, what is released, and the high-water marks."""
     write_parked(connection, trigger.id, decision.parked)
     write_released(connection, trigger.id, decision.released)
-    write_places(connection, trigger, decision.let_in)
-    moved = {part.sequence for part in decision.let_in}
-    write_marks(
+    write_order_overrides(connection, trigger, decision.admitted_in_order)
+    moved = {part.sequence for part in decision.admitted_in_order}
+    write_high_water_marks(
         connection,
         trigger.id,
-        {key: sequences[key].mark for key in moved},
+        {key: sequences[key].high_water_mark for key in moved},
         _per_key(decision.parked),
         _per_key(decision.released),
     )
 
 
-def write_parked(connection: Connection, trigger_id: int, parked: Sequence[Parked]) -> None:
-    """Take work orders out of those that wait for a run."""
+def write_parked(connection: Connection, trigger_id: int, parked: Sequence[Numbered]) -> None:
+    """Park work orders, so that they wait for no run."""
     if parked:
         connection.execute(_QUERIES["park"], {"trigger_id": trigger_id} | _columns(parked))
 
 
-def write_released(connection: Connection, trigger_id: int, released: Sequence[Parked]) -> None:
-    """Let parked work orders wait for a run."""
+def write_released(connection: Connection, trigger_id: int, released: Sequence[Numbered]) -> None:
+    """Release parked work orders, so that they wait for a run."""
     if released:
         connection.execute(_QUERIES["release"], {"trigger_id": trigger_id} | _columns(released))
 
 
-def write_places(connection: Connection, trigger: Trigger, let_in: Sequence[Parked]) -> None:
+def write_order_overrides(connection: Connection, trigger: Trigger, admitted: Sequence[Numbered]) -> None:
     """Keep the order of a sequence within an ordering key, where it differs from the order of arrival.
 
     Args:
         connection: in the caller's transaction.
         trigger: whose sequences; where its workflow has no ordering keys, runs have no order.
-        let_in: the numbers of one key ascend.
+        admitted: the numbers of one key ascend.
     """
-    if trigger.ordering_key is None or not let_in:
+    if trigger.ordering_key is None or not admitted:
         return
     newest: dict[bytes, bytes] = {}
     disordered = set()
-    for part in let_in:
+    for part in admitted:
         if part.id < newest.get(part.sequence, b""):
             disordered.add(part.sequence)
         newest[part.sequence] = part.id
     arguments = {
         "trigger_id": trigger.id,
         "workflow_id": trigger.workflow_id,
-        "disordered": [part.sequence in disordered for part in let_in],
+        "disordered": [part.sequence in disordered for part in admitted],
     }
     keys = {"given_keys": uuids(newest)}
     connection.execute(_QUERIES["forget_places"], {"trigger_id": trigger.id} | keys)
-    connection.execute(_QUERIES["place"], arguments | keys | _columns(let_in))
+    connection.execute(_QUERIES["place"], arguments | keys | _columns(admitted))
 
 
-def write_marks(
+def write_high_water_marks(
     connection: Connection,
     trigger_id: int,
     marks: Mapping[bytes, int | None],
     parked: Mapping[bytes, int],
     released: Mapping[bytes, int],
 ) -> None:
-    """Move marks on, and count the parked anew; a gap begins with what is parked first beyond it."""
+    """Move high-water marks up, and update the counts of parked work orders."""
     keys = sorted({*marks, *parked, *released})
     if keys:
         connection.execute(
@@ -151,7 +153,7 @@ def write_marks(
         )
 
 
-def _columns(parts: Collection[Parked]) -> dict[str, str]:
+def _columns(parts: Collection[Numbered]) -> dict[str, str]:
     return {
         "ids": uuids(part.id for part in parts),
         "keys": uuids(part.sequence for part in parts),
@@ -159,8 +161,8 @@ def _columns(parts: Collection[Parked]) -> dict[str, str]:
     }
 
 
-def _per_key(parts: Iterable[Parked]) -> dict[bytes, int]:
-    def key_of(part: Parked) -> bytes:
+def _per_key(parts: Iterable[Numbered]) -> dict[bytes, int]:
+    def key_of(part: Numbered) -> bytes:
         return part.sequence
 
     return {key: len(list(some)) for key, some in groupby(sorted(parts, key=key_of), key_of)}

@@ -1,4 +1,4 @@
-"""Items in chunks of a bounded size, of which the next one is read while Postgres stores the one before."""
+"""Items in chunks of a bounded size. The next chunk is read while Postgres stores the current one."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -8,23 +8,23 @@ from workorders.core.items import Item
 
 _PORTION_ITEMS: Final = 500
 _PARTS: Final = 2
-"""A chunk is written by two statements, and Postgres keeps us waiting at the end of each."""
+"""A chunk is written by two statements, and at the end of each there is a wait for Postgres."""
 
 
 class Chunks:
-    """What a source delivers, taken in chunks and in order; at most one chunk is held beside the one being written."""
+    """The items of a source, in order and in chunks. At most one chunk is held in addition to the one being written."""
 
-    def __init__(self, items: Iterable[Item], most_items: int, most_bytes: int) -> None:
+    def __init__(self, items: Iterable[Item], max_items: int, max_bytes: int) -> None:
         """Take items from a source, which is consumed once.
 
         Args:
             items: the source.
-            most_items: how many a chunk holds.
-            most_bytes: of bodies, requests and raw values; the item that reaches it is a chunk's last one.
+            max_items: of one chunk.
+            max_bytes: of bodies, requests and raw values; the item that reaches it is the last one of its chunk.
         """
         self._items = iter(items)
-        self._most_items = most_items
-        self._most_bytes = most_bytes
+        self._max_items = max_items
+        self._max_bytes = max_bytes
         self._chunk: list[Item] = []
         self._held_bytes = 0
         self._ended = False
@@ -34,44 +34,44 @@ class Chunks:
         """Yield the chunks.
 
         Raises:
-            Exception: what the source raised; the items since the last chunk are not yielded any more.
+            Exception: what the source raised; the items since the last chunk are not yielded.
         """
         while chunk := self._take():
             yield chunk
 
-    def ahead(self) -> Iterator[None]:
-        """Read a part of the next chunk, a portion at a step, and stop when it is whole.
+    def prefetch(self) -> Iterator[None]:
+        """Read a part of the next chunk in small steps, and stop when it is full.
 
-        What the source raises is kept for later: it is no fault of what is being written meanwhile.
+        What the source raises is raised with the next chunk, because the current one is not at fault.
         """
-        for _ in range(0, self._most_items // _PARTS, _PORTION_ITEMS):
-            if self._is_whole:
+        for _ in range(0, self._max_items // _PARTS, _PORTION_ITEMS):
+            if self._is_full:
                 return
             self._read(_PORTION_ITEMS)
             yield
 
     def _take(self) -> list[Item]:
-        while not self._is_whole:
-            self._read(self._most_items)
+        while not self._is_full:
+            self._read(self._max_items)
         if self._failure is not None:
             raise self._failure
         chunk, self._chunk, self._held_bytes = self._chunk, [], 0
         return chunk
 
     @property
-    def _is_whole(self) -> bool:
-        return self._ended or len(self._chunk) >= self._most_items or self._held_bytes >= self._most_bytes
+    def _is_full(self) -> bool:
+        return self._ended or len(self._chunk) >= self._max_items or self._held_bytes >= self._max_bytes
 
-    def _read(self, most: int) -> None:
-        chunk, held, most_bytes = self._chunk, self._held_bytes, self._most_bytes
-        wanted = min(most, self._most_items - len(chunk))
+    def _read(self, limit: int) -> None:
+        chunk, held, max_bytes = self._chunk, self._held_bytes, self._max_bytes
+        wanted = min(limit, self._max_items - len(chunk))
         before = len(chunk)
         try:
             for item in islice(self._items, wanted):
                 chunk.append(item)
-                _, _, request, body, _, raw = item  # a third of the time of asking for them by name
+                _, _, request, body, _, raw = item  # takes a third of the time of attribute access
                 held += len(request) + len(body or b"") + len(raw or b"")
-                if held >= most_bytes:
+                if held >= max_bytes:
                     break
             else:
                 self._ended = len(chunk) - before < wanted

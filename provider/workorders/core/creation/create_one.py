@@ -1,4 +1,4 @@
-"""One event that becomes one work order whose id is asked for: a caller waits for it, or a person."""
+"""Creates one work order and returns it: a caller or a person waits for the answer."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,17 +17,17 @@ _QUERIES = load_queries("workorders.core.creation", "sql/create_one.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
+class CreateResult:
     """What became of one event."""
 
     id: UUID | None
-    """The work order; None when the event had one that was deleted since."""
+    """The work order; None if the event had one that is deleted."""
     state: str
-    """State of the work order; `deleted` when it is no longer there."""
+    """State of the work order; `deleted` if it is deleted."""
     created: bool
-    """Whether it was made now; the event had one before otherwise, by its source key or an idempotency key."""
+    """Whether it was created now. Otherwise the event had one, by its source key or an idempotency key."""
     reason: str | None = None
-    """Code of the rejection, such as `duplicate` or `run-limit`; None when it is not rejected."""
+    """Code of the rejection, such as `duplicate` or `run-limit`; None if it is not rejected."""
     detail: str | None = None
     """One clause that says why it is rejected."""
     original: UUID | None = None
@@ -42,7 +42,7 @@ def create_one(
     key: str | None = None,
     key_scope: str = "",
     key_seconds: float | None = None,
-) -> Single:
+) -> CreateResult:
     """Create the work order of one event, inside the caller's transaction, and return it.
 
     Args:
@@ -56,7 +56,7 @@ def create_one(
             afterwards, whether or not its work order still exists.
 
     Raises:
-        HardLimitError: the workflow takes no more now; the caller must roll back, and its source wait.
+        HardLimitError: the workflow has no capacity; the caller must roll back, and its source must wait.
         psycopg.Error: the database failed; nothing was created once the caller rolls back.
     """
     if key is not None:
@@ -90,12 +90,12 @@ def _find_holder(connection: Connection, trigger: Trigger, item: Item) -> UUID |
     return None
 
 
-def _find(connection: Connection, id_: UUID) -> Single:
+def _find(connection: Connection, id_: UUID) -> CreateResult:
     return _result(connection.execute(_QUERIES["by_id"], {"id": id_}).fetchone())
 
 
-def _result(row: tuple[Any, ...] | None) -> Single:
+def _result(row: tuple[Any, ...] | None) -> CreateResult:
     if row is None:
-        return Single(None, "deleted", created=False)
+        return CreateResult(None, "deleted", created=False)
     id_, state, reason, detail, original = row
-    return Single(id_, state, False, reason, detail, original)
+    return CreateResult(id_, state, False, reason, detail, original)

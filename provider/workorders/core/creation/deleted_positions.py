@@ -1,7 +1,7 @@
-"""What was deleted, by its source key: deleting a work order must never make its event come back as new.
+"""The positions of deleted work orders, so that a replay does not create them again.
 
-The unique key of a work order goes with it. So the positions of a stream whose work orders were deleted are written
-down, as ranges; creating what is missing leaves them out. The way of new events never asks here.
+The unique source key of a work order is deleted with it. So the positions are stored as ranges, and creating what is
+missing skips them. Creating new events reads nothing here.
 """
 
 from collections import defaultdict
@@ -14,15 +14,15 @@ from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.creation", "sql/deleted_positions.sql")
 
-Row = tuple[UUID, int | None, int | None]
-"""A work order's id, stream and position."""
+WorkOrderKey = tuple[UUID, int | None, int | None]
+"""The id, stream, and position of a work order."""
 
 
-def delete(connection: Connection, rows: Sequence[Row]) -> list[Row]:
-    """Delete these work orders with all that belongs to them, in the caller's transaction.
+def delete(connection: Connection, rows: Sequence[WorkOrderKey]) -> list[WorkOrderKey]:
+    """Delete work orders with all their parts, in the caller's transaction.
 
     Returns:
-        Those that were left, for missing ones of their stream are being created right now.
+        Those that were not deleted, because a replay creates missing ones of their stream at this moment.
     """
     free = {stream for stream in {row[1] for row in rows} if stream is None or _locked(connection, stream)}
     gone = [row for row in rows if row[1] in free]
@@ -32,16 +32,17 @@ def delete(connection: Connection, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row[1] not in free]
 
 
-def lock_out(connection: Connection, stream_id: int) -> None:
+def block_deletions(connection: Connection, stream_id: int) -> None:
     """Let no work order of the stream be deleted until the transaction ends."""
     connection.execute(_QUERIES["lock_stream_shared"], {"class": AdvisoryLock.STREAM, "stream_id": stream_id})
 
 
 def note_whole(connection: Connection, stream_id: int, start: int, end: int, work_orders: int) -> None:
-    """Note that every event in `[start, end)` of a stream has or had a work order, and that there are so many.
+    """Record that every event in `[start, end)` of a stream has a work order, and how many there are.
 
-    To be called in the transaction that has read the whole range. When all of them are deleted, the gaps between them
-    are known to be empty, and one row stands for the range. A range without gaps needs no note, nor does an empty one.
+    Call it in the transaction that has read the whole range. When all of them are deleted, the gaps between them are
+    known to be empty, and one row represents the range. A range without gaps needs no record, and neither does an empty
+    one.
     """
     if 0 < work_orders < end - start:
         connection.execute(
@@ -54,7 +55,7 @@ def _locked(connection: Connection, stream_id: int) -> bool:
     return bool(row and row[0])
 
 
-def _remember(connection: Connection, gone: Iterable[Row]) -> None:
+def _remember(connection: Connection, gone: Iterable[WorkOrderKey]) -> None:
     positions: defaultdict[int, list[int]] = defaultdict(list)
     for _, stream_id, position in gone:
         if stream_id is not None and position is not None:

@@ -1,9 +1,8 @@
-r"""Whether the bytes of a message can be the body of a work order; pure, and the same for every source of bytes.
+r"""Validates the bytes of a message as the body of a work order. Pure, and the same for every source.
 
-The rule of acceptance: the value becomes the body, byte for byte, when it is a JSON object that `orjson` reads and that
-Postgres holds as jsonb. Everything else is a rejection that says what and where. A detail names kinds and places, never
-data, for it is shown in lists and logs, while the data may be a health record. Of a repeated key the last one wins, as
-in jsonb.
+A value becomes the body, byte for byte, if it is a JSON object that `orjson` reads and that Postgres stores as jsonb.
+Everything else is rejected with the reason and the place. A detail names kinds and places, never data, because it is
+shown in lists and logs, while the data may be a health record. The last one of repeated keys wins, as in jsonb.
 
 Where jsonb (measured on PostgreSQL 18) is narrower than `orjson`:
 
@@ -35,12 +34,12 @@ SMALLEST_EXPONENT_THAT_COUNTS: Final = 10
 
 #: A value without a match of this needs no closer look at its escapes and exponents. What follows the exponent keeps
 #: identifiers such as `4e12-9a` out, because ordinary messages are full of them. RE2 knows these words as well.
-ODD_PATTERN: Final = r"\\u0000|[0-9][eE][+-]?0*[1-9][0-9]+[ \t\r\n]*[,\]}]"
+SUSPICIOUS_PATTERN: Final = r"\\u0000|[0-9][eE][+-]?0*[1-9][0-9]+[ \t\r\n]*[,\]}]"
 #: A number that is out of range with an exponent that passes has at least this many digits in one run.
 LONG_RUN_OF_DIGITS: Final = NUMERIC_FRACTION_DIGITS - LARGEST_EXPONENT
 
 # All patterns run in linear time: possessive quantifiers, and a look-behind so that a run is tried only from its start.
-_ODD: Final = re.compile(ODD_PATTERN.encode())
+_ODD: Final = re.compile(SUSPICIOUS_PATTERN.encode())
 _SAMPLE_STEP: Final = 251
 _SAMPLED_RUN: Final = re.compile(rb"[0-9]{%d}" % (LONG_RUN_OF_DIGITS // _SAMPLE_STEP))
 _EXPONENT: Final = re.compile(rb"[0-9][eE][+-]?0*+([1-9][0-9]++)[ \t\r\n]*+[,\]}]")
@@ -62,18 +61,18 @@ _KINDS: Final = {
 }
 
 
-def is_odd(value: bytes) -> bool:
-    """Tell whether `judge` must look closer; a caller with a whole column asks `ODD_PATTERN` of all at once."""
+def needs_slow_check(value: bytes) -> bool:
+    """Return whether `validate_body` must look closer. For a whole column, match `SUSPICIOUS_PATTERN` at once."""
     return _ODD.search(value) is not None
 
 
-def judge(value: bytes, max_bytes: int, *, odd: bool) -> Rejection | None:
+def validate_body(value: bytes, max_bytes: int, *, odd: bool) -> Rejection | None:
     """Return why a value cannot be a body, or None when it can.
 
     Args:
         value: The raw bytes of a message.
         max_bytes: A longer value is rejected unread.
-        odd: Whether the value matches `ODD_PATTERN`.
+        odd: Whether the value matches `SUSPICIOUS_PATTERN`.
     """
     if len(value) > max_bytes:
         return Rejection("too-large", f"the value has {len(value)} bytes, more than max_message_bytes ({max_bytes})")

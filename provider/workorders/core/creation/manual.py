@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import orjson
 
-from workorders.core.creation.create_one import Single, create_one
-from workorders.core.creation.json_body import is_odd, judge
+from workorders.core.creation.create_one import CreateResult, create_one
+from workorders.core.creation.json_body import needs_slow_check, validate_body
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import MAX_BODY_BYTES, Item
 from workorders.core.postgres.connection import Connection
@@ -34,14 +34,14 @@ class ManualRequest:
     """The authenticated account, whatever `actor` contains; None if it is unknown."""
 
 
-def create(connection: Connection, trigger: Trigger, wanted: ManualRequest) -> Single:
+def create(connection: Connection, trigger: Trigger, wanted: ManualRequest) -> CreateResult:
     """Create the work order, in a transaction of its own, or find the one of the key.
 
     Raises:
         NotAnInputError: the body is no JSON object that can be an input.
         psycopg.Error: the database failed; nothing was created.
     """
-    rejection = judge(wanted.body, MAX_BODY_BYTES, odd=is_odd(wanted.body))
+    rejection = validate_body(wanted.body, MAX_BODY_BYTES, odd=needs_slow_check(wanted.body))
     if rejection is not None:
         raise NotAnInputError(
             f"Trigger {trigger.name}: the input must be a JSON object, and {rejection.detail}; nothing was created."

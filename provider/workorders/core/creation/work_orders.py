@@ -1,4 +1,4 @@
-"""`create_for`: the only way any work order is made, whatever its trigger."""
+"""`create_for`: the only way a work order is created, whatever its trigger."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ from workorders.core.triggers import Trigger, stream_id
 _QUERIES = load_queries("workorders.core.creation", "sql/work_orders.sql")
 
 CHUNK_ITEMS = 10_000
-"""Items written under one savepoint. Postgres keeps 64 of a transaction at hand, so those of 640,000 messages of one
-partition, or of 512 MiB; beyond that, everybody's looks at the tables cost more until it ends."""
+"""Items written under one savepoint. Postgres caches 64 savepoints of a transaction, which is enough for 640,000
+messages or 512 MiB of one partition. Beyond that, every reader of the tables is slower until the transaction ends."""
 CHUNK_BYTES = 8 * 1024 * 1024
-"""Bytes of bodies, requests and raw values of one chunk; two chunks are held in memory."""
+"""Bytes of bodies, requests, and raw values in one chunk; two chunks are in memory."""
 
 _ACCEPTED_STATE = "pending"
 _REJECTED_STATE = "rejected"
@@ -36,7 +36,7 @@ _REJECTED_STATE = "rejected"
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """How many items became what."""
+    """How many items had which result."""
 
     created: int = 0
     """Work orders with an input."""
@@ -45,7 +45,7 @@ class Created:
     existing: int = 0
     """Items whose source key had a work order before; they changed nothing."""
     turned_away: int = 0
-    """Of the rejected: those with an input, which a rule of the trigger or a limit of the workflow refused."""
+    """Of the rejected: those with an input, which a rule of the trigger or a limit of the workflow rejected."""
     ignored: int = 0
     """Items that left no work order, because another one has their idempotency key."""
 
@@ -71,28 +71,27 @@ def create_for(
 ) -> Created:
     """Create a work order for each item, inside the caller's transaction.
 
-    One item or a hundred thousand: they are taken in chunks, so memory stays flat. The caller commits; a work order
+    Items are read in chunks, so memory stays flat for one item or a hundred thousand. The caller commits. A work order
     exists with its dataclip or its rejection, or not at all.
 
     Args:
         connection: where the caller's transaction is, or begins.
         trigger: what the work orders belong to.
-        items: in the order of their source; consumed once, and ahead, while Postgres stores those before: nothing that
-            makes them may use `connection`.
+        items: in the order of their source. They are read once, and the next ones while Postgres stores the current
+            ones, so their iterator must not use `connection`.
         fresh: the caller knows, under a lock of its own, that no item has a work order yet. The rows are then copied
-            straight into the tables. The unique source key still guards them.
-        ids: what the work orders are named by, each greater than the one before; new ones when omitted.
-        prove: called once, when the last item was read and written. It may ask a network: no lock that another
-            trigger, partition or caller needs is taken before it returns. What it raises ends the call.
+            directly into the tables. The unique source key still protects them.
+        ids: the ids of the work orders, each greater than the one before; new ones if omitted.
+        prove: called once after the last item is written. It may wait for a network, because no lock that another
+            trigger, partition, or caller needs is taken before it returns. What it raises ends the call.
 
     Returns:
         The counts, which add up to the number of items.
 
     Raises:
-        DuplicateItemsError: `fresh` was promised and a source key was there already. The transaction is broken then
-            and the caller must roll it back.
-        HardLimitError: the workflow takes less now; the caller must roll back, and its source wait.
-        psycopg.Error: the database failed; no item is to blame, for an item that Postgres cannot store is rejected.
+        DuplicateItemsError: `fresh` was given, and a source key has a work order. The caller must roll back.
+        HardLimitError: the workflow has too little capacity; the caller must roll back, and its source must wait.
+        psycopg.Error: the database failed. No item is the cause, because one that Postgres cannot store is rejected.
     """
     limits.require_capacity(connection, trigger)
     pipeline = None if trigger.rules is None else AdmissionPipeline(connection, trigger, trigger.rules)
@@ -102,7 +101,7 @@ def create_for(
     total = Created()
     for chunk in chunks:
         total += writer.write(list(islice(ids, len(chunk))), chunk)
-    # Before `decide`, which locks what all triggers of the workflow share: a slow network must hold none of it.
+    # Before `decide`, which locks what all triggers of the workflow share, so that a slow network holds no such lock.
     if prove is not None:
         prove()
     if pipeline is not None:
@@ -135,7 +134,7 @@ class _Writer:
         self._fresh = fresh
         self._ordering_key = Selector.parse(trigger.ordering_key) if trigger.ordering_key else None
         self._stream_ids: dict[str | None, int | None] = {}
-        # What the rows of one stream end with: of the accepted ones, and of the rejected ones.
+        # The end of the rows of each stream: of accepted ones, and of rejected ones.
         self._tails: tuple[dict[str | None, bytes], dict[str | None, bytes]] = ({}, {})
 
     def write(self, ids: list[bytes], items: list[Item]) -> Created:
@@ -148,14 +147,14 @@ class _Writer:
                 created = self._write_once(chunk)
         except psycopg.errors.UniqueViolation as error:
             raise DuplicateItemsError(
-                f"Trigger {self._trigger.name} announced new events, but a work order for one of them is there already "
+                f"Trigger {self._trigger.name} announced new events, but one of them has a work order "
                 f"({error.diag.message_detail}); nothing was created."
             ) from error
         except VALUE_ERRORS as error:
             if len(items) > 1:
                 middle = len(items) // 2
                 return self.write(ids[:middle], items[:middle]) + self.write(ids[middle:], items[middle:])
-            if items[0].rejection is not None:  # it was written without its body already, so the value is not at fault
+            if items[0].rejection is not None:  # it was written without its body, so the value is not the cause
                 raise
             rejected = items[0]._replace(body=None, rejection=rejection_of(error), raw=items[0].body)
             return self.write(ids, [rejected])
@@ -173,7 +172,7 @@ class _Writer:
             pairs = self._observed(chunk)
         dataclip = binary_rows.dataclip
         accepted = (dataclip(id_, body, request) for id_, (_, _, request, body, _, _) in pairs if body is not None)
-        copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, self._chunks.ahead())
+        copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, self._chunks.prefetch())
         rejected = [(id_, item) for id_, item in chunk if item.body is None]
         copy(self._connection, "rejections", binary_rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
         count = len(chunk.ids)
@@ -185,7 +184,7 @@ class _Writer:
         return self._pipeline.observe(chunk, self._stream_ids, unwritten=unwritten)
 
     def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
-        copy_into = partial(copy, self._connection, "work_orders", meanwhile=self._chunks.ahead())
+        copy_into = partial(copy, self._connection, "work_orders", meanwhile=self._chunks.prefetch())
         if self._ordering_key is None:
             work_order, tails = binary_rows.work_order, self._tails
             copy_into(
@@ -238,7 +237,7 @@ class _Writer:
         for tails, state in zip(self._tails, (_ACCEPTED_STATE, _REJECTED_STATE), strict=True):
             tails[stream] = binary_rows.work_order_suffix(self._trigger.id, self._trigger.workflow_id, number, state)
         if number is not None and not self._fresh:
-            deleted_positions.lock_out(self._connection, number)
+            deleted_positions.block_deletions(self._connection, number)
 
 
 def rejection_of(error: psycopg.Error) -> Rejection:

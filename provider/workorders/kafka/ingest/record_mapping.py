@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import orjson
 
-from workorders.core.creation.json_body import ODD_PATTERN, is_odd, judge
+from workorders.core.creation.json_body import SUSPICIOUS_PATTERN, needs_slow_check, validate_body
 from workorders.core.items import Item, Rejection
 from workorders.core.json_bytes import text_or_base64
 from workorders.core.secrets import is_secret_header
@@ -63,7 +63,7 @@ class RecordMapping:
             record.offset,
             record.key,
             record.value,
-            record.value is not None and is_odd(record.value),
+            record.value is not None and needs_slow_check(record.value),
             record.timestamp_ms,
             record.timestamp_type,
             next(self._header_json(headers, [len(headers)])),
@@ -135,7 +135,7 @@ class RecordMapping:
             if self.accept_tombstones:
                 return Item(stream, offset, request[:-1] + b',"tombstone":true}', b"{}")
             return Item(stream, offset, request, None, Rejection("null-value", "the value is null (a tombstone)"))
-        rejection = judge(value, self.max_message_bytes, odd=odd)
+        rejection = validate_body(value, self.max_message_bytes, odd=odd)
         if rejection is None:
             return Item(stream, offset, request, value)
         return Item(stream, offset, request, None, rejection, value)
@@ -211,5 +211,5 @@ def _odd_values(batch: "pyarrow.RecordBatch") -> list[bool | None]:
     """Return for each value whether it needs the slow check; by column this takes a quarter of the time."""
     from pyarrow import compute  # noqa: PLC0415 - the module imports without pyarrow; only batches need it
 
-    matches = compute.match_substring_regex(batch.column("value"), pattern=ODD_PATTERN)
+    matches = compute.match_substring_regex(batch.column("value"), pattern=SUSPICIOUS_PATTERN)
     return cast("list[bool | None]", matches.to_pylist())

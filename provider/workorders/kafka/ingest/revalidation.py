@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from workorders.core.creation.json_body import is_odd
+from workorders.core.creation.json_body import needs_slow_check
 from workorders.core.items import Item, Rejection
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.record_mapping import RecordMapping
@@ -23,4 +23,4 @@ def revalidate(definition: Mapping[str, Any], raw: bytes | None, request: bytes)
         detail = "key and headers were too large to be kept, so the request cannot be built again"
         return Item(None, None, request, None, Rejection("too-large", detail), raw)
     mapping = RecordMapping.of(KafkaTriggerDefinition.model_validate(definition))
-    return mapping.validate_value(None, None, request, raw, raw is not None and is_odd(raw))
+    return mapping.validate_value(None, None, request, raw, raw is not None and needs_slow_check(raw))

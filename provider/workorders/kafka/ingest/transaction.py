@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from workorders.core import triggers
-from workorders.core.admission.limits import HardLimitError
 from workorders.core.creation import deleted_positions
 from workorders.core.creation.work_orders import Created, create_for
+from workorders.core.exceptions import HardLimitError
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import (

@@ -49,7 +49,7 @@ def test_a_gap_of_a_trigger_of_any_type_is_said_once_by_a_red_task_and_to_who_is
     come(connection, trigger, 1, 3, 4)
     watch(trigger.name)
     come(connection, trigger, 5)
-    with pytest.raises(AirflowFailException, match=f"Trigger {trigger.name}: sequence .* gap behind number 1 .* skip"):
+    with pytest.raises(AirflowFailException, match=f"Trigger {trigger.name}: sequence .* gap above number 1 .* skip"):
         watch(trigger.name)
     assert [alert.parked for alert in heard.alerts] == [3]
     watch(trigger.name)

@@ -12,7 +12,7 @@ from support.runs import finish_all, keeping
 from support.work_orders import accepted
 from workorders.core import triggers
 from workorders.core.admission import duplicates
-from workorders.core.creation.create_one import Single, create_one
+from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
 from workorders.core.maintenance import retention
@@ -38,7 +38,7 @@ def other(stack: LocalStack) -> Iterator[Connection]:
         connection.rollback()
 
 
-def send(connection: Connection, trigger: Trigger, key: str, caller: str = "a") -> Single:
+def send(connection: Connection, trigger: Trigger, key: str, caller: str = "a") -> CreateResult:
     """Send one event with a key, and commit."""
     item = Item(None, None, b'{"from": "%s"}' % caller.encode(), b'{"a": 1}')
     made = create_one(connection, trigger, item, key=key, key_seconds=DAY)
@@ -157,7 +157,7 @@ def test_with_a_work_order_goes_what_was_counted_for_it(connection: Connection, 
     finish_all(connection, name)
     send(connection, trigger, "k")
     retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
-    assert send(connection, trigger, "k") == Single(None, "deleted", created=False)
+    assert send(connection, trigger, "k") == CreateResult(None, "deleted", created=False)
     row = connection.execute(
         "SELECT count(*) FROM workorders.ignored_repeats WHERE work_order_id = %s", (made.id,)
     ).fetchone()

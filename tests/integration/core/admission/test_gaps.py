@@ -61,7 +61,13 @@ def test_a_gap_is_listed_with_what_is_parked_behind_it(free: Connection, trigger
     come(free, trigger, 1, 4, 5)
     come(free, trigger, 1, key="without a gap")
     (gap,) = gaps.gaps(free, trigger.name)
-    assert (gap.trigger, gap.name, gap.mark, gap.next_parked, gap.parked) == (trigger.name, '"order-7"', 1, 4, 2)
+    assert (gap.trigger, gap.name, gap.high_water_mark, gap.next_parked, gap.parked) == (
+        trigger.name,
+        '"order-7"',
+        1,
+        4,
+        2,
+    )
     assert gap.parked_since is not None
     assert (gap.wait_until, gap.alerted) == (None, False)
 
@@ -83,7 +89,7 @@ def test_skipping_lets_in_up_to_the_next_gap(free: Connection, trigger: Trigger)
     assert gaps.skip(free, trigger, key_of(free, trigger), ADA) == [4, 5]
     assert states(free, trigger) == {1: "pending", 4: "pending", 5: "pending", 8: "parked"}
     (gap,) = gaps.gaps(free, trigger.name)
-    assert (gap.mark, gap.next_parked, gap.parked) == (5, 8, 1)
+    assert (gap.high_water_mark, gap.next_parked, gap.parked) == (5, 8, 1)
     come(free, trigger, 6, 7)
     assert set(states(free, trigger).values()) == {"pending"}
 
@@ -116,7 +122,7 @@ def test_a_decision_is_recorded_with_who_and_why(free: Connection, trigger: Trig
     gaps.drop(free, trigger, key, ADA)
     rows = free.execute(
         """
-        SELECT kind, who, why, from_mark, to_mark, released FROM workorders.sequence_decisions
+        SELECT kind, actor, reason, from_number, to_number, released FROM workorders.sequence_decisions
         WHERE trigger_id = %s ORDER BY id
         """,
         (trigger.id,),
@@ -133,7 +139,7 @@ def test_without_a_gap_there_is_nothing_to_decide(free: Connection, trigger: Tri
     come(free, trigger, 1)
     key = key_of(free, trigger)
     for decide in (gaps.skip, gaps.release):
-        with pytest.raises(GapRefusedError, match="has no gap: nothing is parked; nothing was changed"):
+        with pytest.raises(GapRefusedError, match="has no gap: no work order is parked; nothing was changed"):
             decide(free, trigger, key, ADA)
     with pytest.raises(GapRefusedError):
         gaps.wait(free, trigger, key, ADA, seconds=60)
@@ -161,8 +167,8 @@ def test_a_gap_is_alerted_of_once_when_it_is_too_old(free: Connection, trigger: 
     assert gap_alerts.claim(free, trigger) == []
     pass_time(free, trigger, "1 hour")
     (alert,) = gap_alerts.claim(free, trigger)
-    assert (alert.cleared, alert.mark, alert.parked) == (False, 1, 1)
-    assert f"Trigger {trigger.name}: sequence {alert.key} has had a gap behind number 1 since " in alert.sentence
+    assert (alert.cleared, alert.high_water_mark, alert.parked) == (False, 1, 1)
+    assert f"Trigger {trigger.name}: sequence {alert.key} has a gap above number 1 since " in alert.sentence
     assert "order-7" not in alert.sentence
     assert gap_alerts.claim(free, trigger) == []
 
@@ -180,7 +186,7 @@ def test_a_closed_gap_is_said_once(free: Connection, trigger: Trigger) -> None:
     come(free, trigger, 2)
     (alert,) = gap_alerts.claim(free, trigger)
     assert alert.cleared
-    assert alert.sentence.endswith("is closed; its mark stands at 5.")
+    assert alert.sentence.endswith("is closed; its high-water mark is 5.")
     assert gap_alerts.claim(free, trigger) == []
     assert gaps.gaps(free, trigger.name) == []
 

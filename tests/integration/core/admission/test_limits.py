@@ -12,8 +12,8 @@ from support.admission import BY_ID, BY_NUMBER, event, events, ids, limit, outco
 from support.work_orders import accepted_range, rejected
 from workorders.core import triggers
 from workorders.core.admission import limits
-from workorders.core.admission.limits import HardLimitError
 from workorders.core.creation.work_orders import Created, create_for
+from workorders.core.exceptions import HardLimitError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 

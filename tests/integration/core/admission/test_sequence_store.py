@@ -37,7 +37,8 @@ def numbers(*given: int, start: int = 0, key: str = "k", stream: str = "s") -> l
 
 def standing(connection: Connection, trigger: Trigger) -> list[tuple[str, int | None, int]]:
     return connection.execute(
-        "SELECT name, mark, parked FROM workorders.sequences WHERE trigger_id = %s ORDER BY name", (trigger.id,)
+        "SELECT name, high_water_mark, parked FROM workorders.sequences WHERE trigger_id = %s ORDER BY name",
+        (trigger.id,),
     ).fetchall()
 
 

@@ -11,10 +11,10 @@ from support.admission import events, ids, limit, register, wait_for_lock
 from support.runs import finish_all
 from support.work_orders import rejected
 from workorders.core import triggers
-from workorders.core.admission.limits import HardLimitError
 from workorders.core.bulk import capacity, jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.creation.work_orders import create_for
+from workorders.core.exceptions import HardLimitError
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, connect

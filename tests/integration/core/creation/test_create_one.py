@@ -9,7 +9,7 @@ from support.admission import BY_ID, event, ids, limit, register, wait_for_lock
 from support.work_orders import accepted, keys, rejected
 from workorders.core import triggers
 from workorders.core.admission import duplicates
-from workorders.core.creation.create_one import Single, create_one
+from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
@@ -42,16 +42,16 @@ def test_a_key_makes_one_work_order_however_long_it_is(connection: Connection, t
     first = create_one(connection, trigger, accepted(None, None), key=key)
     again = create_one(connection, trigger, accepted(None, None, b'{"b":2}'), key=key)
     assert first.created
-    assert again == Single(first.id, "pending", created=False)
+    assert again == CreateResult(first.id, "pending", created=False)
     assert len(ids(connection, trigger)) == 1
 
 
 def test_a_position_that_was_there_is_found(connection: Connection, trigger: Trigger) -> None:
     first = create_one(connection, trigger, accepted("s", 7))
-    assert create_one(connection, trigger, accepted("s", 7)) == Single(first.id, "pending", created=False)
+    assert create_one(connection, trigger, accepted("s", 7)) == CreateResult(first.id, "pending", created=False)
 
 
-def delete(connection: Connection, made: Single) -> None:
+def delete(connection: Connection, made: CreateResult) -> None:
     connection.execute("DELETE FROM workorders.dataclips WHERE id = %s", (made.id,))
     connection.execute("DELETE FROM workorders.work_orders WHERE id = %s", (made.id,))
 
@@ -59,7 +59,9 @@ def delete(connection: Connection, made: Single) -> None:
 def test_a_deleted_work_order_does_not_come_back(connection: Connection, trigger: Trigger) -> None:
     made = create_one(connection, trigger, accepted(None, None), key="a")
     delete(connection, made)
-    assert create_one(connection, trigger, accepted(None, None), key="a") == Single(None, "deleted", created=False)
+    assert create_one(connection, trigger, accepted(None, None), key="a") == CreateResult(
+        None, "deleted", created=False
+    )
     assert keys(connection, trigger) == []
 
 
@@ -87,7 +89,7 @@ def test_a_key_is_known_for_its_time_and_free_afterwards_whether_or_not_its_work
         delete(connection, made)
     pass_days(connection, trigger, 29)
     again = create_one(connection, trigger, accepted(None, None), key="a", key_seconds=30 * DAY)
-    assert again == Single(None if deleted else made.id, "deleted" if deleted else "pending", created=False)
+    assert again == CreateResult(None if deleted else made.id, "deleted" if deleted else "pending", created=False)
     pass_days(connection, trigger, 1)
     new = create_one(connection, trigger, accepted(None, None), key="a", key_seconds=30 * DAY)
     assert new.created
@@ -128,7 +130,7 @@ def test_two_callers_with_one_key_at_once_get_one_work_order(
         pass_days(connection, trigger, 1)
         connection.commit()
 
-    def create(_: int) -> Single:
+    def create(_: int) -> CreateResult:
         with connect(stack.database_url) as own:
             return create_one(own, trigger, accepted(None, None), key="a", key_seconds=DAY)
 

@@ -2,7 +2,7 @@ from uuid import UUID
 
 import pytest
 
-from workorders.core.creation.create_one import Single
+from workorders.core.creation.create_one import CreateResult
 from workorders.core.creation.manual import ManualRequest, NotAnInputError, create
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
@@ -28,7 +28,7 @@ def test_the_same_key_creates_nothing_twice_and_no_key_is_an_event_of_its_own(
     connection: Connection, trigger: Trigger
 ) -> None:
     first = create(connection, trigger, wish(key="k"))
-    assert create(connection, trigger, wish(key="k")) == Single(first.id, "pending", created=False)
+    assert create(connection, trigger, wish(key="k")) == CreateResult(first.id, "pending", created=False)
     assert create(connection, trigger, wish()).id != create(connection, trigger, wish()).id
 
 

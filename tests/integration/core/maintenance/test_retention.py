@@ -11,7 +11,7 @@ from support.work_orders import accepted, accepted_range, positions, rejected
 from workorders.core import triggers
 from workorders.core.bulk import jobs
 from workorders.core.creation import deleted_positions
-from workorders.core.creation.create_one import Single, create_one
+from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
@@ -306,7 +306,7 @@ def test_a_request_with_a_key_waits_for_no_step_of_retention(
         assert made.created
         # Who asks for the key of what is being deleted learns how it stood before.
         again = create_one(other_connection, trigger, accepted(None, None), key="old")
-        assert again == Single(old.id, "success", created=False)
+        assert again == CreateResult(old.id, "success", created=False)
     other_connection.commit()
     assert create_one(connection, trigger, accepted(None, None), key="old").state == "deleted"
     assert create_one(connection, trigger, accepted(None, None), key="new").id == made.id
@@ -378,7 +378,7 @@ def test_a_stream_that_stays_busy_is_left_after_some_tries_and_counted(
     assert [seconds for seconds in waited if seconds >= 1] == [1, 2, 4, 8]
 
 
-def numbered(connection: Connection, trigger: Trigger) -> list[deleted_positions.Row]:
+def numbered(connection: Connection, trigger: Trigger) -> list[deleted_positions.WorkOrderKey]:
     return connection.execute(
         "SELECT id, stream_id, position FROM workorders.work_orders WHERE trigger_id = %s ORDER BY id", (trigger.id,)
     ).fetchall()

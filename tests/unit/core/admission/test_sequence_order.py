@@ -12,7 +12,7 @@ from workorders.core.admission.sequence_order import (
     RUN_LIMIT,
     Decision,
     Entry,
-    Parked,
+    Numbered,
     SequenceState,
     decide,
 )
@@ -35,7 +35,7 @@ def refused(verdict: Decision) -> list[tuple[int, str]]:
 def test_the_next_number_is_let_in_and_moves_the_mark() -> None:
     standing = SequenceState(0)
     verdict = decide(entries(1, 2, 3), {KEY: standing})
-    assert (verdict.admitted, standing.mark, verdict.rejected, verdict.parked) == (3, 3, [], [])
+    assert (verdict.admitted, standing.high_water_mark, verdict.rejected, verdict.parked) == (3, 3, [], [])
 
 
 def test_a_number_at_or_behind_the_mark_is_a_duplicate() -> None:
@@ -47,8 +47,8 @@ def test_a_number_at_or_behind_the_mark_is_a_duplicate() -> None:
 def test_a_number_beyond_a_gap_is_parked() -> None:
     standing = SequenceState(5)
     verdict = decide(entries(7, 9), {KEY: standing})
-    assert verdict.parked == [Parked(KEY, 7, id_of(100)), Parked(KEY, 9, id_of(101))]
-    assert (verdict.admitted, standing.mark) == (0, 5)
+    assert verdict.parked == [Numbered(KEY, 7, id_of(100)), Numbered(KEY, 9, id_of(101))]
+    assert (verdict.admitted, standing.high_water_mark) == (0, 5)
 
 
 def test_a_parked_number_that_comes_again_is_a_duplicate_of_the_parked_one() -> None:
@@ -60,9 +60,9 @@ def test_a_parked_number_that_comes_again_is_a_duplicate_of_the_parked_one() -> 
 def test_the_number_that_fills_the_gap_releases_what_follows_up_to_the_next_gap() -> None:
     standing = SequenceState(5, {7: id_of(1), 8: id_of(2), 10: id_of(3)})
     verdict = decide(entries(6), {KEY: standing})
-    assert [part.number for part in verdict.let_in] == [6, 7, 8]
-    assert verdict.released == [Parked(KEY, 7, id_of(1)), Parked(KEY, 8, id_of(2))]
-    assert (standing.mark, standing.parked) == (8, {10: id_of(3)})
+    assert [part.number for part in verdict.admitted_in_order] == [6, 7, 8]
+    assert verdict.released == [Numbered(KEY, 7, id_of(1)), Numbered(KEY, 8, id_of(2))]
+    assert (standing.high_water_mark, standing.parked) == (8, {10: id_of(3)})
 
 
 def test_what_one_call_parks_and_lets_in_again_was_never_parked() -> None:
@@ -73,7 +73,7 @@ def test_what_one_call_parks_and_lets_in_again_was_never_parked() -> None:
 def test_a_sequence_without_a_mark_begins_with_the_first_to_arrive() -> None:
     standing = SequenceState(None)
     verdict = decide(entries(40, 42, 39, 41), {KEY: standing})
-    assert standing.mark == 42
+    assert standing.high_water_mark == 42
     assert refused(verdict) == [(102, DUPLICATE)]
 
 
@@ -95,7 +95,7 @@ def test_what_finds_no_room_leaves_no_trace_in_its_sequence() -> None:
     verdict = decide(entries(1, 2, 3), {KEY: standing}, capacity=1)
     assert refused(verdict) == [(101, RUN_LIMIT)]
     assert [part.number for part in verdict.parked] == [3]
-    assert (verdict.admitted, standing.mark) == (1, 1)
+    assert (verdict.admitted, standing.high_water_mark) == (1, 1)
 
 
 def test_duplicates_and_parked_ones_take_no_room() -> None:
@@ -128,10 +128,12 @@ def test_whatever_the_order_and_the_batches_the_same_numbers_are_let_in_in_order
         became["turned away"] += len(verdict.rejected)
         became["let in"] += verdict.admitted + len(verdict.released)
         place += size
-    let_in = [(key, number) for key, standing in standings.items() for number in range(1, (standing.mark or 0) + 1)]
+    let_in = [
+        (key, number) for key, standing in standings.items() for number in range(1, (standing.high_water_mark or 0) + 1)
+    ]
     for key, end in last.items():
         first_gap = min((number for of, number in missing if of == key), default=end + 1)
-        assert standings[key].mark == first_gap - 1
+        assert standings[key].high_water_mark == first_gap - 1
         assert set(standings[key].parked) == {n for of, n in coming if of == key and n > first_gap}
     assert became["let in"] == len(let_in)
     assert became["turned away"] == len(coming) - len(set(coming))

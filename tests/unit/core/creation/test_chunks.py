@@ -19,7 +19,7 @@ def test_every_item_is_in_one_chunk_in_order_however_much_is_read_ahead(items: i
     for chunk in source:
         chunks.append(chunk)
         for _ in range(readings):
-            list(source.ahead())
+            list(source.prefetch())
     assert [item for chunk in chunks for item in chunk] == given_items
     assert all(len(chunk) == most for chunk in chunks[:-1])
     assert all(chunks)
@@ -31,7 +31,7 @@ def test_two_readings_ahead_take_a_whole_chunk_and_a_third_takes_nothing() -> No
     next(iter(source))
     counts = []
     for _ in range(3):
-        list(source.ahead())
+        list(source.prefetch())
         counts.append(len(taken))
     assert counts == [4500, 6000, 6000]
 
@@ -40,7 +40,7 @@ def test_reading_ahead_goes_on_in_small_steps() -> None:
     taken: list[int] = []
     source = Chunks(_noted(taken, 9000), 3000, MANY_BYTES)
     next(iter(source))
-    steps = [len(taken) for _ in source.ahead()]
+    steps = [len(taken) for _ in source.prefetch()]
     assert steps == [3500, 4000, 4500]
 
 
@@ -52,7 +52,7 @@ def test_a_chunk_ends_with_the_item_that_fills_its_bytes(ahead: bool) -> None:
     for chunk in source:
         sizes.append(len(chunk))
         for _ in range(2 if ahead else 0):
-            list(source.ahead())
+            list(source.prefetch())
     assert sizes == [2, 2, 2]
 
 
@@ -64,7 +64,7 @@ def test_what_the_source_raises_while_it_is_read_ahead_is_raised_with_the_next_c
     source = Chunks(items(), 4, MANY_BYTES)
     chunks = iter(source)
     assert len(next(chunks)) == 4
-    list(source.ahead())
+    list(source.prefetch())
     with pytest.raises(ValueError, match="the source broke"):
         next(chunks)
 
@@ -85,7 +85,7 @@ def test_a_source_that_has_ended_is_not_asked_again() -> None:
 
     source = Chunks(Source(), 4, MANY_BYTES)
     for _ in source:
-        list(source.ahead())
+        list(source.prefetch())
     assert asked == 2
 
 

@@ -1,5 +1,5 @@
 -- name: gaps
-SELECT triggers.name AS trigger, sequences.key, sequences.name, sequences.mark, next.number AS next_parked,
+SELECT triggers.name AS trigger, sequences.key, sequences.name, sequences.high_water_mark, next.number AS next_parked,
     sequences.parked, sequences.parked_since, sequences.wait_until, sequences.alerted_since IS NOT NULL AS alerted
 FROM workorders.sequences
 JOIN workorders.triggers ON triggers.id = sequences.trigger_id
@@ -27,8 +27,8 @@ FROM workorders.parked_work_orders
 WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
 
 -- name: record
-INSERT INTO workorders.sequence_decisions (who, why, trigger_id, key, kind, from_mark, to_mark, released, account)
-VALUES (%(who)s, %(why)s, %(trigger_id)s, %(key)s, %(kind)s, %(from_mark)s, %(to_mark)s, %(released)s, %(account)s);
+INSERT INTO workorders.sequence_decisions (actor, reason, trigger_id, key, kind, from_number, to_number, released, account)
+VALUES (%(actor)s, %(reason)s, %(trigger_id)s, %(key)s, %(kind)s, %(from_number)s, %(to_number)s, %(released)s, %(account)s);
 
 -- name: wait
 UPDATE workorders.sequences
@@ -39,8 +39,8 @@ WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
 DELETE FROM workorders.sequences WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
 
 -- name: claim_open
--- What decides is what records: of all who ask at once, one gets the gap. A row that somebody holds is being judged right
--- now, and is left to the next who asks.
+-- The statement that finds a gap also records its alert, so of concurrent callers one gets the gap. A locked row is being
+-- decided at this moment, and is left to the next caller.
 WITH due AS (
     SELECT trigger_id, key
     FROM workorders.sequences
@@ -60,7 +60,7 @@ UPDATE workorders.sequences
 SET alerted_since = sequences.parked_since
 FROM due
 WHERE (sequences.trigger_id, sequences.key) = (due.trigger_id, due.key)
-RETURNING sequences.key, sequences.mark, sequences.parked, sequences.parked_since;
+RETURNING sequences.key, sequences.high_water_mark, sequences.parked, sequences.parked_since;
 
 -- name: claim_closed
 WITH due AS (
@@ -75,7 +75,7 @@ UPDATE workorders.sequences
 SET alerted_since = NULL
 FROM due
 WHERE (sequences.trigger_id, sequences.key) = (due.trigger_id, due.key)
-RETURNING sequences.key, sequences.mark, sequences.parked, due.alerted_since;
+RETURNING sequences.key, sequences.high_water_mark, sequences.parked, due.alerted_since;
 
 -- name: thresholds
 SELECT (definition -> 'sequence' ->> 'alert_above_parked')::integer,

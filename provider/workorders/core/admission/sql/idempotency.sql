@@ -1,8 +1,8 @@
 -- name: acquire
--- The keys that are free, or over, or the work order's own, which a replay restores. A key that another transaction is
--- taking is waited for, and then is not free: a row that stays as it is, is locked all the same. The window counts from
--- here, near the end of the transaction: from its start, a short one could be over before the key is committed.
-INSERT INTO workorders.idempotency_keys AS kept (trigger_id, key, work_order_id, stream_id, position, expires_at)
+-- Acquires keys that are free or expired, and those of a work order that a replay restores. It waits for a key that
+-- another transaction is acquiring; a row that it leaves unchanged is locked too. The window begins here, near the end of
+-- the transaction: if it began at the start, a short window could end before the key is committed.
+INSERT INTO workorders.idempotency_keys AS stored (trigger_id, key, work_order_id, stream_id, position, expires_at)
 SELECT %(trigger_id)s, given.key, given.id, given.stream_id, given.position,
     clock_timestamp() + make_interval(secs => %(window_seconds)s)
 FROM unnest(%(keys)s::uuid[], %(ids)s::uuid[], %(stream_ids)s::integer[], %(positions)s::bigint[])
@@ -13,32 +13,32 @@ SET work_order_id = EXCLUDED.work_order_id,
     stream_id = EXCLUDED.stream_id,
     position = EXCLUDED.position,
     expires_at = EXCLUDED.expires_at
-WHERE kept.expires_at <= now() OR (kept.stream_id, kept.position) = (EXCLUDED.stream_id, EXCLUDED.position);
+WHERE stored.expires_at <= now() OR (stored.stream_id, stored.position) = (EXCLUDED.stream_id, EXCLUDED.position);
 
 -- name: holders
--- Of the keys that were to be taken, those that another work order holds. Each is looked up by the index: a plain join
--- of many keys could read the whole table.
-SELECT kept.key, kept.work_order_id
+-- Of the given keys, those that another work order holds. Each is looked up by the index, because a plain join of many
+-- keys could read the whole table.
+SELECT stored.key, stored.work_order_id
 FROM unnest(%(keys)s::uuid[], %(ids)s::uuid[]) AS given (key, id)
 CROSS JOIN LATERAL (
     SELECT key, work_order_id
     FROM workorders.idempotency_keys
     WHERE trigger_id = %(trigger_id)s AND key = given.key
     OFFSET 0
-) AS kept
-WHERE kept.work_order_id <> given.id;
+) AS stored
+WHERE stored.work_order_id <> given.id;
 
 -- name: known
--- Those of the keys that have a row, and whether it counts. What counts now does so for this whole transaction, whatever
--- becomes of the row, so none is locked.
-SELECT kept.key, kept.work_order_id, kept.position, kept.stream_id, coalesce(kept.expires_at > now(), true)
+-- The given keys that have a row, and whether it is valid. A valid key is so for this whole transaction, whatever happens
+-- to its row, so no row is locked.
+SELECT stored.key, stored.work_order_id, stored.position, stored.stream_id, coalesce(stored.expires_at > now(), true)
 FROM unnest(%(keys)s::uuid[]) AS given (key)
 CROSS JOIN LATERAL (
     SELECT key, work_order_id, position, stream_id, expires_at
     FROM workorders.idempotency_keys
     WHERE trigger_id = %(trigger_id)s AND key = given.key
     OFFSET 0
-) AS kept;
+) AS stored;
 
 -- name: find_holder
 SELECT work_order_id
@@ -59,7 +59,7 @@ WHERE trigger_id = %(trigger_id)s
     AND work_order_id = ANY (%(ids)s::uuid[]);
 
 -- name: expire
-DELETE FROM workorders.idempotency_keys AS kept
+DELETE FROM workorders.idempotency_keys AS stored
 USING (
     SELECT trigger_id, key
     FROM workorders.idempotency_keys
@@ -67,5 +67,5 @@ USING (
     ORDER BY expires_at
     LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
-) AS over
-WHERE (kept.trigger_id, kept.key) = (over.trigger_id, over.key);
+) AS expired
+WHERE (stored.trigger_id, stored.key) = (expired.trigger_id, expired.key);

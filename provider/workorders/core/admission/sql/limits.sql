@@ -7,7 +7,7 @@ ON CONFLICT (workflow_id) DO NOTHING;
 SELECT FROM workorders.workflow_counts WHERE workflow_id = %(workflow_id)s FOR UPDATE;
 
 -- name: today
--- The clock and not the transaction's beginning: who waited for the lock over midnight counts for the new day.
+-- By the clock, not by the start of the transaction: one that waited for the lock over midnight belongs to the new day.
 SELECT coalesce(max(admitted), 0),
     ceil(extract(epoch FROM date_trunc('day', clock.utc) + interval '1 day' - clock.utc))::integer
 FROM (SELECT clock_timestamp() AT TIME ZONE 'UTC' AS utc) AS clock
@@ -21,10 +21,10 @@ SET admitted = %(admitted)s + CASE WHEN day = (clock_timestamp() AT TIME ZONE 'U
 WHERE workflow_id = %(workflow_id)s;
 
 -- name: waiting
--- No further than the limit, whatever waits beyond it.
+-- Counts no further than the limit.
 SELECT count(*)
 FROM (
-    SELECT FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state = 'pending' LIMIT %(most)s
+    SELECT FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state = 'pending' LIMIT %(limit)s
 ) AS found;
 
 -- name: limited

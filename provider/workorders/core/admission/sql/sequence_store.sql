@@ -1,19 +1,19 @@
 -- name: begin
-INSERT INTO workorders.sequences (trigger_id, key, name, mark)
+INSERT INTO workorders.sequences (trigger_id, key, name, high_water_mark)
 SELECT %(trigger_id)s, given.key, given.name, %(mark)s::bigint
 FROM unnest(%(keys)s::uuid[], %(names)s::text[]) WITH ORDINALITY AS given (key, name, place)
 ORDER BY given.place
 ON CONFLICT (trigger_id, key) DO NOTHING;
 
 -- name: lock
-SELECT key, mark, parked
+SELECT key, high_water_mark, parked
 FROM workorders.sequences
 WHERE trigger_id = %(trigger_id)s AND key = ANY (%(keys)s::uuid[])
 ORDER BY key
 FOR UPDATE;
 
 -- name: given_up
-SELECT key, from_mark, to_mark
+SELECT key, from_number, to_number
 FROM workorders.sequence_decisions
 WHERE trigger_id = %(trigger_id)s AND kind IN ('skip', 'release') AND key = ANY (%(keys)s::uuid[]);
 
@@ -77,9 +77,9 @@ WHERE work_orders.ordering_key IS NOT NULL
 ORDER BY given.ordinal;
 
 -- name: move
--- A gap is as old as the oldest that is parked behind it, and a mark that moved ends what an operator was waiting for.
+-- A gap is as old as the oldest work order parked above it. A high-water mark that moved ends an operator's wait.
 UPDATE workorders.sequences
-SET mark = coalesce(given.mark, sequences.mark),
+SET high_water_mark = coalesce(given.high_water_mark, sequences.high_water_mark),
     parked = sequences.parked + given.more,
     parked_since = CASE
         WHEN sequences.parked + given.more = 0 THEN NULL
@@ -90,8 +90,8 @@ SET mark = coalesce(given.mark, sequences.mark),
         )
         ELSE sequences.parked_since
     END,
-    wait_until = CASE WHEN given.mark IS NULL THEN sequences.wait_until END,
+    wait_until = CASE WHEN given.high_water_mark IS NULL THEN sequences.wait_until END,
     used_at = now()
 FROM unnest(%(keys)s::uuid[], %(marks)s::bigint[], %(more)s::integer[], %(moved)s::boolean[])
-    AS given (key, mark, more, moved)
+    AS given (key, high_water_mark, more, moved)
 WHERE sequences.trigger_id = %(trigger_id)s AND sequences.key = given.key;

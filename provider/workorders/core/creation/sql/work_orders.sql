@@ -1,6 +1,6 @@
 -- name: insert_missing
--- The rows whose source key is not there yet, in the order given; a key that stands twice is created once. One whose
--- work order was deleted is not there and yet not missing.
+-- Inserts the rows whose source key has no work order, in the given order; a key that is given twice gets one. A key
+-- whose work order was deleted gets none.
 INSERT INTO workorders.work_orders (id, position, trigger_id, workflow_id, stream_id, state, ordering_key)
 SELECT given.id, given.position, %(trigger_id)s, %(workflow_id)s, given.stream_id, given.state,
     given.ordering_key

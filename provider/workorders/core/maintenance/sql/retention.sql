@@ -95,7 +95,7 @@ WITH clips AS (
 UPDATE workorders.search_words SET words = '' WHERE id = ANY (%(ids)s) AND words <> '';
 
 -- name: erase_names
--- The digest and the mark stay: without them a number that comes again would be taken for a new one.
+-- The hash and the high-water mark stay, because a number that comes again would count as new without them.
 WITH due AS (
     SELECT sequences.trigger_id, sequences.key
     FROM workorders.sequences

@@ -162,11 +162,11 @@ CREATE TABLE workorders.ignored_repeats (
 
 -- Admission: sequences.
 
--- One row per key: every number up to the mark is dealt with. Only the partial index contains a column that changes
--- with each number, so that an update stays on its page.
+-- One row per key. Every number up to the high-water mark is admitted or given up. Only the partial index contains a
+-- column that changes with each number, so that an update stays on its page.
 CREATE TABLE workorders.sequences (
     key uuid NOT NULL,
-    mark bigint,
+    high_water_mark bigint,
     parked_since timestamptz,
     wait_until timestamptz,
     alerted_since timestamptz,
@@ -208,13 +208,13 @@ CREATE INDEX sequence_places_ordering_key_idx ON workorders.sequence_places (wor
 CREATE TABLE workorders.sequence_decisions (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     decided_at timestamptz NOT NULL DEFAULT now(),
-    who text NOT NULL,
-    why text NOT NULL,
+    actor text NOT NULL,
+    reason text NOT NULL,
     trigger_id integer NOT NULL,
     key uuid NOT NULL,
     kind text NOT NULL,
-    from_mark bigint,
-    to_mark bigint,
+    from_number bigint,
+    to_number bigint,
     released integer NOT NULL,
     account text,
     CONSTRAINT sequence_decisions_kind_check CHECK (kind IN ('wait', 'skip', 'release', 'drop'))

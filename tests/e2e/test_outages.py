@@ -39,7 +39,7 @@ def test_kafka_away_while_idle_is_waited_for_and_said(
         eventually(
             lambda: "did not answer" in log_on_disk(airflow_stack, task), seconds=SECONDS, what="a line about Kafka"
         )
-        assert "Nothing was lost; looking again in 1 s." in log_on_disk(airflow_stack, task)
+        assert "Nothing was lost; the next look is in 1 s." in log_on_disk(airflow_stack, task)
         assert outages.api.task(task.run, task.id).state == "deferred"
     finally:
         airflow_stack.kafka.start()

@@ -196,7 +196,10 @@ def test_a_connection_that_is_missing_is_named(
     planning: Planning, monkeypatch: pytest.MonkeyPatch, connection_id: str
 ) -> None:
     monkeypatch.delenv(f"AIRFLOW_CONN_{connection_id.upper()}")
-    assert planning.sentence() == f"The conn_id `{connection_id}` isn't defined: define this connection in Airflow."
+    assert (
+        planning.sentence()
+        == f"The conn_id `{connection_id}` isn't defined: define this connection in Airflow. [WO-CONNECTION-UNDEFINED]"
+    )
 
 
 def test_an_airflow_that_does_not_say_which_runs_there_are_leaves_the_planned_batch_to_the_next_try(

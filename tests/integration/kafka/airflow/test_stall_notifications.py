@@ -234,7 +234,7 @@ def test_without_its_database_the_task_still_fails_with_its_own_sentence(
     assert sentence.startswith(f"Trigger {create.trigger.name}, batch {create.batch_id}: ")
     assert sentence.endswith("Next try in 1 s.")
     said = "".join(capfd.readouterr())
-    assert "Whether a stall is worth an alert is not known" in said
+    assert "Whether an alert is due is not known" in said
     assert "secret" not in said
     assert create.alerts == []
 

@@ -146,7 +146,7 @@ def test_it_fires_for_a_topic_that_the_ledger_does_not_know(
     waiting: Waiting, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert isinstance(waiting.event(), TaskSuccessEvent)
-    assert "written down now" in capfd.readouterr().out
+    assert "recorded now" in capfd.readouterr().out
 
 
 def test_it_fires_when_messages_come(
@@ -268,7 +268,7 @@ def test_an_airflow_that_does_not_answer_disturbs_no_wait(
     known.plan_and_hand_over()
     known.plan_long_ago()
     assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
-    assert "Airflow did not say which ingest runs there are" in capfd.readouterr().out
+    assert "Airflow did not answer which ingest runs exist" in capfd.readouterr().out
 
 
 def test_few_messages_wait_for_more(known: Waiting, name: str, topics: Topics) -> None:
@@ -321,7 +321,7 @@ def test_a_broker_that_is_away_is_waited_for_and_said(
         await until_said(capfd, "Waiting for messages")
         await asyncio.to_thread(stack.kafka.kill)
         try:
-            said = await until_said(capfd, "looking again in 2 s.")
+            said = await until_said(capfd, "the next look is in 2 s.")
         finally:
             await asyncio.to_thread(stack.kafka.start)
         assert f"Kafka at {stack.bootstrap_servers} did not answer" in said
@@ -339,7 +339,7 @@ def test_a_database_that_is_away_is_waited_for_and_said(
         await asyncio.to_thread(stack.postgres.stop)
         try:
             topics.produce(name, [b"{}"])
-            said = await until_said(capfd, "looking again in 1 s.")
+            said = await until_said(capfd, "the next look is in 1 s.")
         finally:
             await asyncio.to_thread(stack.postgres.start)
         assert "Nothing was lost" in said

@@ -23,7 +23,7 @@ def submit(api: AirflowApi, kind: str, **fields: Any) -> tuple[Run, str]:
 
     run = eventually(ended, seconds=SECONDS, what=f"the end of {kind}")
     assert run is not None
-    return run, api.log_text(api.task(run, kind))
+    return run, api.log_text(api.task(run, "run_job"))
 
 
 def test_a_rerun_is_counted_first_then_done_and_stands_as_a_job_with_who_and_why(

@@ -84,7 +84,7 @@ def test_a_zombie_that_was_trying_a_held_key_again_changes_nothing(
     assert_sent_in_order(outbox, name)
 
 
-@pytest.mark.parametrize("step", ["produce", "hasten", "commit"])
+@pytest.mark.parametrize("step", ["produce", "flush", "commit"])
 def test_a_producer_lost_while_a_held_key_is_tried_again_keeps_its_order(
     outbox: Outbox, topics: Topics, name: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +106,7 @@ def test_a_producer_lost_while_a_held_key_is_tried_again_keeps_its_order(
 
 
 def fence(outbox: Outbox) -> None:
-    outbox_id = outbox.ask("SELECT outbox_id::text FROM workorders.outbox_settings")[0][0]
+    outbox_id = outbox.ask("SELECT outbox_id::text FROM workorders.outbox_identity")[0][0]
     producer = Producer(
         {**outbox.kafka, "transactional.id": f"{outbox.definition.transactional_id_prefix}-{outbox_id}-0"}
     )

@@ -132,12 +132,14 @@ def _read(connection: Connection, lease: Lease, request: BatchRequest) -> Fetche
 
 
 def _write_claim(connection: Connection, lease: Lease, number: int, content: FetchedRows) -> None:
-    batch = {"shard": lease.shard, "batch": number}
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            _QUERIES["write_claim"],
-            [
-                {**batch, "topic": part.topic, "bucket": part.bucket, "ids": f"{{{part.ids}}}"}
-                for part in content.slices
-            ],
-        )
+    # In one statement: Postgres does not end the transaction of a relay that is paused between those of a pipeline.
+    connection.execute(
+        _QUERIES["write_claim"],
+        {
+            "shard": lease.shard,
+            "batch": number,
+            "topics": [part.topic for part in content.slices],
+            "buckets": [part.bucket for part in content.slices],
+            "ids": [f"{{{part.ids}}}" for part in content.slices],
+        },
+    )

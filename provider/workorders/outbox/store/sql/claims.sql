@@ -10,7 +10,8 @@ RETURNING last_batch
 
 -- name: write_claim
 INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, ids)
-VALUES (%(shard)s, %(batch)s, %(topic)s, %(bucket)s, %(ids)s::text::bigint[])
+SELECT %(shard)s, %(batch)s, topic, bucket, ids::bigint[]
+FROM unnest(%(topics)s::text[], %(buckets)s::smallint[], %(ids)s::text[]) AS part (topic, bucket, ids)
 
 -- name: keep_sent
 INSERT INTO workorders.outbox_sent

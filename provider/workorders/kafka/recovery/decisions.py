@@ -61,7 +61,7 @@ class Decision:
     to: Partition
     to_offset: int
     effect: str
-    """What it skips or repeats, in words."""
+    """What it skips or repeats, as text."""
     lost: tuple[int, int] | None = None
     """Offsets `[start, end)` that have no work order and will get none; None if none are known."""
     another_log: bool = False

@@ -84,7 +84,7 @@ def test_the_task_fails_with_the_whole_sentence_and_commits_nothing(
     params = {
         "trigger": trigger.name,
         "topic": trigger.name,
-        "decision": "resume",
+        "decision": "skip-lost",
         "partitions": [],
         "offset": None,
     } | {
@@ -135,7 +135,7 @@ def test_the_relay_fails_with_the_whole_sentence_and_its_messages_wait(
     sentence = str(raised.value)
     assert_said(sentence, what)
     assert sentence.startswith("Outbox, shard 0: ")
-    assert sentence.endswith("What was not sent waits in its table, and nothing is lost. Next try in 2 s.")
+    assert sentence.endswith("Messages that were not sent wait in their table; nothing is lost. Next try in 2 s.")
     assert outbox.waiting() == 1
 
 

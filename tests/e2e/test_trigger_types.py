@@ -102,4 +102,4 @@ def _schedule(stack: LocalStack, api: AirflowApi) -> None:
 
     eventually(made_again, seconds=SECONDS, what="the end of a cleared task")
     assert work_orders(stack, "nightly") == [found]
-    assert "was there already, and nothing was created" in api.log_text(api.task(run, "create_work_order"))
+    assert "exists already; nothing was created" in api.log_text(api.task(run, "create_work_order"))

@@ -3,7 +3,7 @@
 from mutations.mutation import Change, Mutation
 
 CRON, DAGS, NOTIFIERS = (
-    "integration/cron/test_creating.py",
+    "integration/cron/test_schedule.py",
     "unit/airflow/dags/test_triggers.py",
     "unit/airflow/test_notifications.py",
 )

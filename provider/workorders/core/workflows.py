@@ -1,4 +1,4 @@
-"""Workflows as rows: what the database knows of them."""
+"""Workflows as rows of the database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,24 +17,24 @@ _QUERIES = load_queries("workorders.core", "sql/workflows.sql")
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow as the database knows it."""
+    """A workflow's row."""
 
     id: int
     name: str
     definition: WorkflowDefinition | None
-    """None when only a trigger has named it so far: work orders wait, and nothing can run them."""
+    """None if only a trigger has referred to it so far: its work orders wait, because nothing can run them."""
 
     @property
     def concurrency(self) -> int | None:
-        """Most runs at a time; None when there is no limit."""
+        """Maximum number of runs at the same time; None without a limit."""
         return self.definition.concurrency if self.definition else None
 
 
 def register(connection: Connection, definition: WorkflowDefinition) -> Workflow:
-    """Write a workflow's definition down, or bring the row up to date, and return the workflow with this definition.
+    """Store a workflow's definition, or update the row, and return the workflow with this definition.
 
-    Not with the row's: another version of the deployment, or whoever may write the table, may have changed the row
-    since, and a worker must run the callable that its own file names.
+    Not with the row's: another version of the deployment, or anybody who may write the table, may have changed the row
+    since, and a worker must run the callable of its own file.
     """
     connection.execute(
         _QUERIES["upsert_workflow"],

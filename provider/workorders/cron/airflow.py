@@ -1,4 +1,4 @@
-"""The DAG of a schedule: Airflow keeps the time, one task makes the work order."""
+"""The Dag of a schedule: Airflow keeps the time, and one task creates the work order."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,34 +11,34 @@ from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
-from workorders.cron.creating import Due, Interval, ManualRun, create
 from workorders.cron.definition import CronTriggerDefinition
+from workorders.cron.schedule import Due, Interval, ManualRun, create
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
 def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
-    """Return the DAG of a schedule. Pausing it disables the trigger.
+    """Return the Dag of a schedule. Pausing it disables the trigger.
 
     Raises:
-        ConfigurationError: the schedule is no cron expression.
+        ConfigurationError: the schedule is not a cron expression.
     """
     timetable = CronDataIntervalTimetable(definition.schedule, timezone=definition.timezone)
     try:
         timetable.validate()
     except AirflowTimetableInvalid as error:
         raise ConfigurationError(
-            f"Trigger {definition.name}: schedule: {definition.schedule!r} is no cron expression: {error}."
+            f"Trigger {definition.name}: schedule: {definition.schedule!r} is not a cron expression: {error}."
         ) from error
     with DAG(
         dag_id=f"{definition.name}_cron",
         description=definition.description or f"Creates a work order of {definition.workflow} on schedule",
         schedule=timetable,
-        # Without catch-up, only the last interval before the DAG is switched on counts.
+        # Without catch-up, only the last interval before the Dag is unpaused counts.
         start_date=definition.start or START,
         catchup=definition.catchup,
-        # One after the other, for an input may be the output of the one before.
+        # One at a time, because an input may be the output of the previous work order.
         max_active_runs=1,
         default_args={"owner": definition.owner},
         tags=sorted({"workorders", definition.type, definition.name, *definition.tags}),
@@ -49,11 +49,13 @@ def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
 
 
 _BY_SCHEDULE: Final = ("scheduled", "backfill")
-"""Types of Dag run that stand for an interval of the schedule."""
+"""Types of Dag run that belong to an interval of the schedule."""
 
 
 class CreateScheduledOperator(BaseOperator):
-    """Creates the work order of the Dag run's interval, or of a Dag run that a person started; cleared, it finds it.
+    """Creates the work order of the Dag run's interval, or of a Dag run that a person started.
+
+    A task that is cleared finds its work order.
 
     Args:
         definition: the trigger.
@@ -87,7 +89,7 @@ class CreateScheduledOperator(BaseOperator):
             made.id,
             made.state,
             due.time.isoformat(),
-            "was created" if made.created else "was there already, and nothing was created",
+            "was created" if made.created else "exists already; nothing was created",
         )
         return None if made.id is None else str(made.id)
 
@@ -95,8 +97,8 @@ class CreateScheduledOperator(BaseOperator):
 def _due(context: "Context") -> Due:
     run = context["dag_run"]
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
-    # Not by the interval alone: to a Dag run that a person starts, Airflow gives the last interval, or the one that the
-    # person asks for. By it, the Dag run would find an old work order, or take the place of the next scheduled one.
+    # Not by the interval alone: Airflow gives a Dag run that a person starts the last interval or a chosen one, so that
+    # it would find an old work order or take the place of the next scheduled one.
     if run.run_type in _BY_SCHEDULE and start is not None and end is not None:
         return Interval(start, end)
     return ManualRun(run.run_after, key=f"{run.dag_id}/{run.run_id}")
@@ -105,7 +107,7 @@ def _due(context: "Context") -> Due:
 _DOC = """
 Creates one work order of workflow **{workflow}** for each interval of the schedule `{schedule}`.
 
-* Pause this DAG to disable the trigger `{name}`.
-* The interval is the source key: a task that is cleared finds its work order, and creates nothing twice.
+* Pause this Dag to disable the trigger `{name}`.
+* The interval is the source key: a task that is cleared finds its work order and creates nothing twice.
 * A Dag run that a person starts creates one work order of its own, whatever its logical date.
 """

@@ -1,4 +1,4 @@
-"""The definition of a schedule: what its file may say."""
+"""The fields of a cron trigger's file."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
@@ -32,13 +32,13 @@ def _input(value: dict[str, Any]) -> dict[str, Any]:
     try:
         orjson.dumps(value)
     except TypeError as error:
-        raise ValueError(f"expected what JSON can hold: {error}.") from error
+        raise ValueError(f"expected values that JSON can hold: {error}.") from error
     return value
 
 
 def _catchup(value: bool, info: ValidationInfo) -> bool:
     if value and info.data.get("start") is None:
-        raise ValueError("expected start beside catchup, which says where the first interval begins.")
+        raise ValueError("expected start with catchup: the beginning of the first interval.")
     return value
 
 
@@ -55,21 +55,21 @@ def _start(value: Any) -> datetime | None:
 
 
 class CronTriggerDefinition(TriggerDefinition):
-    """A source of work orders: every time of a schedule."""
+    """A source of work orders: every interval of a schedule."""
 
     type: Literal["cron"] = "cron"
     """Type of the trigger."""
     schedule: _Schedule
-    """When: a cron expression of five parts, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@quarterly`, `@yearly`."""
+    """A cron expression of five parts, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@quarterly`, `@yearly`."""
     timezone: Annotated[str, BeforeValidator(_timezone)] = "UTC"
     """Time zone of the schedule, such as `Europe/Berlin`."""
     start: Annotated[datetime | None, BeforeValidator(_start)] = None
-    """Begin of the first interval, with `catchup`; a time with its offset."""
+    """Beginning of the first interval, with `catchup`; a time with its offset."""
     catchup: Annotated[bool, AfterValidator(_catchup)] = False
-    """Whether intervals that nobody ran, since `start` or while the DAG was paused, are made up for; each of them."""
+    """Whether each interval since `start`, or while the Dag was paused, gets its work order later."""
     input: Annotated[dict[str, Any], expecting("a mapping such as {region: north}"), AfterValidator(_input)] = Field(
         default_factory=dict
     )
     """The input of each work order."""
     last_output: bool = False
-    """Whether the output of the trigger's last successful work order is the next input; `input` is then the first."""
+    """Whether the output of the last successful work order is the next input; `input` is then the first one."""

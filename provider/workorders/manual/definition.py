@@ -1,4 +1,4 @@
-"""The definition of a manual trigger: what its file may say."""
+"""The fields of a manual trigger's file."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,4 +14,4 @@ class ManualTriggerDefinition(TriggerDefinition):
     type: Literal["manual"] = "manual"
     """Type of the trigger."""
     example: Annotated[dict[str, Any], expecting("a mapping such as {order: 17}")] = Field(default_factory=dict)
-    """The input that the form begins with."""
+    """The input that the form shows first."""

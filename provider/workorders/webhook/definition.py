@@ -77,7 +77,7 @@ class WebhookTriggerDefinition(TriggerDefinition):
         Annotated[
             Number,
             Field(gt=0, le=1_000_000),
-            expecting("a number of requests a second above 0, at most 1000000, or null for no limit"),
+            expecting("a number of requests per second above 0, at most 1000000, or null for no limit"),
         ]
         | None
     ) = None

@@ -33,5 +33,7 @@ def test_the_timetable_keeps_its_time_zone_through_the_database() -> None:
 
 
 def test_what_is_no_cron_expression_is_refused_with_the_field() -> None:
-    with pytest.raises(ConfigurationError, match=r"Trigger nightly: schedule: '61 2 \* \* \*' is no cron expression"):
+    with pytest.raises(
+        ConfigurationError, match=r"Trigger nightly: schedule: '61 2 \* \* \*' is not a cron expression"
+    ):
         make_dags(define(schedule="61 2 * * *"))

@@ -1,4 +1,4 @@
-"""Triggers as code: one YAML file each, validated by the model of its type."""
+"""The fields that every trigger's file has, and the installed trigger types."""
 
 from collections.abc import Mapping
 from importlib.metadata import entry_points
@@ -17,32 +17,31 @@ class TriggerDefinition(Definition):
     """The fields that every trigger has; a type adds its own."""
 
     name: Name
-    """Unique name: small letters, digits, `-` and `_`. It names the DAGs and stands in every message."""
+    """Unique name: small letters, digits, `-` and `_`. Dag ids and messages contain it."""
     type: str
     """Type of the trigger, such as `kafka`."""
     workflow: Name
     """Name of the workflow that the work orders are for."""
     description: str = ""
-    """What the trigger is for; shown with its DAGs."""
+    """Purpose of the trigger; shown with its Dags."""
     owner: str = "workorders"
-    """Owner of the DAGs in Airflow."""
+    """Owner of the Dags in Airflow."""
     tags: tuple[str, ...] = ()
-    """Tags of the DAGs, beside the ones that every trigger gets."""
+    """Tags of the Dags, in addition to those that every trigger gets."""
     database_connection: ConnectionId = "workorders_db"
     """Airflow connection of the Postgres database that holds the work orders."""
     idempotency: Idempotency | None = None
-    """By what a repeated event is known; nothing is held to be repeated if not given."""
+    """How duplicates of an event are recognized; not at all if not given."""
     sequence: Sequence | None = None
-    """By what numbers the events of one key are let in; in any order if not given."""
+    """How the events of one key are ordered; in any order if not given."""
     notify: Annotated[
         tuple[ImportPath, ...],
         AfterValidator(each_once),
         expecting("a list of names in modules such as [shop.alerts.page]"),
     ] = ()
-    """What is called with an alert: names in modules, each of a function that takes the alert, or of an instance of an
-    Airflow notifier."""
+    """What is called with an alert: import paths, each of a function that takes the alert or of an Airflow notifier."""
 
 
 def trigger_types() -> Mapping[str, type[TriggerDefinition]]:
-    """Return the class of each trigger type that is installed, by the type's name."""
+    """Return the class of each installed trigger type, by the type's name."""
     return {point.name: point.load() for point in entry_points(group=TRIGGER_TYPES_GROUP)}

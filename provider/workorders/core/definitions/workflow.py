@@ -1,4 +1,4 @@
-"""The definition of a workflow: what its file or its decorator may say, and the defaults that make two lines enough."""
+"""The fields of a workflow's file or decorator; two lines are enough."""
 
 from typing import Annotated, Final, Literal
 
@@ -23,9 +23,9 @@ CALLABLE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 
 DEFAULT_CONTEXT_KEY: Final = "workorders_context"
 
-MOST_RUNS: Final = 1_000_000_000
-LONGEST_SECONDS: Final = 30 * 86_400
-LONGEST_DAYS: Final = 36_500
+MAX_RUNS: Final = 1_000_000_000
+MAX_SECONDS: Final = 30 * 86_400
+MAX_DAYS: Final = 36_500
 
 RetriedState = Literal["failed", "crashed", "killed", "lost", "exception"]
 RETRIED_STATES: Final[tuple[RetriedState, ...]] = ("failed", "crashed", "killed", "lost", "exception")
@@ -33,25 +33,25 @@ RETRIED_STATES: Final[tuple[RetriedState, ...]] = ("failed", "crashed", "killed"
 Callable = Annotated[str, Field(pattern=f"^{CALLABLE}$"), expecting("a function as package.module:function")]
 Days = Annotated[
     Whole,
-    Field(ge=1, le=LONGEST_DAYS),
-    expecting(f"a whole number of days from 1 to {LONGEST_DAYS}, or null for ever"),
+    Field(ge=1, le=MAX_DAYS),
+    expecting(f"a whole number of days from 1 to {MAX_DAYS}, or null for no end"),
 ]
 Count = Annotated[
-    Whole, Field(ge=1, le=MOST_RUNS), expecting(f"a whole number from 1 to {MOST_RUNS}, or null for no limit")
+    Whole, Field(ge=1, le=MAX_RUNS), expecting(f"a whole number from 1 to {MAX_RUNS}, or null for no limit")
 ]
 
 
 class Retries(Definition):
-    """What happens after a run that did not succeed."""
+    """Retries of a run that did not succeed."""
 
     attempts: Whole = Field(default=0, ge=0, le=1000)
-    """Most further attempts that are made by themselves; a rerun by a person has them again."""
-    first_delay_seconds: Whole = Field(default=10, ge=0, le=LONGEST_SECONDS)
+    """Maximum number of automatic retries; a rerun by a person has them again."""
+    first_delay_seconds: Whole = Field(default=10, ge=0, le=MAX_SECONDS)
     """Time (seconds) between the end of an attempt and its first retry."""
     doubling: bool = True
-    """Whether each further delay is twice the one before."""
-    longest_delay_seconds: Whole = Field(default=3600, ge=1, le=LONGEST_SECONDS)
-    """Longest delay (seconds) that doubling comes to."""
+    """Whether each delay is twice the previous one."""
+    longest_delay_seconds: Whole = Field(default=3600, ge=1, le=MAX_SECONDS)
+    """Maximum delay (seconds) that doubling reaches."""
     after: Annotated[
         tuple[RetriedState, ...],
         Field(min_length=1),
@@ -73,39 +73,39 @@ class Retention(Definition):
 
 
 class Limits(Definition):
-    """How much may be asked of the workflow; checked before work orders are created."""
+    """Limits of the workflow, checked before work orders are created."""
 
     waiting: Count | None = None
-    """Most work orders that wait; no limit if not given."""
+    """Maximum number of work orders that wait; no limit if not given."""
     per_day: Count | None = None
-    """Most runs asked for a day (UTC): work orders let in, and reruns; no limit if not given."""
+    """Maximum number of new runs per day (UTC): admitted work orders and reruns; no limit if not given."""
     kind: Literal["soft", "hard"] = "soft"
-    """What is beyond a limit: rejected, and can be retried (soft), or the source has to wait (hard)."""
+    """What happens above a limit: the work order is rejected and can be retried (soft), or the source waits (hard)."""
 
 
 class WorkflowDefinition(Definition):
-    """What a work order asks to be done, and how."""
+    """What the work orders of a workflow execute, and how."""
 
     name: Name
-    """Unique name: small letters, digits, `-` and `_`. Triggers name it, and its DAG is named after it."""
+    """Unique name: small letters, digits, `-` and `_`. Triggers refer to it, and the Dag id contains it."""
     callable: Callable | None = None
     """Function to call with (input, context), as `package.module:function`."""
-    dag_id: Annotated[Text, expecting("the id of an Airflow DAG")] | None = None
-    """Airflow DAG to run in place of a function."""
+    dag_id: Annotated[Text, expecting("the id of an Airflow Dag")] | None = None
+    """Airflow Dag to run instead of a function."""
     context_key: Annotated[Text, expecting("a name such as workorders_context, or null")] | None = DEFAULT_CONTEXT_KEY
-    """Key of the conf under which a run of `dag_id` finds the run's context beside the input; null leaves it out."""
-    output_task: Annotated[Text, expecting("the id of a task of the DAG")] | None = None
-    """Task of `dag_id` whose returned value is the run's output; none is kept if not given."""
+    """Key of the Dag run's conf that holds the run's context, in addition to the input; null leaves it out."""
+    output_task: Annotated[Text, expecting("the id of a task of the Dag")] | None = None
+    """Task of `dag_id` whose return value is the run's output; no output is stored if not given."""
     description: str = ""
-    """What the workflow is for; shown with its DAG."""
+    """Purpose of the workflow; shown with its Dag."""
     owner: str = "workorders"
-    """Owner of the DAG in Airflow."""
+    """Owner of the Dag in Airflow."""
     tags: tuple[str, ...] = ()
-    """Tags of the DAG, beside the ones that every workflow gets."""
+    """Tags of the Dag, in addition to those that every workflow gets."""
     database_connection: ConnectionId = "workorders_db"
     """Airflow connection of the Postgres database that holds the work orders."""
     concurrency: Count | None = None
-    """Most runs at a time; no limit if not given. 1 means one at a time, oldest first."""
+    """Maximum number of runs at the same time; no limit if not given. 1 runs them one at a time, oldest first."""
     processes: Whole = Field(default=4, ge=1, le=1000)
     """Maximum number of runs that one worker executes at the same time; short ones share a process."""
     workers: Whole = Field(default=1, ge=1, le=1000)
@@ -113,33 +113,33 @@ class WorkflowDefinition(Definition):
     claim_seconds: Whole = Field(default=120, ge=1, le=3600)
     """Time slice (seconds): after it a task begins no more runs and ends, so that Airflow can give its slot to another
     workflow."""
-    timeout_seconds: Whole = Field(default=300, ge=1, le=LONGEST_SECONDS)
-    """Longest time (seconds) of one run; then it is killed."""
+    timeout_seconds: Whole = Field(default=300, ge=1, le=MAX_SECONDS)
+    """Maximum time (seconds) of one run; then it is killed."""
     retries: Retries = Field(default_factory=Retries)
-    """Whether and when a run that did not succeed is followed by another attempt."""
+    """Whether and when another attempt follows a run that did not succeed."""
     ordering_key: SelectorField | None = None
     """Part of an input that serializes runs: those with the same value run one after the other, in the order of their
     source. One of stream, key, body, header:NAME, body:/json/pointer, request:/json/pointer."""
     retention: Retention = Field(default_factory=Retention)
     """How long work orders are kept."""
     limits: Limits = Field(default_factory=Limits)
-    """How much may be asked of the workflow."""
+    """How much the workflow accepts."""
     log_bytes: Annotated[int, byte_count(0, 64 * MIB)] = 64 * KIB
-    """Largest log kept of a run; the middle of a longer one is left out."""
+    """Maximum stored log of a run; the middle of a longer one is left out."""
     output_bytes: Annotated[int, byte_count(0, 32 * MIB)] = MIB
-    """Largest output kept of a run; a run with a larger one fails."""
+    """Maximum stored output of a run; a run with a larger one fails."""
     carry_headers: Annotated[tuple[Text, ...], expecting("a list of header names such as [traceparent]")] = (
         "traceparent",
         "tracestate",
     )
-    """Headers of the message or request that the run's context, log and own messages carry on."""
+    """Headers of the message or request that the run's context, log, and published messages carry."""
 
     @model_validator(mode="after")
     def _does_one_thing(self) -> "WorkflowDefinition":
         if (self.callable is None) == (self.dag_id is None):
             raise ValueError("expected either callable or dag_id.")
         if self.dag_id is None and self.output_task is not None:
-            raise ValueError("expected dag_id beside output_task, which names a task of that DAG.")
+            raise ValueError("expected dag_id with output_task, which is a task of that Dag.")
         if self.dag_id is None and self.context_key != DEFAULT_CONTEXT_KEY:
-            raise ValueError("expected dag_id beside context_key; a function is given its context anyway.")
+            raise ValueError("expected dag_id with context_key; a function always gets its context.")
         return self

@@ -1,4 +1,4 @@
-"""Types of fields that only what concerns Kafka has."""
+"""Types of fields of Kafka triggers and of the outbox relay."""
 
 import re
 from typing import Annotated, Final, Literal
@@ -19,7 +19,7 @@ def _topic(value: str) -> str:
         try:
             re.compile(value)
         except re.error as error:
-            raise ValueError(f"expected a regular expression behind the ^, got {value!r} ({error}).") from error
+            raise ValueError(f"expected a regular expression after the ^, got {value!r} ({error}).") from error
     elif not re.fullmatch(_NAME, value) or len(value) > _MAX_NAME or value in {".", ".."}:
         raise ValueError(
             f"expected a topic's name (1 to {_MAX_NAME} {_NAME_IN_WORDS}, but not '.' or '..') or a regular expression "
@@ -38,7 +38,7 @@ TopicName = Annotated[
 IdPrefix = Annotated[
     str, Field(pattern=_NAME, max_length=100), expecting(f"the beginning of an id (1 to 100 {_NAME_IN_WORDS})")
 ]
-Rate = Annotated[Number, Field(gt=0), expecting("a number of messages a second above 0, or null for no limit")]
+Rate = Annotated[Number, Field(gt=0), expecting("a number of messages per second above 0, or null for no limit")]
 # More than all messages cannot be rejected, so a limit of 1 would never hold anything back.
 Share = Annotated[Number, Field(gt=0, lt=1), expecting("a share above 0 and below 1 such as 0.5, or null for no limit")]
 HeaderNames = Annotated[

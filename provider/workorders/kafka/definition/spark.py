@@ -1,4 +1,4 @@
-"""What a trigger may say about the Spark application that ingests its batches."""
+"""The fields of the Spark application that ingests a trigger's batches."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from workorders.core.secrets import assigns_secret, is_secret_setting
 DEFAULT_CONF: Final[Mapping[str, str]] = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN",
 }
-"""Spark settings of the application; a trigger's `conf` wins over them."""
+"""Spark settings of the application; a trigger's `conf` overrides them."""
 
 _EXACTLY_ONCE: Final = re.compile(
     r"group\.?id|isolation\.?level|(?:starting|ending)\.?offsets|fail\.?on\.?data\.?loss|min\.?partitions"
@@ -22,7 +22,7 @@ _EXACTLY_ONCE: Final = re.compile(
     re.IGNORECASE,
 )
 _ELSEWHERE: Final[Mapping[str, str]] = {
-    "spark.app.name": "it is made of the trigger's name",
+    "spark.app.name": "it is derived from the trigger's name",
     "spark.driver.memory": "use driver_memory",
     "spark.executor.cores": "use executor_cores",
     "spark.executor.instances": "use num_executors",
@@ -43,7 +43,7 @@ def _conf(value: Any) -> dict[str, str | int | bool]:
 def _check_conf(key: Any, setting: Any) -> None:
     if not isinstance(key, str) or not key.startswith("spark."):
         raise ValueError(f"expected names of settings that begin with spark., got {key!r}.")
-    # Secrets first, so that no other sentence repeats one.
+    # Secrets first, so that no other error repeats one.
     if is_secret_setting(key) or assigns_secret(str(setting)):
         raise ValueError(f"{key} may carry a secret, but Spark's settings are stored and shown; use a connection.")
     if not isinstance(setting, str | int | bool):
@@ -71,6 +71,6 @@ class SparkSettings(Definition):
     executor_memory: _Memory | None = None
     """Memory of an executor, in Spark's form: 512m, 2g."""
     executor_cores: Whole | None = Field(default=None, ge=1, le=1024)
-    """Cores of an executor: so many partitions of a batch it ingests at once."""
+    """Cores of an executor: the number of partitions of a batch that it ingests at the same time."""
     num_executors: Whole | None = Field(default=None, ge=1, le=100_000)
-    """Number of executors, where the cluster manager lets us choose."""
+    """Number of executors, if the cluster manager allows a choice."""

@@ -1,4 +1,4 @@
-"""Where a trigger begins to read a topic that it has never read."""
+"""Where a trigger starts to read a topic for the first time."""
 
 import re
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ _POLICIES: Final[dict[Any, Literal["earliest", "latest", "group"]]] = {
 
 @dataclass(frozen=True, slots=True)
 class StartingOffsets:
-    """A policy; it is resolved to numbers, and written down, before the first message is read."""
+    """A policy; it is resolved to offsets, which are stored before the first message is read."""
 
     policy: Literal["earliest", "latest", "group", "timestamp"]
-    """`group` begins where the consumer group has committed, and at the earliest offset where it has not."""
+    """`group` starts at the consumer group's committed offset, or at the earliest offset without one."""
     timestamp_ms: int | None = None
     """Unix time in milliseconds, for `timestamp` alone: the first message that is not older."""
 
@@ -49,7 +49,7 @@ class StartingOffsets:
             raise ValueError(f"{FORM}; {value} lacks the offset, so it would mean another time elsewhere.")
         timestamp_ms = (time - _EPOCH) // timedelta(milliseconds=1)
         if timestamp_ms < 0:
-            raise ValueError(f"{FORM}; {value} lies before 1970, where Kafka has no time.")
+            raise ValueError(f"{FORM}; {value} is before 1970, and Kafka has no such times.")
         return cls("timestamp", timestamp_ms)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The definition of a Kafka trigger: what its file may say, and the defaults that make five lines enough."""
+"""The fields of a Kafka trigger's file; five lines are enough."""
 
 import re
 from typing import Annotated, Final, Literal
@@ -25,7 +25,7 @@ from workorders.kafka.definition.starting_offsets import StartingOffsets, Starti
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
-"""What lasts longer than an hour does not heal by itself as a rule; what is shorter needs nobody's night."""
+"""A stall that lasts longer than an hour rarely ends by itself; a shorter one wakes nobody."""
 
 
 def _group(value: str, info: ValidationInfo) -> str:
@@ -40,7 +40,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     kafka_connection: ConnectionId = "kafka_default"
     """Airflow connection of the Kafka cluster; its extras are librdkafka settings."""
     spark_connection: ConnectionId = "spark_default"
-    """Airflow connection of Spark; it says the master and the deploy mode."""
+    """Airflow connection of Spark; it has the master and the deploy mode."""
 
     topics: Annotated[
         tuple[TopicOrPattern, ...],
@@ -52,44 +52,44 @@ class KafkaTriggerDefinition(TriggerDefinition):
     group: Annotated[
         str, expecting("the id of a consumer group"), AfterValidator(_group), Field(validate_default=True)
     ] = ""
-    """Consumer group that the offsets are committed to, for others to see; `workorders-<name>` if not given."""
+    """Consumer group whose offsets show the progress to other tools; `workorders-<name>` if not given."""
     starting_offsets: StartingOffsetsField = Field(
         default=StartingOffsets("earliest"), json_schema_extra={"default": "earliest"}
     )
     """Where to begin in a topic never read before: earliest, latest, group (what the group has committed), or a time
     (ISO 8601 with its offset, or 13 digits of Unix milliseconds). Partitions that are added to a topic later are read
-    from their first offset, whatever stands here."""
+    from their first offset in any case."""
 
     max_messages: Whole = Field(default=100_000, ge=1, le=10_000_000)
-    """Most messages of one batch."""
+    """Maximum number of messages per batch."""
     max_bytes: Annotated[int, byte_count(KIB)] = 256 * MIB
-    """Most bytes of one batch, judged by the sizes seen before."""
+    """Maximum number of bytes per batch, estimated from previous sizes."""
     rate_limit_per_second: Rate | None = None
-    """Most messages a second, averaged over the batches; no limit if not given."""
+    """Maximum messages per second, averaged over the batches; no limit if not given."""
     max_wait: Annotated[float, seconds(0)] = 0.0
-    """Longest time (seconds) that waiting messages are held back for `min_messages`."""
+    """Maximum time (seconds) that messages wait for `min_messages`."""
     min_messages: Whole = Field(default=1, ge=1, le=10_000_000)
     """Messages to wait for before a batch is formed; needs `max_wait`."""
     poll_interval: Annotated[float, seconds(0.1)] = 1.0
-    """Time (seconds) between two looks at an idle topic."""
+    """Time (seconds) between two polls of an idle topic."""
 
     max_message_bytes: Annotated[int, byte_count(KIB, MAX_BODY_BYTES)] = DEFAULT_MAX_MESSAGE_BYTES
-    """Largest value that becomes an input; larger ones are rejected, and kept."""
+    """Maximum size of a value that becomes an input; a larger one is rejected and stored."""
     headers: HeaderNames = "all"
-    """Which headers go into the request: all (except those whose names say that they carry a secret, such as
-    `authorization`), none, or a list of names, which are stored whatever they carry."""
+    """Headers that the metadata contains: all (except those whose names indicate a secret, such as `authorization`),
+    none, or a list of names, which are stored in any case."""
     tombstones: Literal["reject", "accept"] = "reject"
     """What becomes of a null value: a rejected work order, or an input `{}` with `tombstone: true` in its request."""
 
     max_rejected_share: Share | None = None
-    """Share of a range's messages (above 0, below 1) of which more rejected ones stall the partition in place of being
-    recorded, from ten rejected messages on; no limit if not given."""
+    """Share of a range's messages (above 0, below 1): if more are rejected, and at least ten, the partition stalls and
+    they are not recorded. No limit if not given."""
 
     alert_after: Annotated[float, seconds(0)] = DEFAULT_ALERT_AFTER_SECONDS
-    """Time (seconds) after which a stall is worth an alert."""
+    """Time (seconds) after which a stall causes an alert."""
 
     active_batches: Whole = Field(default=4, ge=1, le=1000)
-    """How many batches may be ingested at once, replays included."""
+    """Maximum number of batches that are ingested at the same time, including replays."""
     pool: Annotated[Text, expecting("the name of an Airflow pool")] | None = None
     """Airflow pool of `create_work_orders`, the task that runs Spark; the default pool if not given."""
     spark: SparkSettings = Field(default_factory=SparkSettings)
@@ -101,7 +101,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
         if minimum > info.data.get("max_messages", minimum):
             raise ValueError(f"expected at most max_messages ({info.data['max_messages']}), got {minimum}.")
         if minimum > 1 and info.data.get("max_wait") == 0:
-            raise ValueError(f"expected max_wait, such as 30 s, beside a minimum above 1, got {minimum} alone.")
+            raise ValueError(f"expected max_wait, such as 30 s, with a minimum above 1, got {minimum} alone.")
         return minimum
 
     @field_validator("idempotency", mode="after")
@@ -116,7 +116,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
 
     @property
     def topic_names(self) -> tuple[str, ...]:
-        """Topics that are named in full."""
+        """Topics that are given by name."""
         return tuple(topic for topic in self.topics if not topic.startswith(REGEX_MARK))
 
     @property

@@ -62,8 +62,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (
         "webhook",
         {"rate_limit_per_second": 2e6},
-        "rate_limit_per_second: expected a number of requests a second above 0, at most 1000000, or null for no limit, "
-        "got 2000000.0.",
+        "rate_limit_per_second: expected a number of requests per second above 0, at most 1000000, or null for no "
+        "limit, got 2000000.0.",
     ),
     ("webhook", {"reply_timeout": "6 m"}, f"reply_timeout: {SECONDS}, at most 300 s, got '6 m'."),
     ("webhook", {"reply": "later"}, "reply: expected at_once or after_completion, got 'later'."),
@@ -80,7 +80,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (
         "workflow",
         {"retention": {"days": "many"}},
-        "retention.days: expected a whole number of days from 1 to 36500, or null for ever, got 'many'.",
+        "retention.days: expected a whole number of days from 1 to 36500, or null for no end, got 'many'.",
     ),
     ("workflow", {"retries": 3}, "retries: expected a mapping, got 3."),
     ("workflow", {"retries": {"doubling": "perhaps"}}, "retries.doubling: expected true or false, got 'perhaps'."),

@@ -161,7 +161,7 @@ def test_topics_are_told_apart_from_patterns() -> None:
         ),
         (
             "topics: ['^a(']",
-            "topics: expected a regular expression behind the ^, got '^a(' "
+            "topics: expected a regular expression after the ^, got '^a(' "
             "(missing ), unterminated subpattern at position 2).",
         ),
         (
@@ -200,7 +200,7 @@ def test_topics_are_told_apart_from_patterns() -> None:
         ),
         (
             "rate_limit_per_second: 0",
-            "rate_limit_per_second: expected a number of messages a second above 0, or null for no limit, got 0.",
+            "rate_limit_per_second: expected a number of messages per second above 0, or null for no limit, got 0.",
         ),
         (
             "headers: some",
@@ -236,7 +236,7 @@ def test_topics_are_told_apart_from_patterns() -> None:
         ("group: 7", "group: expected the id of a consumer group, got 7."),
         ("pool: 3", "pool: expected the name of an Airflow pool, got 3."),
         ("kafka_connection: [a]", "kafka_connection: expected the id of an Airflow connection, got ['a']."),
-        ("min_messages: 5", "min_messages: expected max_wait, such as 30 s, beside a minimum above 1, got 5 alone."),
+        ("min_messages: 5", "min_messages: expected max_wait, such as 30 s, with a minimum above 1, got 5 alone."),
         (
             "{min_messages: 5, max_messages: 4, max_wait: 1}",
             "min_messages: expected at most max_messages (4), got 5.",

@@ -18,8 +18,8 @@ from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
-from workorders.cron.creating import Interval, ManualRun, create
 from workorders.cron.definition import CronTriggerDefinition
+from workorders.cron.schedule import Interval, ManualRun, create
 
 pytestmark = pytest.mark.integration
 

@@ -1,4 +1,4 @@
-"""One work order per interval of the schedule, and one per Dag run that was started by hand."""
+"""Creates one work order per interval of the schedule, and one per Dag run that a person starts."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from workorders.core.triggers import Trigger, stream_id
 from workorders.cron.definition import CronTriggerDefinition
 
 STREAM = "schedule"
-"""Stream of the intervals; the position is the end of the interval, which the schedule names, in Unix seconds."""
+"""Stream of the intervals; the position is the end of the interval in Unix seconds."""
 MANUAL_RUN = "dag-run"
 """Scope of the keys of Dag runs that were started by hand."""
 
@@ -24,33 +24,33 @@ _QUERIES = load_queries("workorders.cron", "sql/cron.sql")
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What a scheduled work order is due for."""
+    """An interval of the schedule."""
 
     start: datetime
     end: datetime
 
     @property
     def time(self) -> datetime:
-        """The time that the schedule names."""
+        """The scheduled time: the end of the interval."""
         return self.end
 
 
 @dataclass(frozen=True, slots=True)
 class ManualRun:
-    """A Dag run that a person or another Dag started: an event of its own, with no place in the schedule."""
+    """A Dag run that a person or another Dag started: an event of its own, outside of the schedule."""
 
     time: datetime
     key: str
-    """Identifies the Dag run. Its time does not: two clicks may be less than a second apart."""
+    """Identifies the Dag run; its time does not, because two may start within a second."""
 
 
 Due = Interval | ManualRun
 
 
 def create(connection: Connection, definition: CronTriggerDefinition, due: Due) -> CreateResult:
-    """Create the work order that is due, in a transaction of its own, or find the one that is there.
+    """Create the work order that is due, in a transaction of its own, or find the existing one.
 
-    An output that cannot be an input becomes a rejected work order, which says why.
+    An output that cannot be an input becomes a rejected work order with the reason.
 
     Raises:
         psycopg.Error: the database failed; nothing was created.
@@ -84,12 +84,12 @@ def _input(
 
 
 def _text(time: datetime) -> str:
-    # Airflow gives times of a class of its own, which orjson does not take for times.
+    # Airflow passes times of its own class, which orjson does not encode.
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _last_output(connection: Connection, trigger: Trigger, time: datetime) -> bytes | None:
-    # Also for a Dag run by hand: the outputs follow one another in the schedule, which no click changes.
+    # Also for a Dag run that a person starts: the chain of outputs follows the schedule only.
     arguments = {"stream_id": stream_id(connection, trigger, STREAM), "before": int(time.timestamp())}
     row = connection.execute(_QUERIES["last_output"], arguments).fetchone()
     return None if row is None else row[0].encode()

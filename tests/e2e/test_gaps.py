@@ -48,7 +48,7 @@ def test_a_gap_that_lasts_is_a_red_run_that_says_so_once_and_green_again_when_it
     (red,) = eventually(lambda: in_state(api, "failed"), seconds=SECONDS, what="a red run")
     task = api.task(red, "check_gaps")
     assert "gap above number 1 since" in api.error(task)
-    assert "2 work orders are parked behind it" in api.error(task)
+    assert "2 work orders are parked above it" in api.error(task)
     assert "workorders sequences skip numbered" in api.error(task)
     assert "Called for numbered with 2 parked, cleared: False." in api.log_text(task)
     assert task.try_number == 1
@@ -57,7 +57,7 @@ def test_a_gap_that_lasts_is_a_red_run_that_says_so_once_and_green_again_when_it
     eventually(lambda: sent in {run.id for run in in_state(api, "success")}, seconds=SECONDS, what="a green run")
     assert len(in_state(api, "failed")) == 1
     logs = "\n".join(api.log_text(api.task(run, "check_gaps")) for run in in_state(api, "success"))
-    assert "its mark stands at 4" in logs
+    assert "its high-water mark is 4" in logs
     assert "Called for numbered with 0 parked, cleared: True." in logs
 
 

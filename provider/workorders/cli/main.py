@@ -38,7 +38,7 @@ def about(
     Examples:
       workorders status
       workorders work-orders list --state failed --since 24h
-      workorders work-orders rerun --state failed --why "the registry was down"
+      workorders work-orders rerun --state failed --reason "the registry was down"
       workorders triggers check include/triggers
 
     The database is that of --database, of WORKORDERS_DATABASE_URL, or of Airflow's connection workorders_db. Kafka is

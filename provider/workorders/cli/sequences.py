@@ -90,67 +90,71 @@ def wait(
     trigger: Trigger,
     key: Key,
     *,
-    why: Why,
+    reason: Why,
     seconds: Annotated[
         float, typer.Option("--seconds", metavar="N", min=1, help="How long the gap may go on without an alert.")
     ] = 86_400,
-    who: Who = None,
+    actor: Who = None,
     database: Database = None,
 ) -> None:
     """Let a gap be for a time.
 
     \b
     Example:
-      workorders sequences wait orders order-7 --seconds 3600 --why "the shop sends it again tonight"
+      workorders sequences wait orders order-7 --seconds 3600 --reason "the shop sends it again tonight"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect_to_write(database) as connection:
         found, sequence = _find(connection, trigger, key)
-        gaps.wait(connection, found, sequence, _decider(who, why), seconds=seconds)
+        gaps.wait(connection, found, sequence, _decider(actor, reason), seconds=seconds)
     print(f"Done: there is no alert for sequence {sequence} for the next {seconds:g} s.")
 
 
 @app.command()
-def skip(trigger: Trigger, key: Key, *, why: Why, who: Who = None, yes: Yes = False, database: Database = None) -> None:
+def skip(
+    trigger: Trigger, key: Key, *, reason: Why, actor: Who = None, yes: Yes = False, database: Database = None
+) -> None:
     """Give the numbers of the first gap up, and let in what is parked up to the next one.
 
     \b
     Example:
-      workorders sequences skip orders order-7 --why "number 4 was never sent"
+      workorders sequences skip orders order-7 --reason "number 4 was never sent"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect_to_write(database) as connection:
         found, sequence = _find(connection, trigger, key)
         _confirm(f"Numbers in the first gap of sequence {sequence} will be rejected if they still come.", yes=yes)
-        _report(sequence, gaps.skip(connection, found, sequence, _decider(who, why)))
+        _report(sequence, gaps.skip(connection, found, sequence, _decider(actor, reason)))
 
 
 @app.command()
 def release(
-    trigger: Trigger, key: Key, *, why: Why, who: Who = None, yes: Yes = False, database: Database = None
+    trigger: Trigger, key: Key, *, reason: Why, actor: Who = None, yes: Yes = False, database: Database = None
 ) -> None:
     """Give all gaps of a sequence up, and let in everything that is parked, in the order of the numbers.
 
     \b
     Example:
-      workorders sequences release orders order-7 --why "the order was closed"
+      workorders sequences release orders order-7 --reason "the order was closed"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect_to_write(database) as connection:
         found, sequence = _find(connection, trigger, key)
         _confirm(f"Numbers in any gap of sequence {sequence} will be rejected if they still come.", yes=yes)
-        _report(sequence, gaps.release(connection, found, sequence, _decider(who, why)))
+        _report(sequence, gaps.release(connection, found, sequence, _decider(actor, reason)))
 
 
 @app.command()
-def drop(trigger: Trigger, key: Key, *, why: Why, who: Who = None, yes: Yes = False, database: Database = None) -> None:
+def drop(
+    trigger: Trigger, key: Key, *, reason: Why, actor: Who = None, yes: Yes = False, database: Database = None
+) -> None:
     """Forget a sequence that is finished and has nothing parked; its key would begin anew.
 
     \b
     Example:
-      workorders sequences drop orders order-7 --why "the order was delivered"
+      workorders sequences drop orders order-7 --reason "the order was delivered"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect_to_write(database) as connection:
         found, sequence = _find(connection, trigger, key)
         _confirm(f"A number of sequence {sequence} that comes again will be new.", yes=yes)
-        gaps.drop(connection, found, sequence, _decider(who, why))
+        gaps.drop(connection, found, sequence, _decider(actor, reason))
     print(f"Done: sequence {sequence} is forgotten.")
 
 
@@ -161,9 +165,9 @@ def _find(connection: Connection, trigger: str, key: str) -> tuple[triggers.Trig
     return found, sequence
 
 
-def _decider(who: str | None, why: str) -> Decider:
+def _decider(actor: str | None, reason: str) -> Decider:
     me = account()
-    return Decider(who or me, why, me)
+    return Decider(actor or me, reason, me)
 
 
 def _confirm(consequence: str, *, yes: bool) -> None:

@@ -38,9 +38,9 @@ def test_the_list_names_the_gap_and_the_line_of_the_alert_works(
     assert gap["sequence"] in workorders("sequences", "list").out
     told = workorders("sequences", "alerts", trigger.name)
     assert told.code == 1
-    assert f'`workorders sequences skip {trigger.name} {gap["sequence"]} --why "..."`' in told.out
+    assert f'`workorders sequences skip {trigger.name} {gap["sequence"]} --reason "..."`' in told.out
     assert workorders("sequences", "alerts", trigger.name, "--json").json() == []
-    done = workorders("sequences", "skip", trigger.name, gap["sequence"], "--why", "never sent", "--yes")
+    done = workorders("sequences", "skip", trigger.name, gap["sequence"], "--reason", "never sent", "--yes")
     assert done.out == f"Done: 2 work orders of sequence {gap['sequence']} were admitted (4 to 5).\n"
     assert states(connection, trigger) == ["pending", "pending", "pending", "parked"]
 
@@ -53,7 +53,7 @@ def test_without_yes_it_says_what_follows_and_asks(
         return answer
 
     monkeypatch.setattr(typer, "confirm", confirm)
-    ended = workorders("sequences", "release", trigger.name, "order-7", "--why", "closed")
+    ended = workorders("sequences", "release", trigger.name, "order-7", "--reason", "closed")
     assert "will be rejected if they still come" in ended.out
     assert ended.code == (0 if answer else 1)
     assert states(connection, trigger) == ["pending", *["pending" if answer else "parked"] * 3]
@@ -62,18 +62,18 @@ def test_without_yes_it_says_what_follows_and_asks(
 def test_waiting_is_shown_and_dropping_what_is_parked_refused(
     workorders: Command, connection: Connection, trigger: Trigger
 ) -> None:
-    waited = workorders("sequences", "wait", trigger.name, "order-7", "--seconds", "60", "--why", "tonight")
+    waited = workorders("sequences", "wait", trigger.name, "order-7", "--seconds", "60", "--reason", "tonight")
     assert waited.out.endswith("for the next 60 s.\n")
     assert gaps.gaps(connection, trigger.name)[0].wait_until is not None
     connection.rollback()
-    refused = workorders("sequences", "drop", trigger.name, "order-7", "--why", "x", "--yes")
+    refused = workorders("sequences", "drop", trigger.name, "order-7", "--reason", "x", "--yes")
     assert refused.code == 1
     assert "3 parked work orders and cannot be dropped" in refused.err
 
 
 def test_a_finished_sequence_is_dropped(workorders: Command, connection: Connection, trigger: Trigger) -> None:
-    workorders("sequences", "release", trigger.name, "order-7", "--why", "closed", "--yes")
-    ended = workorders("sequences", "drop", trigger.name, "order-7", "--why", "delivered", "--yes")
+    workorders("sequences", "release", trigger.name, "order-7", "--reason", "closed", "--yes")
+    ended = workorders("sequences", "drop", trigger.name, "order-7", "--reason", "delivered", "--yes")
     assert ended.code == 0, ended.err
-    again = workorders("sequences", "drop", trigger.name, "order-7", "--why", "x", "--yes")
+    again = workorders("sequences", "drop", trigger.name, "order-7", "--reason", "x", "--yes")
     assert "has no sequence of that key; nothing was changed; see `workorders sequences list`" in again.err

@@ -64,7 +64,10 @@ def test_a_connection_with_a_mistake_fails_the_task_with_a_sentence_until_it_is_
         lambda: found if len(found := sentences(api, task)) > 1 else None, seconds=SECONDS, what="two tries that failed"
     )
     assert said is not None
-    missing = "Trigger unconnected: The conn_id `nowhere` isn't defined: define this connection in Airflow. [WO-CONNECTION-UNDEFINED]"
+    missing = (
+        "Trigger unconnected: The conn_id `nowhere` isn't defined: define this connection in Airflow. "
+        "[WO-CONNECTION-UNDEFINED]"
+    )
     for number, failure in said.items():
         # The task's policy holds for a wait that failed in the triggerer, too: without a random part.
         assert failure == f"{missing} Nothing was changed. Next try in {delay_seconds(number)} s."

@@ -139,7 +139,7 @@ def _print_repeats(id_: UUID, known: Repeats) -> None:
         print("\nrepeats, kept as rejected work orders:")
         print_table(_REPEAT_COLUMNS, [_repeat_cells(repeat) for repeat in known.newest])
     if known.kept > len(known.newest):
-        print(f"All {known.kept:,}: workorders work-orders list --reason {rejections.DUPLICATE} --text {id_}")
+        print(f"All {known.kept:,}: workorders work-orders list --rejection {rejections.DUPLICATE} --text {id_}")
 
 
 def _repeat_cells(repeat: Repeat) -> tuple[str, ...]:

@@ -186,12 +186,11 @@ def test_the_status_says_how_the_group_differs_and_what_waits_for_a_transaction(
     _, heading, line, note = ended.out.splitlines()
     assert "group  group is  last stable" in heading
     assert " 99  ahead " in line
-    assert "waiting for an open transaction  20" in line
+    assert "waiting for an open transaction" in line
     assert note.startswith(f"The group workorders-{trigger.name} is ahead of the ledger on {topic} 0: ")
     assert found["group_notes"] == [note]
     (row,) = found["partitions"]
     assert (row["group_is"], row["status"]) == ("ahead", "waiting for an open transaction")
-    assert row["since"] is not None
 
 
 def test_the_status_shows_the_ledger_when_kafka_is_away(

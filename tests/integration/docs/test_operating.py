@@ -93,9 +93,9 @@ def test_the_writer_may_delete_nothing_of_the_ledger_and_the_batches(writer: Con
     [
         "UPDATE workorders.kafka_decisions SET actor = 'somebody else'",
         "DELETE FROM workorders.kafka_decisions",
-        "UPDATE workorders.sequence_decisions SET who = 'somebody else'",
+        "UPDATE workorders.sequence_decisions SET actor = 'somebody else'",
         "DELETE FROM workorders.sequence_decisions",
-        "UPDATE workorders.bulk_jobs SET who = 'somebody else'",
+        "UPDATE workorders.bulk_jobs SET actor = 'somebody else'",
         "UPDATE workorders.bulk_jobs SET options = '{}'",
         "DELETE FROM workorders.bulk_jobs",
         "UPDATE workorders.alembic_version SET version_num = 'older'",

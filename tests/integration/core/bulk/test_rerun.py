@@ -146,7 +146,7 @@ def test_a_step_that_fails_leaves_nothing_of_itself(
         raise RuntimeError("between the runs and the mark")
 
     with monkeypatch.context() as patched:
-        patched.setattr(jobs, "move", break_down)
+        patched.setattr(jobs, "record_progress", break_down)
         with pytest.raises(RuntimeError):
             runner.run_job(connection, job.id)
     assert states(connection, trigger) == {"failed": 4}

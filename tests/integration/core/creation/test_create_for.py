@@ -257,7 +257,7 @@ def test_a_duplicate_among_new_events_is_an_error_that_creates_nothing(
     with pytest.raises(DuplicateItemsError) as raised, connection.transaction():
         create_for(connection, trigger, items, fresh=True)
     assert str(raised.value).startswith(
-        f"Trigger {trigger.name} announced new events, but a work order for one of them"
+        f"Trigger {trigger.name} announced new events, but one of them has a work order"
     )
     assert '(Key (stream_id, "position")=(' in str(raised.value)
     assert ", 5) already exists.); nothing was created." in str(raised.value)

@@ -97,7 +97,7 @@ def test_the_pages_of_a_text_together_are_all_of_them_once(
     connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch, newest: int
 ) -> None:
     monkeypatch.setattr(paging, "_NEWEST", newest)
-    monkeypatch.setattr(paging, "_MOST_IDS", 3)
+    monkeypatch.setattr(paging, "_MAX_IDS", 3)
     unlike = [accepted("s", place, body(f"{name} odd" if place % 2 else f"{name} even")) for place in range(14)]
     create(connection, trigger, unlike)
     places: list[int | None] = []

@@ -203,7 +203,7 @@ def test_a_timestamp_that_spark_cannot_hold_stops_nothing(
 
     done = submit(planned.batch_id)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    sentence = "a message has a timestamp that Spark cannot hold; this range is read without Spark"
+    sentence = "a message has a timestamp that Spark cannot hold, so this range is read without Spark"
     assert done.stdout.count(sentence) == 1
     assert [row.request["timestamp"] for row in made(stack, planned, 0)] == [1_700_000_000_000, *BEYOND_SPARK, None, 1]
     assert {row.request["timestamp_type"] for row in made(stack, planned, 0)} == {"CreateTime"}

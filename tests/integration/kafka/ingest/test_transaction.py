@@ -209,7 +209,7 @@ def test_a_message_that_is_not_the_ranges_next_one_is_refused(
     items = [accepted(stream if offset is not None else None, offset) for offset in offsets]
     text = assert_refused(stack, connection, first, items, UnexpectedMessageError)
     assert text == (
-        f"{first.trigger.name}: the reader of {first.range} delivered offset {offsets[-1]} where {due} was due; "
+        f"{first.trigger.name}: the reader of {first.range} delivered offset {offsets[-1]} instead of one in {due}; "
         f"nothing was committed there. [WO-READ-UNEXPECTED]"
     )
 

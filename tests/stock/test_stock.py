@@ -96,7 +96,8 @@ def test_a_schedule_creates_its_work_order_and_a_person_another_one(stock_stack:
 def test_a_callback_is_called_once_per_stall_however_often_the_task_is_up_for_retry(
     api: AirflowApi, orders: Flow, calls: Path
 ) -> None:
-    orders.trigger.produce([(0, b"{broken")] * 20)
+    with orders.held_back(some_events(20, 1)):
+        orders.trigger.delete_before(0, orders.trigger.last_stable_offsets()[0])
     run = eventually(
         lambda: next(iter(orders.unfinished()), None), seconds=SECONDS, what="an ingest run that does not end"
     )

@@ -2,14 +2,14 @@
 
 from mutations.mutation import Change, Mutation
 
-BODY, UNREADABLE = "unit/core/creation/test_json_body.py", "integration/core/history/test_unreadable.py"
+BODY, UNREADABLE = "unit/core/creation/test_json_validation.py", "integration/core/history/test_unreadable.py"
 FUNCTIONS = "core/migrations/versions/core_0001.sql"
 
 HOSTILE_VALUES = (
     Mutation(
         "exponents-without-end",
         4,
-        (Change("core/creation/json_body.py", "(odd and _may_grow(value))", "False"),),
+        (Change("core/creation/json_validation.py", "(odd and _may_grow(value))", "False"),),
         (
             f"{BODY}::test_numbers_that_grow_too_long_together_are_rejected",
             f"{BODY}::test_a_far_exponent_is_found_whatever_follows_it",
@@ -18,14 +18,14 @@ HOSTILE_VALUES = (
     Mutation(
         "exponents-not-added-up",
         4,
-        (Change("core/creation/json_body.py", "total += size if", "total += 0 if"),),
+        (Change("core/creation/json_validation.py", "total += size if", "total += 0 if"),),
         (f"{BODY}::test_the_last_straw_is_named",),
     ),
     Mutation(
         "hostile-message-stops-its-workflow",
         4,
         (
-            Change("core/creation/json_body.py", "(odd and _may_grow(value))", "False"),
+            Change("core/creation/json_validation.py", "(odd and _may_grow(value))", "False"),
             Change(FUNCTIONS, "WHEN program_limit_exceeded OR", "WHEN"),
         ),
         ("integration/kafka/ingest/test_hostile_messages.py::test_whatever_is_sent_its_neighbors_come_through",),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import orjson
 
-from workorders.core.creation.json_body import needs_slow_check, validate_body
+from workorders.core.creation.json_validation import needs_slow_check, validate_body
 from workorders.core.items import Item
 from workorders.webhook.authentication import KEY_HEADER
 from workorders.webhook.definition import WebhookTriggerDefinition

@@ -5,7 +5,7 @@ import orjson
 
 from demo.health_events import FLAW_EVERY, FLAWS, health_events
 from demo.summary import REASONS
-from workorders.core.creation.json_body import needs_slow_check, validate_body
+from workorders.core.creation.json_validation import needs_slow_check, validate_body
 
 MANY = 4000
 ROOM = 10 * 1024 * 1024

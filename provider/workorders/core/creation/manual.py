@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import orjson
 
 from workorders.core.creation.create_one import CreateResult, create_one
-from workorders.core.creation.json_body import needs_slow_check, validate_body
+from workorders.core.creation.json_validation import needs_slow_check, validate_body
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import MAX_BODY_BYTES, Item
 from workorders.core.postgres.connection import Connection

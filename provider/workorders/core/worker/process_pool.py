@@ -7,7 +7,7 @@ from itertools import chain, count
 from typing import Final
 
 from workorders.core.worker.child import READY, UNAVAILABLE
-from workorders.core.worker.child_process import ChildProcess, ended_by, wait_for
+from workorders.core.worker.child_handle import ChildProcess, ended_by, wait_for
 from workorders.core.worker.conversions import ResultMaker
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame

@@ -21,7 +21,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from workorders.kafka.client.broker_errors import COORDINATOR_UNAVAILABLE, unavailable_error
-from workorders.kafka.client.group_offsets import group_offsets
+from workorders.kafka.client.group_offset_reader import group_offsets
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.definition.fields import REGEX_MARK
 from workorders.kafka.exceptions import (

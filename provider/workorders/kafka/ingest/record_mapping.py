@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import orjson
 
-from workorders.core.creation.json_body import SUSPICIOUS_PATTERN, needs_slow_check, validate_body
+from workorders.core.creation.json_validation import SUSPICIOUS_PATTERN, needs_slow_check, validate_body
 from workorders.core.items import Item, Rejection
 from workorders.core.json_bytes import text_or_base64
 from workorders.core.secrets import is_secret_header

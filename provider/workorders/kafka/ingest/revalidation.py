@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from workorders.core.creation.json_body import needs_slow_check
+from workorders.core.creation.json_validation import needs_slow_check
 from workorders.core.items import Item, Rejection
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.record_mapping import RecordMapping

@@ -13,7 +13,7 @@ from workorders.kafka.outbox_relay.compaction import compacted
 from workorders.kafka.outbox_relay.context import RelayContext
 from workorders.kafka.outbox_relay.delivery_errors import DeliveryFailures, RejectedMessage
 from workorders.kafka.outbox_relay.producer import ProducerFencedOrLostError, TransactionalProducer
-from workorders.kafka.outbox_relay.producer_startup import start_producer
+from workorders.kafka.outbox_relay.producer_fencing import start_producer
 from workorders.kafka.outbox_relay.quarantine import SuspectedFailures, pause_topics, quarantine_message
 from workorders.kafka.outbox_relay.topic_metadata import topics_of
 from workorders.outbox.store.claims import ClaimedBatch, drop_claims

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workorders.core.creation.json_body import needs_slow_check, validate_body
+from workorders.core.creation.json_validation import needs_slow_check, validate_body
 
 LIMIT = 10 * 1024 * 1024
 

@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.requests import ClientDisconnect
 
 from workorders.core.creation.create_one import CreateResult
-from workorders.core.history.outcomes import WorkOrderOutcome
+from workorders.core.history.runs import WorkOrderOutcome
 from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import Callers, network_of, signature_fault
 from workorders.webhook.capacity import IncomingBody, too_large

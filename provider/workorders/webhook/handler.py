@@ -9,7 +9,7 @@ import psycopg
 from workorders.core.admission import rate_limit
 from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.exceptions import HardLimitError, WorkOrdersError, one_line
-from workorders.core.history.outcomes import WorkOrderOutcome, find_ended, find_outcome
+from workorders.core.history.runs import WorkOrderOutcome, find_ended, find_outcome
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection, is_outage
 from workorders.core.triggers import Trigger
 from workorders.webhook.authentication import KEY_HEADER

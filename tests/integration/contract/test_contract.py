@@ -9,7 +9,7 @@ from support.trigger_types import SOURCES, Event, MakeSource, Source
 from workorders.core import triggers, workflows
 from workorders.core.admission import duplicates
 from workorders.core.definitions.trigger import trigger_types
-from workorders.core.history import outcomes
+from workorders.core.history import runs as run_history
 from workorders.core.history import work_orders as history
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import lifecycle
@@ -135,8 +135,8 @@ def test_a_run_has_the_input_and_the_request_and_its_output_is_kept(source: Sour
     assert run.body is not None
     assert b'"number": 7' in run.body
     assert run.trigger == source.name
-    assert outcomes.find_ended(connection, [run.work_order_id]) == [run.work_order_id]
-    outcome = outcomes.find_outcome(connection, run.work_order_id)
+    assert run_history.find_ended(connection, [run.work_order_id]) == [run.work_order_id]
+    outcome = run_history.find_outcome(connection, run.work_order_id)
     assert outcome is not None
     assert (outcome.state, outcome.output) == ("success", '{"shipped": true}')
 
@@ -147,8 +147,8 @@ def test_a_failure_is_tried_again_and_then_shown(source: Source, connection: Con
     work(connection, source, "failed", error_type="KeyError", error="the first")
     assert states(connection, source) == ["pending"]
     (run,) = work(connection, source, "failed", error_type="ValueError", error="a test")
-    assert outcomes.find_ended(connection, [run.work_order_id]) == [run.work_order_id]
-    outcome = outcomes.find_outcome(connection, run.work_order_id)
+    assert run_history.find_ended(connection, [run.work_order_id]) == [run.work_order_id]
+    outcome = run_history.find_outcome(connection, run.work_order_id)
     assert outcome is not None
     assert (outcome.state, outcome.error_type, outcome.error) == ("failed", "ValueError", "a test")
     assert [found.attempt for found in history.runs_of(connection, run.work_order_id)] == [1, 2]

@@ -40,7 +40,7 @@ OUTSIDE_OF_KAFKA = {
     "cli/": KAFKA_WORDS,
     # SQL's own word, which keeps the planner from joining a subquery with what is around it.
     "core/runs/sql/claiming.sql": re.compile("OFFSET"),
-    "core/history/sql/work_orders.sql": re.compile("OFFSET"),
+    "core/history/sql/paging.sql": re.compile("OFFSET"),
     "core/admission/sql/idempotency.sql": re.compile("OFFSET"),
     "core/admission/sql/rate_limit.sql": re.compile("OFFSET"),
     "core/runs/sql/claimable.sql": re.compile("OFFSET"),

@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from workorders.airflow.connections import database_url
 from workorders.airflow.operators.bulk_jobs import ProgressLogger
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
-from workorders.core.bulk import orphaned_jobs
+from workorders.core.bulk import runner
 from workorders.core.postgres.connection import connect
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ResumeBulkJobsOperator(BaseOperator):
             explain_failures(self, context, "Pending bulk jobs", _UNDONE),
             connect(database_url(self.database_connection), application_name="workorders jobs") as connection,
         ):
-            worked = orphaned_jobs.resume_orphaned(connection, progress=ProgressLogger(self.log))
+            worked = runner.resume_orphaned(connection, progress=ProgressLogger(self.log))
         states: dict[str, int] = {}
         for job in worked.jobs:
             self.log.info("%s %s", job, job.error or "")

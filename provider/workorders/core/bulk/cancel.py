@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from workorders.core.bulk.jobs import IN_USE, Job, StepResult
+from workorders.core.bulk.jobs import IN_USE, Job, StepResult, lock_work_orders
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
+_QUERIES = load_queries("workorders.core.bulk", "sql/cancel.sql")
 
 
 class CancelHandler:
@@ -32,7 +32,7 @@ class CancelHandler:
 
 def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str) -> StepResult:
     """Cancel the waiting runs of these work orders, in the caller's transaction; skip what does not wait."""
-    states = {row[0]: row[2] for row in connection.execute(_QUERIES["lock"], {"ids": list(ids)})}
+    states = {id_: state for id_, (_, state, _) in lock_work_orders(connection, ids).items()}
     waiting = [id_ for id_, state in states.items() if state == "pending"]
     with_run = dict[UUID, UUID]()
     for run_id, id_ in connection.execute(_QUERIES["available"], {"ids": waiting}):

@@ -4,7 +4,7 @@ A job is worked through in steps, in the order of the work orders' creation. Wha
 then are committed together, so a job goes on after a crash where it stood, and does nothing twice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -229,6 +229,16 @@ def lock_owned(connection: Connection, job_id: int, worker: UUID) -> Job | None:
     if connection.execute(_QUERIES["lock_job"], {"id": job_id, "worker": worker}).fetchone() is None:
         return None
     return get_job(connection, job_id)
+
+
+def lock_work_orders(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tuple[int, str, bool]]:
+    """Lock these work orders; skip the ones that another transaction has locked.
+
+    Returns:
+        By id: the workflow's id, the state, and whether the input still exists.
+    """
+    rows = connection.execute(_QUERIES["lock_work_orders"], {"ids": list(ids)})
+    return {id_: (workflow_id, state, has_input) for id_, workflow_id, state, has_input in rows}
 
 
 def record_progress(connection: Connection, job_id: int, outcome: StepResult, last_id: UUID | None) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 from workorders.core.admission import limits
 from workorders.core.bulk import capacity, revalidation
 from workorders.core.bulk.capacity import WorkflowCapacity
-from workorders.core.bulk.jobs import IN_USE, Job, StepResult
+from workorders.core.bulk.jobs import IN_USE, Job, StepResult, lock_work_orders
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -83,11 +83,11 @@ class _Chosen:
 
 
 def _choose(connection: Connection, ids: Sequence[UUID], rooms: Mapping[int, WorkflowCapacity]) -> _Chosen:
-    found = {row[0]: row[1:] for row in connection.execute(_QUERIES["lock"], {"ids": list(ids)})}
+    found = lock_work_orders(connection, ids)
     left = {workflow_id: at.room.remaining or 0 for workflow_id, at in rooms.items()}
     chosen = _Chosen()
     for id_ in ids:
-        workflow_id, state, has_input = found.get(id_, (None, None, None))
+        workflow_id, state, has_input = found.get(id_, (0, None, False))
         if state is None:
             chosen.skipped[IN_USE] += 1
         elif state in _UNFINISHED:

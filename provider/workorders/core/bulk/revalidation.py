@@ -22,7 +22,7 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import Selector
 from workorders.core.triggers import Trigger
 
-_QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
+_QUERIES = load_queries("workorders.core.bulk", "sql/revalidation.sql")
 
 REVALIDATORS_GROUP: Final = "workorders.revalidators"
 """Entry point group in which a trigger type announces its `Rejudge`."""

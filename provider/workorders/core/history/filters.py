@@ -13,7 +13,7 @@ from workorders.core.ids import first_id
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql")
+_QUERIES = load_queries("workorders.core.history", "sql/filters.sql")
 
 CLOCKS_APART = timedelta(hours=1)
 """The time in an id is its maker's, `created_at` the database's. Ids are searched this much further on both sides, so

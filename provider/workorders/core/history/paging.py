@@ -13,7 +13,7 @@ from workorders.core.history import search_index
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql")
+_QUERIES = load_queries("workorders.core.history", "sql/paging.sql", blocks_from="sql/filters.sql")
 
 _NEWEST: Final = 20_000
 """A word that stands in one of 400 work orders fills a page of 50 with these; a rarer one has so short a list, up to

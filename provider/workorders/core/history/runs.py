@@ -1,5 +1,6 @@
-"""Runs as people look at them: a page of them, and one with its output and its log."""
+"""Lists runs, returns one with its output and its log, and returns how work orders ended. Reads only."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -90,3 +91,27 @@ def get_run(connection: Connection, id_: UUID) -> RunDetails:
     if found is None:
         raise UnknownRunError(f"There is no run {id_} in this database; see `workorders runs list`.")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOrderOutcome:
+    """The end of a work order."""
+
+    id: UUID
+    state: str
+    error_type: str | None
+    """Kind of the error; of a rejected work order the code of its rejection."""
+    error: str | None
+    output: str | None
+    """What the newest run gave back, as JSON text; None when it gave nothing, or its output is kept no longer."""
+
+
+def find_ended(connection: Connection, ids: Collection[UUID]) -> list[UUID]:
+    """Return those of the work orders that came to an end. Reads no output: many may ask, and often."""
+    return [id_ for (id_,) in connection.execute(_QUERIES["ended"], {"ids": list(ids)}).fetchall()]
+
+
+def find_outcome(connection: Connection, id_: UUID) -> WorkOrderOutcome | None:
+    """Return how a work order ended; None if it has not, or is no longer there."""
+    with connection.cursor(row_factory=class_row(WorkOrderOutcome)) as cursor:
+        return cursor.execute(_QUERIES["outcome"], {"id": id_}).fetchone()

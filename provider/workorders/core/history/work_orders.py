@@ -14,7 +14,7 @@ from workorders.core.history.filters import Filter, query_arguments
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql")
+_QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql", blocks_from="sql/filters.sql")
 
 _WINDOW: Final = 10_000
 """Work orders that are looked through at a time for words."""

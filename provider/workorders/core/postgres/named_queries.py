@@ -12,28 +12,40 @@ _USE = re.compile(r"^ *-- use: ([a-z_]+)$", re.MULTILINE)
 
 
 @cache
-def load_queries(package: str, file: str) -> Mapping[str, LiteralString]:
+def load_queries(package: str, file: str, *, blocks_from: str | None = None) -> Mapping[str, LiteralString]:
     """Return the queries of `file` in `package`, by name.
 
-    A query starts with a line `-- name: the_name` and ends before the next such line. What several queries of a file
-    have in common stands once, under `-- block: its_name`, and takes the place of each line `-- use: its_name`; a block
-    may use blocks that stand before it. The text comes from our own package and from nowhere else, which is what
-    psycopg's LiteralString asks for.
+    A query starts with a line `-- name: the_name` and ends before the next such line. A text that several queries
+    contain is written once, under `-- block: its_name`. It replaces each line `-- use: its_name`; a block may use the
+    blocks before it. The text comes from our own package only, as psycopg's LiteralString requires.
+
+    Args:
+        package: contains the files.
+        file: contains the queries.
+        blocks_from: another file, whose blocks the queries may use; its queries are not returned.
 
     Raises:
-        ValueError: the file holds no named query, one name twice, or uses a block that it does not hold.
+        ValueError: the file contains no named query, one name twice, or uses an unknown block.
     """
+    blocks = {} if blocks_from is None else dict(_parse(package, blocks_from, {})[0])
+    return MappingProxyType(_parse(package, file, blocks)[1])
+
+
+def _parse(
+    package: str, file: str, shared: Mapping[str, LiteralString]
+) -> tuple[dict[str, LiteralString], dict[str, LiteralString]]:
+    """Return the blocks and the queries of a file."""
     text = files(package).joinpath(file).read_text(encoding="utf-8")
     parts = _HEAD.split(text)[1:]
     kinds, names, bodies = parts[::3], parts[1::3], [body.strip("\n ") for body in parts[2::3]]
     if "name" not in kinds or len(set(names)) != len(names):
         raise ValueError(f"{package}/{file} needs queries with unique names, found: {', '.join(names) or 'none'}")
-    blocks: dict[str, str] = {}
+    blocks: dict[str, LiteralString] = dict(shared)
     queries: dict[str, LiteralString] = {}
     try:
         for kind, name, body in zip(kinds, names, bodies, strict=True):
             whole = _USE.sub(lambda use: blocks[use[1]], body)
             (blocks if kind == "block" else queries)[name] = whole
     except KeyError as missing:
-        raise ValueError(f"{package}/{file} uses a block that does not stand before: {missing}") from None
-    return MappingProxyType(queries)
+        raise ValueError(f"{package}/{file} uses a block that is not defined before: {missing}") from None
+    return blocks, queries

@@ -15,10 +15,10 @@ from support.work_orders import accepted_range
 from workorders.core import triggers
 from workorders.core.admission import limits
 from workorders.core.admission_rules import LimitSettings
-from workorders.core.bulk import export, jobs, orphaned_jobs
+from workorders.core.bulk import export, jobs, runner
 from workorders.core.bulk.jobs import Job
-from workorders.core.bulk.orphaned_jobs import ResumeResult
 from workorders.core.bulk.rerun import RerunHandler
+from workorders.core.bulk.runner import ResumeResult
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
@@ -69,10 +69,10 @@ def states(connection: Connection, name: str) -> dict[str, int]:
 
 def test_a_job_for_later_is_worked_through(connection: Connection, trigger: Trigger, name: str) -> None:
     first, second = written(connection, name), written(connection, name, "cancel")
-    worked = orphaned_jobs.resume_orphaned(connection, step=2)
+    worked = runner.resume_orphaned(connection, step=2)
     assert [(job.id, job.state, job.done) for job in worked.jobs] == [(first, "finished", 6), (second, "finished", 6)]
     assert states(connection, name) == {"cancelled": 6}
-    assert orphaned_jobs.resume_orphaned(connection) == ResumeResult()
+    assert runner.resume_orphaned(connection) == ResumeResult()
 
 
 def test_a_job_is_left_to_who_made_it_just_now_and_to_who_works_at_it(
@@ -82,14 +82,14 @@ def test_a_job_is_left_to_who_made_it_just_now_and_to_who_works_at_it(
     taken = written(connection, name)
     jobs.claim(connection, taken, uuid4())
     connection.commit()
-    assert orphaned_jobs.find_orphaned(connection) == []
+    assert runner.find_orphaned(connection) == []
 
 
 def test_a_job_whose_worker_fell_silent_is_taken_over(connection: Connection, trigger: Trigger, name: str) -> None:
     job_id = written(connection, name)
     jobs.claim(connection, job_id, uuid4())
     age(connection, job_id, AN_HOUR)
-    assert [job.id for job in orphaned_jobs.resume_orphaned(connection).jobs] == [job_id]
+    assert [job.id for job in runner.resume_orphaned(connection).jobs] == [job_id]
 
 
 def test_a_job_that_waits_for_room_goes_on_and_holds_up_none_behind_it(
@@ -97,10 +97,10 @@ def test_a_job_that_waits_for_room_goes_on_and_holds_up_none_behind_it(
 ) -> None:
     limit(connection, name, waiting=4, kind="hard")
     rerun, cancel = written(connection, name), written(connection, name, "cancel")
-    worked = orphaned_jobs.resume_orphaned(connection, step=2)
+    worked = runner.resume_orphaned(connection, step=2)
     assert [(job.id, job.state, job.done) for job in worked.jobs] == [(rerun, "waiting", 4), (cancel, "finished", 4)]
     age(connection, rerun, A_MINUTE)
-    assert [(job.state, job.done) for job in orphaned_jobs.resume_orphaned(connection).jobs] == [("finished", 6)]
+    assert [(job.state, job.done) for job in runner.resume_orphaned(connection).jobs] == [("finished", 6)]
 
 
 def test_an_export_waits_for_who_asked_for_it(
@@ -109,7 +109,7 @@ def test_an_export_waits_for_who_asked_for_it(
     options = export.export_options(tmp_path / "all.csv", None)
     job = jobs.create_job(connection, "export", Filter(trigger=name), actor="ada", reason="a test", options=options)
     age(connection, job.id, AN_HOUR)
-    assert orphaned_jobs.find_orphaned(connection) == []
+    assert runner.find_orphaned(connection) == []
 
 
 def test_two_that_look_at_once_never_work_at_one_job(
@@ -119,7 +119,7 @@ def test_two_that_look_at_once_never_work_at_one_job(
 
     def look(_: int) -> list[Job]:
         with connect(stack.database_url) as own:
-            return orphaned_jobs.resume_orphaned(own, step=2).jobs
+            return runner.resume_orphaned(own, step=2).jobs
 
     with ThreadPoolExecutor(3) as pool:
         worked = [job.id for jobs_ in pool.map(look, range(3)) for job in jobs_]
@@ -141,7 +141,7 @@ def test_a_job_that_waits_too_long_for_a_lock_is_said_goes_on_later_and_holds_up
         limits.lock(other, trigger.workflow_id, LimitSettings(waiting=100, per_day=None, hard=True), own=0)
         connection.execute("SET lock_timeout = 100")
         connection.commit()
-        worked = orphaned_jobs.resume_orphaned(connection)
+        worked = runner.resume_orphaned(connection)
     assert ([job.id for job in worked.jobs], len(worked.failures)) == ([cancel], 1)
     assert worked.failures[0].startswith(f"Job {rerun} waits for the next run: ")
     connection.rollback()
@@ -150,7 +150,7 @@ def test_a_job_that_waits_too_long_for_a_lock_is_said_goes_on_later_and_holds_up
         True,
     )
     age(connection, rerun, A_MINUTE)
-    assert [(job.id, job.state) for job in orphaned_jobs.resume_orphaned(connection).jobs] == [(rerun, "finished")]
+    assert [(job.id, job.state) for job in runner.resume_orphaned(connection).jobs] == [(rerun, "finished")]
 
 
 def test_a_job_that_the_database_can_never_do_fails_and_holds_up_none_behind_it(
@@ -161,14 +161,14 @@ def test_a_job_that_the_database_can_never_do_fails_and_holds_up_none_behind_it(
 
     monkeypatch.setattr(RerunHandler, "step", too_much)
     rerun, cancel = written(connection, name), written(connection, name, "cancel")
-    worked = orphaned_jobs.resume_orphaned(connection)
+    worked = runner.resume_orphaned(connection)
     assert ([job.id for job in worked.jobs], len(worked.failures)) == ([cancel], 1)
     assert worked.failures[0].startswith(f"Job {rerun} failed: requested length too large")
     connection.rollback()
     assert jobs.get_job(connection, rerun).state == "failed"
     # Left to a person, and not tried by the next run again.
     age(connection, rerun, AN_HOUR)
-    assert orphaned_jobs.find_orphaned(connection) == []
+    assert runner.find_orphaned(connection) == []
 
 
 def test_a_job_that_fails_is_said_and_left_to_a_person(connection: Connection, trigger: Trigger, name: str) -> None:
@@ -178,8 +178,8 @@ def test_a_job_that_fails_is_said_and_left_to_a_person(connection: Connection, t
         (failing,),
     )
     connection.commit()
-    worked = orphaned_jobs.resume_orphaned(connection)
+    worked = runner.resume_orphaned(connection)
     assert [job.id for job in worked.jobs] == [fine]
     (failure,) = worked.failures
     assert failure.startswith(f"Job {failing} failed: No trigger nobody")
-    assert orphaned_jobs.find_orphaned(connection) == []
+    assert runner.find_orphaned(connection) == []

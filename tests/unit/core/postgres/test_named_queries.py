@@ -62,6 +62,14 @@ SELECT 2 WHERE
     }
 
 
+def test_a_file_uses_the_blocks_of_another_one(package: str) -> None:
+    file = write(package, "-- name: first\nSELECT 1 WHERE\n-- use: bounds\n")
+    shared = "shared.sql"
+    folder = next(Path(path) for path in sys.path if (Path(path) / package).is_dir())
+    (folder / package / shared).write_text("-- block: bounds\nid > 1\n-- name: other\nSELECT 2;\n", encoding="utf-8")
+    assert load_queries(package, file, blocks_from=shared) == {"first": "SELECT 1 WHERE\nid > 1"}
+
+
 def test_a_block_that_is_not_there_is_refused(package: str) -> None:
     file = write(package, "-- name: first\nSELECT 1\n-- use: elsewhere\n")
     with pytest.raises(ValueError, match="elsewhere"):

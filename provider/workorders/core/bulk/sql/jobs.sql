@@ -29,22 +29,23 @@ SET state = 'running', worker = %(worker)s, error = NULL, heartbeat_at = now(), 
 WHERE id = %(id)s
     AND (state IN ('waiting', 'failed') OR (state = 'running' AND heartbeat_at < now() - %(silence)s::interval));
 
--- name: left_jobs
--- Who makes a job to work at it takes it at once; one that waited meanwhile reported when it began to wait.
-SELECT id
-FROM workorders.bulk_jobs
-WHERE kind <> 'export'
-    AND (
-        (state = 'waiting' AND coalesce(heartbeat_at, created_at) < now() - %(beginning)s::interval)
-        OR (state = 'running' AND heartbeat_at < now() - %(silence)s::interval)
-    )
-ORDER BY id;
-
 -- name: lock_job
 SELECT id
 FROM workorders.bulk_jobs
 WHERE id = %(id)s AND state = 'running' AND worker = %(worker)s
 FOR UPDATE;
+
+-- name: lock_work_orders
+-- A locked work order is being claimed, finished or deleted at this moment. To wait for it while others are locked could
+-- end in a deadlock.
+SELECT work_orders.id, work_orders.workflow_id, work_orders.state::text AS state,
+    dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}' AS has_input
+FROM workorders.work_orders
+LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+WHERE work_orders.id = ANY (%(ids)s)
+ORDER BY work_orders.id
+FOR UPDATE OF work_orders SKIP LOCKED;
 
 -- name: move_job
 UPDATE workorders.bulk_jobs

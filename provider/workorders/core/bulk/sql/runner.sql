@@ -13,3 +13,14 @@ FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS page (id, place)
 LEFT JOIN workorders.dataclips ON dataclips.id = page.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id
 ORDER BY page.place;
+
+-- name: orphaned_jobs
+-- Who makes a job to work at it takes it at once; one that waited meanwhile reported when it began to wait.
+SELECT id
+FROM workorders.bulk_jobs
+WHERE kind <> 'export'
+    AND (
+        (state = 'waiting' AND coalesce(heartbeat_at, created_at) < now() - %(beginning)s::interval)
+        OR (state = 'running' AND heartbeat_at < now() - %(silence)s::interval)
+    )
+ORDER BY id;

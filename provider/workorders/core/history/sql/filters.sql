@@ -1,0 +1,35 @@
+-- name: find_workflow
+SELECT id FROM workorders.workflows WHERE name = %(name)s;
+
+-- name: find_streams
+SELECT id
+FROM workorders.source_streams
+WHERE starts_with(name, %(beginning)s)
+    AND (%(trigger_id)s::integer IS NULL OR trigger_id = %(trigger_id)s);
+
+-- block: filtered
+-- What a filter is about. A join that no condition needs is left out when the query is planned.
+FROM workorders.work_orders
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
+
+-- block: passes
+-- All of a filter but its words. What is not given is folded away when the query is planned, which is why it must be
+-- planned anew each time (prepare=False): a generic plan would have to serve every combination.
+        (%(first_id)s::uuid IS NULL OR work_orders.id >= %(first_id)s)
+        AND (%(end_id)s::uuid IS NULL OR work_orders.id < %(end_id)s)
+        AND (%(since)s::timestamptz IS NULL OR work_orders.created_at >= %(since)s)
+        AND (%(until)s::timestamptz IS NULL OR work_orders.created_at < %(until)s)
+        AND (%(trigger_id)s::integer IS NULL OR work_orders.trigger_id = %(trigger_id)s)
+        AND (%(workflow_id)s::integer IS NULL OR work_orders.workflow_id = %(workflow_id)s)
+        AND (%(state)s::workorders.work_order_state IS NULL OR work_orders.state = %(state)s)
+        AND (%(state)s::workorders.work_order_state IS DISTINCT FROM 'rejected' OR rejections.work_order_id IS NOT NULL)
+        AND (%(reason)s::text IS NULL OR rejections.code = %(reason)s)
+        AND (%(stream_ids)s::integer[] IS NULL OR work_orders.stream_id = ANY (%(stream_ids)s))
+        AND (%(from_position)s::bigint IS NULL OR work_orders.position >= %(from_position)s)
+        AND (%(to_position)s::bigint IS NULL OR work_orders.position < %(to_position)s)
+        AND (%(id)s::uuid IS NULL OR work_orders.id = %(id)s)
+
+-- block: on_page
+        (%(before_id)s::uuid IS NULL OR work_orders.id < %(before_id)s)
+        AND (%(after_id)s::uuid IS NULL OR work_orders.id > %(after_id)s)

@@ -1,0 +1,184 @@
+-- block: listed
+-- The same of what is kept beside the words, by which newest ones are found in the order of an index.
+        (%(first_id)s::uuid IS NULL OR search_words.id >= %(first_id)s)
+        AND (%(before_id)s::uuid IS NULL OR search_words.id < %(before_id)s)
+        AND (%(end_id)s::uuid IS NULL OR search_words.id < %(end_id)s)
+        AND (%(until_id)s::uuid IS NULL OR search_words.id <= %(until_id)s)
+        AND (%(trigger_id)s::integer IS NULL OR search_words.trigger_id = %(trigger_id)s)
+        AND (%(workflow_id)s::integer IS NULL OR search_words.workflow_id = %(workflow_id)s)
+
+-- name: newest_ids
+-- As work_orders, the ids alone.
+SELECT work_orders.id
+-- use: filtered
+WHERE
+    -- use: passes
+    AND
+    -- use: on_page
+ORDER BY work_orders.id DESC
+LIMIT %(limit)s;
+
+-- name: newest_among
+-- As newest_ids, of no more than so many of the newest.
+SELECT work_orders.id
+FROM (
+    SELECT *
+    FROM workorders.work_orders
+    WHERE (%(first_id)s::uuid IS NULL OR work_orders.id >= %(first_id)s)
+        AND (%(end_id)s::uuid IS NULL OR work_orders.id < %(end_id)s)
+        AND
+        -- use: on_page
+    ORDER BY work_orders.id DESC
+    LIMIT %(newest)s
+) AS work_orders
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+WHERE
+    -- use: passes
+ORDER BY work_orders.id DESC
+LIMIT %(limit)s;
+
+-- block: all_passing
+-- Fenced by OFFSET 0: with the limit in sight, the planner would go backwards from the newest one, and read everything
+-- that came after an old stream.
+SELECT id
+FROM (
+    SELECT work_orders.id
+    -- use: filtered
+    WHERE
+        -- use: passes
+        AND
+        -- use: on_page
+    OFFSET 0
+) AS passing
+ORDER BY id DESC
+
+-- name: gathered
+-- Gathers all that pass and sorts them.
+-- use: all_passing
+LIMIT %(limit)s;
+
+-- name: read_lists
+-- The planner takes words for independent, and the whole table for cheaper than many rows by an index; and what is found
+-- within a tenth of a second is passed between processes more slowly than it is found.
+SET LOCAL enable_seqscan = off;
+SET LOCAL max_parallel_workers_per_gather = 0;
+
+-- name: newest_of
+-- Those of some ids that pass all of the filter but its words.
+SELECT work_orders.id
+-- use: filtered
+WHERE work_orders.id = ANY (%(ids)s)
+    AND
+    -- use: passes
+ORDER BY work_orders.id DESC
+LIMIT %(limit)s;
+
+-- name: newest_waiting
+-- A page of each workflow, by the index of what waits: by the primary key, a few old ones are far behind all others.
+SELECT waiting.id
+FROM workorders.workflows
+CROSS JOIN LATERAL (
+    SELECT work_orders.id
+    -- use: filtered
+    WHERE work_orders.workflow_id BETWEEN workflows.id AND workflows.id AND work_orders.state = 'pending'
+        AND
+        -- use: passes
+        AND
+        -- use: on_page
+    ORDER BY work_orders.workflow_id DESC, work_orders.id DESC
+    LIMIT %(limit)s
+) AS waiting
+WHERE %(workflow_id)s::integer IS NULL OR workflows.id = %(workflow_id)s
+ORDER BY waiting.id DESC
+LIMIT %(limit)s;
+
+-- name: newest_listed
+-- A page of a trigger or a workflow that may be rare, of those whose words were added in order.
+SELECT search_words.id
+FROM workorders.search_words
+CROSS JOIN LATERAL (SELECT * FROM workorders.work_orders WHERE work_orders.id = search_words.id OFFSET 0) AS work_orders
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+WHERE
+    -- use: listed
+    AND
+    -- use: passes
+ORDER BY search_words.id DESC
+LIMIT %(limit)s;
+
+-- name: newest_listed_with_words
+-- Looks a text up in so many of the newest, as long as the page is not full. The inner limit is a fence: with the words
+-- in sight, the planner would walk through all words there are.
+SELECT newest.id
+FROM (
+    SELECT search_words.id, search_words.words
+    FROM workorders.search_words
+    WHERE
+        -- use: listed
+    ORDER BY search_words.id DESC
+    LIMIT %(newest)s
+) AS newest
+CROSS JOIN LATERAL (SELECT * FROM workorders.work_orders WHERE work_orders.id = newest.id OFFSET 0) AS work_orders
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+WHERE newest.words @@ %(words)s::tsquery
+    AND
+    -- use: passes
+ORDER BY newest.id DESC
+LIMIT %(limit)s;
+
+-- name: more_are_listed
+-- Whether there are more than these newest.
+SELECT EXISTS (
+    SELECT
+    FROM workorders.search_words
+    WHERE
+        -- use: listed
+    ORDER BY search_words.id DESC
+    OFFSET %(newest)s
+);
+
+-- block: with_words
+    -- One look-up for each, fenced by OFFSET 0, as above.
+    SELECT newest.id
+    FROM newest
+    CROSS JOIN LATERAL (SELECT words FROM workorders.search_words WHERE search_words.id = newest.id OFFSET 0) AS texts
+    WHERE texts.words @@ %(words)s::tsquery
+    ORDER BY newest.id DESC
+    LIMIT %(limit)s
+
+-- name: newest_with_words
+-- Looks a text up in the newest work orders that pass all other filters, and says whether there are no more of them.
+WITH newest AS MATERIALIZED (
+    SELECT work_orders.id
+    -- use: filtered
+    WHERE
+        -- use: passes
+        AND
+        -- use: on_page
+    ORDER BY work_orders.id DESC
+    LIMIT %(newest)s
+), found AS (
+    -- use: with_words
+)
+SELECT (SELECT count(*) FROM newest) < %(newest)s AS all_of_them, ARRAY(SELECT id FROM found) AS ids;
+
+-- name: gathered_with_words
+-- The same from all that pass, gathered.
+WITH newest AS MATERIALIZED (
+    -- use: all_passing
+    LIMIT %(newest)s
+), found AS (
+    -- use: with_words
+)
+SELECT (SELECT count(*) FROM newest) < %(newest)s AS all_of_them, ARRAY(SELECT id FROM found) AS ids;
+
+-- name: ids_by_words
+-- Reads the lists of the words. The bounds stand outside, for they would lead the planner to another index.
+WITH search_words AS MATERIALIZED (
+    SELECT id, trigger_id, workflow_id FROM workorders.search_words WHERE words @@ %(words)s::tsquery
+)
+SELECT search_words.id
+FROM search_words
+WHERE
+    -- use: listed
+ORDER BY search_words.id DESC
+LIMIT %(newest)s;

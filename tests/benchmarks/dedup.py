@@ -90,6 +90,6 @@ def rows_per_second(url: str, way: str, count: int) -> float:
         seconds = time.monotonic() - begun
         waiting = connection.execute("SELECT count(*) FROM workorders.work_orders WHERE state = 'pending'").fetchone()
     refused = load.count // _ONE_IN if load.way == REPEATED else 0
-    if (created.turned_away, waiting) != (refused, (load.count - refused,)):
+    if (created.rejected_by_rule, waiting) != (refused, (load.count - refused,)):
         raise RuntimeError(f"{created} came of {load.count} messages, of which {waiting} wait.")
     return count / seconds

@@ -152,7 +152,7 @@ def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: 
     if as_json:
         shown: dict[str, Any] = {"kind": kind, "filter": wanted.to_json(), "total": total, "by_state": counts}
         if kind == "rerun":
-            shown["room"] = {at.workflow: at.room.remaining for at in rooms}
+            shown["room"] = {at.workflow: at.capacity.remaining for at in rooms}
         print_json(shown)
         return
     rows = [(state, count(counts[state])) for state in WorkOrderState if state in counts]

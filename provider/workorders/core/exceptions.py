@@ -15,9 +15,9 @@ class WorkOrdersError(Exception):
         return f"{text} [{self.error_code}]" if self.error_code and "[WO-" not in text else text
 
 
-def one_line(said: object) -> str:
-    """Return what an error or somebody else's program says as one line, whatever lines and indents it has."""
-    return " ".join(str(said).split())
+def one_line(message: object) -> str:
+    """Return the message of an error or of another program as one line, without its line breaks and indents."""
+    return " ".join(str(message).split())
 
 
 class ConfigurationError(WorkOrdersError, ValueError):

@@ -12,7 +12,7 @@ class Rejection(NamedTuple):
     code: str
     """A short kebab-case word to filter by, such as `not-json`."""
     detail: str
-    """One plain clause that says what is wrong and where."""
+    """What is wrong and where, as one plain clause."""
 
 
 class Item(NamedTuple):

@@ -41,7 +41,7 @@ def upgrade(database_url: str) -> str:
     try:
         with engine.begin() as connection, as_file(files("workorders.core.migrations")) as scripts:
             # Another upgrade may take longer than any lock is waited for, and an index on a large table longer than any
-            # other statement lasts. In the transaction, because it must win over what the URL says.
+            # other statement lasts. In the transaction, because it must win over the URL's settings.
             connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({AdvisoryLock.SCHEMA_UPGRADE.value})")

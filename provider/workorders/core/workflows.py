@@ -33,8 +33,8 @@ class Workflow:
 def register(connection: Connection, definition: WorkflowDefinition) -> Workflow:
     """Store a workflow's definition, or update the row, and return the workflow with this definition.
 
-    Not with the row's: another version of the deployment, or anybody who may write the table, may have changed the row
-    since, and a worker must run the callable of its own file.
+    Not with the row's definition: another version of the deployment, or a user with access to the table, may have
+    changed the row since, and a worker must run the callable of its own file.
     """
     connection.execute(
         _QUERIES["upsert_workflow"],

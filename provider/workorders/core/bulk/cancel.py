@@ -1,4 +1,4 @@
-"""Cancels runs that wait: the work order ends as cancelled, and a run says who wished it and why."""
+"""Cancels waiting runs: the work order ends as cancelled, and a run contains the actor and the reason."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -17,21 +17,21 @@ class CancelHandler:
     sizes: str | None = None
 
     def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
-        """Nothing to make ready."""
+        """Prepare nothing."""
 
     def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
-        """Cancel those of the work orders that wait."""
+        """Cancel the work orders that wait."""
         return cancel_work_orders(connection, ids, actor=job.actor, reason=job.reason)
 
     def finish(self) -> None:
-        """Nothing to complete."""
+        """Complete nothing."""
 
     def abandon(self) -> None:
-        """Nothing is left half done: a step is a transaction."""
+        """Undo nothing, because each step is a transaction."""
 
 
 def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str) -> StepResult:
-    """Cancel the waiting runs of these work orders, in the caller's transaction; skip what does not wait."""
+    """Cancel the waiting runs of these work orders, in the caller's transaction; skip the others."""
     states = {id_: state for id_, (_, state, _) in lock_work_orders(connection, ids).items()}
     waiting = [id_ for id_, state in states.items() if state == "pending"]
     with_run = dict[UUID, UUID]()

@@ -1,4 +1,4 @@
-"""How much room the limits of workflows leave to a person who asks for many runs at once."""
+"""Returns the capacity that the limits of workflows leave for a person who requests many runs at once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ _QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
 
 @dataclass(frozen=True, slots=True)
 class WorkflowCapacity:
-    """A workflow that has limits, and what it takes now."""
+    """A workflow that has limits, and its capacity now."""
 
     workflow_id: int
     workflow: str
     rule: LimitSettings
-    room: Capacity
+    capacity: Capacity
 
     @property
     def fullness(self) -> str:
-        """One sentence that says which limit stands in the way, and what helps."""
-        limit, counted, relief, _ = self.room.binding(self.rule)
+        """One sentence: which limit is reached, and what helps."""
+        limit, counted, relief, _ = self.capacity.binding(self.rule)
         return (
             f"Workflow {self.workflow} takes no more runs now: its {self.rule.kind} limit is {limit} {counted}. The "
             f"job continues from here when {relief}, or when the limit is raised: by the Dag workorders_jobs, unless "
@@ -34,17 +34,17 @@ class WorkflowCapacity:
         )
 
     def __str__(self) -> str:
-        """Return what it takes now in a sentence."""
-        most = {"waiting": self.rule.waiting, "a day (UTC)": self.rule.per_day}
-        limited = " and ".join(f"{number:,} {what}" for what, number in most.items() if number is not None)
+        """Return the capacity in a sentence."""
+        limits_now = {"waiting": self.rule.waiting, "a day (UTC)": self.rule.per_day}
+        limited = " and ".join(f"{number:,} {what}" for what, number in limits_now.items() if number is not None)
         return (
-            f"Workflow {self.workflow} takes {self.room.remaining or 0:,} more runs now, by its {self.rule.kind} "
-            f"limits of {limited}; a job that needs more goes so far, and then waits for room."
+            f"Workflow {self.workflow} takes {self.capacity.remaining or 0:,} more runs now, by its {self.rule.kind} "
+            f"limits of {limited}; a job that needs more does as many and then waits for capacity."
         )
 
 
 def capacity_for(connection: Connection, wanted: Filter) -> list[WorkflowCapacity]:
-    """Return the workflows with limits that a filter names, or all if it names none: a look, without a lock."""
+    """Return the workflows with limits that a filter names, or all if it names none; locks nothing."""
     arguments = {"ids": None, "id": wanted.id, "trigger": wanted.trigger, "workflow": wanted.workflow}
     return [
         WorkflowCapacity(id_, name, rule, limits.peek(connection, id_, rule))
@@ -53,9 +53,9 @@ def capacity_for(connection: Connection, wanted: Filter) -> list[WorkflowCapacit
 
 
 def lock_capacity(connection: Connection, ids: Sequence[UUID]) -> dict[int, WorkflowCapacity]:
-    """Take the turn of every workflow with limits among these work orders, and count.
+    """Lock the count of every workflow with limits among these work orders, and return the capacities.
 
-    In the order of their ids, and before any of the work orders is locked, as everybody does who takes turns.
+    In the order of the workflows' ids, and before any work order is locked, as in all other transactions.
     """
     arguments = {"ids": list(ids), "id": None, "trigger": None, "workflow": None}
     return {

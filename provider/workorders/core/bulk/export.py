@@ -1,4 +1,4 @@
-"""Exports work orders to a file of JSON Lines or CSV, which appears under its name when it is whole."""
+"""Exports work orders to a file of JSON Lines or CSV, which gets its name when it is complete."""
 
 import csv
 import os
@@ -35,10 +35,10 @@ COLUMNS: Final = (
     "request",
     "body",
 )
-"""What stands in a line, in this order; `request` and `body` are JSON."""
+"""The fields of a line, in this order; `request` and `body` are JSON."""
 
-_OBEYED: Final = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a cell that begins so for a formula, and these were written by anybody."""
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet treats a cell that begins with one of these as a formula, and the senders of events write the cells."""
 
 
 class ExportFileError(WorkOrdersError):
@@ -46,7 +46,7 @@ class ExportFileError(WorkOrdersError):
 
 
 def export_options(file: Path, format_: str | None = None) -> dict[str, str]:
-    """Return the options of an export job: where to, and in which form; the ending of the name says it by itself.
+    """Return the options of an export job: the file and the format, which is by default the suffix of the file's name.
 
     Raises:
         ConfigurationError: the form is unknown, the folder is missing, or the file is there already.
@@ -62,14 +62,14 @@ def export_options(file: Path, format_: str | None = None) -> dict[str, str]:
 
 
 class ExportHandler:
-    """The work of an export job. It begins from the first work order each time, for half a file is of no use."""
+    """The work of an export job. It begins at the first work order each time, because half a file is useless."""
 
     sizes: str | None = "exported_bytes"
 
     def __init__(self, file: Path | None) -> None:
-        """Take the file that the caller has in mind.
+        """Take the file that the caller names.
 
-        The job's row names it too, but whoever may write to that table must not choose where the caller writes.
+        The job's row names it too, but a user with access to that table must not choose where the caller writes.
         """
         self._wanted = file
         self._file = Path()
@@ -77,7 +77,7 @@ class ExportHandler:
         self._stream: IO[str] | None = None
 
     def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
-        """Open a new file beside the one that is wanted.
+        """Open a new file in the folder of the export's file.
 
         Raises:
             ExportFileError: the caller named another file, the folder cannot be written to, or the file is there.
@@ -88,7 +88,7 @@ class ExportHandler:
                 f"Job {job.id} is an export to {self._file}, which is not the file that you named; nothing was "
                 f"exported; `workorders jobs resume {job.id} --file {self._file}` exports to it."
             )
-        # Named by its writer: one that was taken for dead may still write into its own.
+        # Its name contains the worker's id: a worker that was assumed dead may still write to its own file.
         self._part = self._file.with_name(f".{self._file.name}.{worker.hex[:12]}.part")
         if self._file.exists():
             raise ExportFileError(f"The file {self._file} is there already; nothing was exported; name another.")
@@ -112,7 +112,7 @@ class ExportHandler:
         is_csv = job.options["format"] == "csv"
         table, written = csv.writer(self._stream), 0
         try:
-            # Row by row, for a body may be hundreds of times as long as it is stored.
+            # Row by row, because a body may be hundreds of times as long as its stored form.
             for row in connection.cursor().stream(_QUERIES["cells" if is_csv else "lines"], {"ids": list(ids)}):
                 if is_csv:
                     table.writerow([cell(value) for value in row])
@@ -141,13 +141,13 @@ class ExportHandler:
             raise self._refused(error) from error
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Remove the incomplete file."""
         if self._stream is not None:
             self._stream.close()
             self._part.unlink(missing_ok=True)
 
     def _remove_left_parts(self) -> None:
-        """Remove what killed workers left of this file: who lives, writes more often than that."""
+        """Remove the incomplete files of killed workers; a live worker writes more often than the timeout."""
         for path in self._file.parent.iterdir():
             is_part = path.name.startswith(f".{self._file.name}.") and path.suffix == ".part"
             if is_part and time.time() - path.lstat().st_mtime > jobs.HEARTBEAT_TIMEOUT.total_seconds():
@@ -160,12 +160,12 @@ class ExportHandler:
 
 
 def _private(path: str, flags: int) -> int:
-    # Bodies are nobody else's to read on this machine.
+    # No other user of this machine may read the bodies.
     return os.open(path, flags, 0o600)
 
 
 def cell(value: str | None) -> str:
-    """Return a CSV cell that no spreadsheet takes for a formula."""
+    """Return a CSV cell that no spreadsheet treats as a formula."""
     if value is None:
         return ""
-    return f"'{value}" if value.startswith(_OBEYED) and not value.removeprefix("-").isdigit() else value
+    return f"'{value}" if value.startswith(_FORMULA_STARTS) and not value.removeprefix("-").isdigit() else value

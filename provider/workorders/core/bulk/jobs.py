@@ -1,7 +1,7 @@
-"""Bulk jobs: reruns, cancels and exports of all work orders that match a filter, each a row that everybody can see.
+"""Bulk jobs: reruns, cancels and exports of all work orders that match a filter; each job has a row in the database.
 
-A job is worked through in steps, in the order of the work orders' creation. What a step does and how far the job is
-then are committed together, so a job goes on after a crash where it stood, and does nothing twice.
+A worker executes a job in steps, in the order of the work orders' creation. One transaction commits the work of a step
+and the job's progress. So after a crash a job continues at the next step, and does nothing twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,31 +23,31 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
 
 IN_USE: Final = "deleted or in use"
-"""Why a work order was skipped that could not be locked: somebody claims, finishes or deletes it at this moment."""
+"""The reason for skipping a locked work order: another process claims, finishes or deletes it at this moment."""
 KINDS: Final = ("rerun", "cancel", "export")
 HEARTBEAT_TIMEOUT: Final = timedelta(minutes=2)
-"""Whoever works at a job reports after each step; after this long without a word another one may take it over."""
+"""A worker reports after each step; after this long without a report another process may take the job over."""
 
 
 class UnknownJobError(WorkOrdersError, LookupError):
-    """There is no bulk job of that number."""
+    """No bulk job has that number."""
 
 
 class JobBusyError(WorkOrdersError):
-    """Another process works at the job."""
+    """Another process executes the job."""
 
 
 class NoCapacityError(WorkOrdersError):
-    """The limits of a workflow leave no room for the rest of the job, which waits."""
+    """The limits of a workflow leave no capacity for the rest of the job, which waits."""
 
 
 class JobEndedError(WorkOrdersError):
-    """The job is over, so it can neither go on nor be cancelled."""
+    """The job has ended, so it can neither continue nor be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A bulk job as its row has it."""
+    """The row of a bulk job."""
 
     id: int
     kind: str
@@ -55,17 +55,17 @@ class Job:
     options: Mapping[str, Any]
     actor: str
     account: str | None
-    """The account that it was asked from; None where nobody knows."""
+    """The account that requested it; None if it is unknown."""
     reason: str
     state: str
     """waiting, running, finished, failed or cancelled."""
     total: int
-    """Work orders that matched when the job was made."""
+    """Work orders that matched when the job was created."""
     done: int
     skipped: Mapping[str, int]
-    """How many were left as they are, by reason."""
+    """Number of skipped work orders by reason."""
     last_id: UUID | None
-    """The last work order that was looked at."""
+    """The last work order that the job has processed."""
     error: str | None
     """Why it failed, or what it waits for."""
     created_at: datetime
@@ -75,7 +75,7 @@ class Job:
 
     @property
     def looked_at(self) -> int:
-        """How many work orders the job has come to so far."""
+        """Number of work orders that the job has processed so far."""
         return self.done + sum(self.skipped.values())
 
     def __str__(self) -> str:
@@ -91,9 +91,9 @@ class StepResult:
     done: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     waits_for: str | None = None
-    """Why the step ended before its last work order, in a sentence; None when it did not."""
+    """Why the step ended before its last work order, in a sentence; None if it did not."""
     reached: UUID | None = None
-    """The last work order that a step came to which ended early; None when it came to none."""
+    """The last work order that a step processed before it ended early; None if it processed none."""
 
 
 def create_job(
@@ -107,25 +107,25 @@ def create_job(
     request_key: str | None = None,
     account: str | None = None,
 ) -> Job:
-    """Count what matches and write the job down, in the caller's transaction; `bulk.runner` works at it.
+    """Count what matches and create the job, in the caller's transaction; `bulk.runner` executes it.
 
     Work orders that are created later do not belong to it.
 
     Args:
-        connection: where the caller's transaction is, or begins.
+        connection: in the caller's transaction, or without one.
         kind: one of `KINDS`.
         wanted: which work orders.
-        actor: who asks for it.
-        reason: the reason, which every run that comes of it repeats.
-        options: what the kind needs beside the filter.
-        request_key: names the request, so that a request made twice makes one job.
-        account: the account that asks for it, whatever `actor` says.
+        actor: who requests it.
+        reason: the reason, which each new run repeats.
+        options: what the kind needs in addition to the filter.
+        request_key: identifies the request, so that a repeated request creates one job.
+        account: the account that requests it, independent of `actor`.
 
     Raises:
-        ConfigurationError: there is no reason, or the filter's text holds no word.
+        ConfigurationError: there is no reason, or the filter's text contains no word.
         UnknownTriggerError: no trigger has that name.
         UnknownWorkflowError: no workflow has that name.
-        UnknownWorkOrderError: the filter names a work order that is not there.
+        UnknownWorkOrderError: the filter names a work order that does not exist.
     """
     if not reason.strip():
         raise ConfigurationError(f"A {kind} needs a reason, which is kept with it; nothing was changed; say why.")
@@ -153,16 +153,16 @@ def create_job(
     ).fetchone()
     if row is None:
         row = connection.execute(_QUERIES["find_request"], {"request_key": request_key}).fetchone()
-    if row is None:  # cannot be: the insert met or made the row
+    if row is None:  # cannot be: the insert found or created the row
         raise LookupError(request_key)
     return get_job(connection, row[0])
 
 
 def count_matching(connection: Connection, wanted: Filter) -> dict[str, int]:
-    """Return how many work orders a job would come to, by state: what a dry run says.
+    """Return the number of work orders that a job would process, by state, for a dry run.
 
     Raises:
-        UnknownWorkOrderError: the filter names a work order that is not there.
+        UnknownWorkOrderError: the filter names a work order that does not exist.
     """
     counts = work_orders.count_by_state(connection, wanted)
     if wanted.id is not None and not counts:
@@ -174,7 +174,7 @@ def count_matching(connection: Connection, wanted: Filter) -> dict[str, int]:
 
 
 def until_now(connection: Connection, wanted: Filter) -> Filter:
-    """Return the filter without what is created from now on."""
+    """Return the filter without the work orders that are created from now on."""
     row = connection.execute(_QUERIES["now"]).fetchone()
     if row is None:  # cannot be
         raise LookupError("now")
@@ -202,12 +202,12 @@ def list_jobs(connection: Connection, *, before: int | None = None, limit: int =
 
 
 def claim(connection: Connection, job_id: int, worker: UUID) -> Job:
-    """Make `worker` the one that works at the job.
+    """Assign the job to `worker`.
 
     Raises:
         UnknownJobError: there is no such job.
         JobEndedError: it was cancelled, or is finished.
-        JobBusyError: another one reported less than two minutes ago.
+        JobBusyError: another worker reported less than two minutes ago.
     """
     taken = connection.execute(
         _QUERIES["take_job"], {"id": job_id, "worker": worker, "silence": HEARTBEAT_TIMEOUT}
@@ -225,7 +225,7 @@ def claim(connection: Connection, job_id: int, worker: UUID) -> Job:
 
 
 def lock_owned(connection: Connection, job_id: int, worker: UUID) -> Job | None:
-    """Return the job, locked until the transaction ends; None when this worker is no longer its own."""
+    """Lock the job until the transaction ends, and return it; return None if another worker has it now."""
     if connection.execute(_QUERIES["lock_job"], {"id": job_id, "worker": worker}).fetchone() is None:
         return None
     return get_job(connection, job_id)
@@ -242,7 +242,7 @@ def lock_work_orders(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, 
 
 
 def record_progress(connection: Connection, job_id: int, outcome: StepResult, last_id: UUID | None) -> None:
-    """Write down what a step did, in the step's transaction."""
+    """Store the result of a step, in the step's transaction."""
     connection.execute(
         _QUERIES["move_job"],
         {"id": job_id, "done": outcome.done, "skipped": Jsonb(dict(outcome.skipped)), "last_id": last_id},
@@ -250,27 +250,27 @@ def record_progress(connection: Connection, job_id: int, outcome: StepResult, la
 
 
 def suspend(connection: Connection, job_id: int, worker: UUID, reason: str) -> None:
-    """Write down that the job waits, and for what; anybody may take it, now or later."""
+    """Store that the job waits, and the reason; any worker may take it, now or later."""
     connection.execute(_QUERIES["wait_job"], {"id": job_id, "worker": worker, "reason": reason})
 
 
 def restart(connection: Connection, job_id: int, worker: UUID) -> None:
-    """Forget how far the job was, for a kind that cannot go on in the middle."""
+    """Reset the progress of a job whose kind cannot continue in the middle."""
     connection.execute(_QUERIES["begin_again"], {"id": job_id, "worker": worker})
 
 
 def end_job(connection: Connection, job_id: int, worker: UUID, *, error: str | None = None) -> None:
-    """Write down that the job is over, or with an error why it failed."""
+    """Store that the job has finished, or with an error that it failed and why."""
     state = "finished" if error is None else "failed"
     connection.execute(_QUERIES["end_job"], {"id": job_id, "worker": worker, "state": state, "error": error})
 
 
 def cancel_job(connection: Connection, job_id: int) -> None:
-    """Let no further step begin; what was done stays done.
+    """Cancel the job: no further step begins, and the finished steps are kept.
 
     Raises:
         UnknownJobError: there is no such job.
-        JobEndedError: it is over already.
+        JobEndedError: it has ended already.
     """
     if not connection.execute(_QUERIES["cancel_job"], {"id": job_id}).rowcount:
         job = get_job(connection, job_id)

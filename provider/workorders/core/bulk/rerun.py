@@ -1,4 +1,4 @@
-"""Reruns: one more run of the same work order, asked for by a person."""
+"""Reruns: creates one more run of the same work order at the request of a person."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,44 +24,44 @@ class RerunHandler:
     sizes: str | None = "rejected_bytes"
 
     def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
-        """Nothing to make ready."""
+        """Prepare nothing."""
 
     def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
-        """Give those of the work orders a new run that can have one."""
+        """Give a new run to each work order that can have one."""
         return rerun_work_orders(connection, ids, actor=job.actor, reason=job.reason, alone=job.wanted.id is not None)
 
     def finish(self) -> None:
-        """Nothing to complete."""
+        """Complete nothing."""
 
     def abandon(self) -> None:
-        """Nothing is left half done: a step is a transaction."""
+        """Undo nothing, because each step is a transaction."""
 
 
 def rerun_work_orders(
     connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str, alone: bool = False
 ) -> StepResult:
-    """Give each work order a new run that waits, before all others, in the caller's transaction.
+    """Give each work order a new waiting run, before all others, in the caller's transaction.
 
     A work order has at most one unfinished run, so one that waits or runs is skipped. One whose input was wiped cannot
-    run again. A rejected one is judged again first, by the trigger's definition of now; if it still is no input, it
-    stays rejected, with the reason that it has now. At the first one for which its workflow has no room, the step ends.
+    run again. A rejected one is first validated again by the trigger's present definition. If it still is no input, it
+    stays rejected, with its present reason. The step ends at the first one for which its workflow has no capacity.
 
     Args:
         connection: in the caller's transaction, which has locked no work order yet.
         ids: in the order of their creation.
-        actor: who asks for it.
+        actor: who requests it.
         reason: the reason.
-        alone: a person has asked for this one work order: a soft limit counts it, and does not hold it up.
+        alone: a person has requested this one work order: a soft limit counts it, but does not delay it.
     """
-    rooms = capacity.lock_capacity(connection, ids)
-    chosen = _choose(connection, ids, {id_: at for id_, at in rooms.items() if at.rule.hard or not alone})
+    capacities = capacity.lock_capacity(connection, ids)
+    chosen = _choose(connection, ids, {id_: at for id_, at in capacities.items() if at.rule.hard or not alone})
     again = [id_ for id_, _ in chosen.ended]
     if chosen.rejected:
         accepted = revalidation.revalidate_rejected(connection, chosen.rejected, beyond_soft_limits=alone)
         chosen.skipped["still rejected or parked"] = len(chosen.rejected) - len(accepted)
         again = sorted([*again, *accepted])
     for workflow_id, number in Counter(workflow_id for _, workflow_id in chosen.ended).items():
-        if workflow_id in rooms:
+        if workflow_id in capacities:
             limits.count(connection, workflow_id, number)
     if again:
         arguments = {"run_ids": run_ids(len(again)), "ids": again, "actor": actor, "reason": reason}
@@ -72,19 +72,19 @@ def rerun_work_orders(
 
 @dataclass(slots=True)
 class _Chosen:
-    """What a step comes to."""
+    """The work orders of a step, by what it does with them."""
 
     ended: list[tuple[UUID, int]] = field(default_factory=list)
-    """Work orders and workflows."""
+    """Ids of work orders and of their workflows."""
     rejected: list[UUID] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     waits_for: str | None = None
     reached: UUID | None = None
 
 
-def _choose(connection: Connection, ids: Sequence[UUID], rooms: Mapping[int, WorkflowCapacity]) -> _Chosen:
+def _choose(connection: Connection, ids: Sequence[UUID], capacities: Mapping[int, WorkflowCapacity]) -> _Chosen:
     found = lock_work_orders(connection, ids)
-    left = {workflow_id: at.room.remaining or 0 for workflow_id, at in rooms.items()}
+    left = {workflow_id: at.capacity.remaining or 0 for workflow_id, at in capacities.items()}
     chosen = _Chosen()
     for id_ in ids:
         workflow_id, state, has_input = found.get(id_, (0, None, False))
@@ -95,8 +95,8 @@ def _choose(connection: Connection, ids: Sequence[UUID], rooms: Mapping[int, Wor
         elif not has_input:
             chosen.skipped["wiped"] += 1
         elif left.get(workflow_id, 1) == 0:
-            # Whether a rejected one would be let in, nobody knows before it is judged, for which there must be room.
-            chosen.waits_for = rooms[workflow_id].fullness
+            # Whether a rejected one is accepted is known only after its validation, which needs capacity.
+            chosen.waits_for = capacities[workflow_id].fullness
             return chosen
         else:
             if workflow_id in left:

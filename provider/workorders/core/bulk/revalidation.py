@@ -1,4 +1,4 @@
-"""Judges rejected events again after a fix: a corrected setting, a raised limit, a better decoder."""
+"""Validates rejected events again after a fix: a corrected setting, a raised limit, a better decoder."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,11 +25,11 @@ from workorders.core.triggers import Trigger
 _QUERIES = load_queries("workorders.core.bulk", "sql/revalidation.sql")
 
 REVALIDATORS_GROUP: Final = "workorders.revalidators"
-"""Entry point group in which a trigger type announces its `Rejudge`."""
+"""Entry point group in which a trigger type registers its `Revalidator`."""
 
 Revalidator = Callable[[Mapping[str, Any], bytes | None, bytes], Item]
 """Takes the trigger's definition as it is now, the raw value of a rejected event (None for null), and its request as
-JSON; returns the event as an item once more. Neither stream nor position of the item counts."""
+JSON; returns the event as an item. Stream and position of the item do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +48,23 @@ class _Rejected:
 
 
 def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_soft_limits: bool = False) -> list[UUID]:
-    """Judge these rejected work orders again, and return those that have an input now, in the caller's transaction.
+    """Validate these rejected work orders again in the caller's transaction; return those that have an input now.
 
-    They have their dataclip then, no rejection, and wait for a run. What has an input is let in by its trigger's rules
-    like a new event: a limit may turn it away once more, and a sequence may park it. The others keep their raw value
-    and get the reason that holds now. A duplicate stays one.
+    They get a dataclip instead of the rejection, and wait for a run. The trigger's rules apply to them like to new
+    events: a limit may reject one again, and a sequence may park it. The others keep their raw value and get their
+    present reason. A duplicate stays one.
 
     Args:
         connection: in the caller's transaction.
         ids: work orders that the caller has locked.
-        beyond_soft_limits: what is let in is counted, and a soft limit refuses none of it.
+        beyond_soft_limits: soft limits count the accepted ones and reject none.
 
     Raises:
         HardLimitError: the workflow takes less now; the caller must roll back.
     """
     accepted: dict[str, _Accepted] = {}
     with connection.cursor("rejected", row_factory=class_row(_Rejected)) as cursor:
-        cursor.itersize = 1  # one raw value in memory at a time, each of which may be as large as Postgres holds
+        cursor.itersize = 1  # one raw value in memory at a time, because each may be as large as Postgres stores
         for row in cursor.execute(_QUERIES["rejected"], {"ids": list(ids)}):
             item = None if row.code == DUPLICATE else _accept(connection, row)
             if item is None:
@@ -82,7 +82,7 @@ def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_s
 
 
 class _Accepted:
-    """What of one trigger has an input now; of the inputs themselves nothing is kept."""
+    """The accepted work orders of one trigger, without their inputs."""
 
     def __init__(self, connection: Connection, trigger: Trigger) -> None:
         self._connection = connection
@@ -107,7 +107,7 @@ class _Accepted:
 
 
 def _accept(connection: Connection, row: _Rejected) -> Item | None:
-    """Return the item if it has an input now, which is stored then; else bring the reason up to date."""
+    """Store the input if the event has one now, and return the item; otherwise update the reason."""
     item = revalidator_of(row.type)(row.definition, row.raw, row.request.encode())
     reason = item.rejection or Rejection(row.code, row.detail)
     if item.body is not None:
@@ -120,7 +120,7 @@ def _accept(connection: Connection, row: _Rejected) -> Item | None:
 
 
 def _store(connection: Connection, id_: UUID, body: bytes, request: bytes) -> Rejection | None:
-    """Put an input in the place of the rejection; return why not, if Postgres refuses it."""
+    """Replace the rejection by an input; return the new rejection if Postgres rejects the input."""
     try:
         with connection.transaction():
             connection.execute(
@@ -134,7 +134,7 @@ def _store(connection: Connection, id_: UUID, body: bytes, request: bytes) -> Re
 
 @cache
 def revalidator_of(type_: str) -> Revalidator:
-    """Return how a trigger type judges again; by the rule for every body, if it announces nothing of its own."""
+    """Return the revalidator of a trigger type, or the default one if the type registers none."""
     for point in entry_points(group=REVALIDATORS_GROUP, name=type_):
         found: Revalidator = point.load()
         return found
@@ -142,7 +142,7 @@ def revalidator_of(type_: str) -> Revalidator:
 
 
 def default_revalidator(_definition: Mapping[str, Any], raw: bytes | None, request: bytes) -> Item:
-    """Accept a JSON object that Postgres holds."""
+    """Accept a JSON object that Postgres can store."""
     if raw is None:
         return Item(None, None, request, None, Rejection("null-value", "the value is null"))
     rejection = validate_body(raw, MAX_BODY_BYTES, odd=needs_slow_check(raw))

@@ -1,4 +1,4 @@
-"""Works bulk jobs through, whatever their kind."""
+"""Executes bulk jobs of every kind, and resumes orphaned ones: new jobs, suspended jobs, and those of dead workers."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -26,30 +26,30 @@ _QUERIES = load_queries("workorders.core.bulk", "sql/runner.sql")
 STEP: Final = 1_000
 """Work orders of one transaction."""
 STEP_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of one transaction as they are stored; a work order that has more is a step of its own. A step of a thousand
-large values would take longer than a worker may be silent, and hold the counts of limited workflows all that time."""
+"""Stored bytes of one transaction; a work order that has more is a step of its own. A step of a thousand large values
+would take longer than a worker may be silent, and would lock the counts of limited workflows for that time."""
 STARTUP_GRACE: Final = timedelta(seconds=10)
-"""Whoever makes a job to work at it does so at once; until then it is not taken for one that was left."""
+"""A command that creates a job claims it at once; until then the job does not count as orphaned."""
 _DEADLOCKS: Final = 5
 
 
 class JobHandler(Protocol):
-    """What one kind of job does."""
+    """Executes one kind of job."""
 
     sizes: str | None
-    """Name of the query of how many bytes a step reads of each work order; None when it reads none of their inputs."""
+    """Name of the query for the bytes that a step reads of each work order; None if it reads no inputs."""
 
     def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
-        """Make ready, before the first step of this process."""
+        """Prepare for the first step of this process."""
 
     def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
-        """Do what is to be done with some work orders, in the step's transaction."""
+        """Process some work orders, in the step's transaction."""
 
     def finish(self) -> None:
-        """Complete what all steps made together."""
+        """Complete the result of all steps."""
 
     def abandon(self) -> None:
-        """Leave nothing half done behind."""
+        """Remove everything incomplete."""
 
 
 _HANDLERS: Final[dict[str, Callable[[], JobHandler]]] = {"rerun": RerunHandler, "cancel": CancelHandler}
@@ -63,24 +63,24 @@ def run_job(
     progress: Callable[[Job], None] | None = None,
     file: Path | None = None,
 ) -> Job:
-    """Work a job through to its end, or on from where it was left.
+    """Execute a job to its end, or continue it.
 
     Args:
         connection: without an open transaction; each step has its own.
         job_id: number of the job.
         step: work orders of one step.
         progress: called after each step.
-        file: where the caller wants an export; other jobs have none.
+        file: the file of an export; other jobs have none.
 
     Returns:
-        The job as it ended: finished, cancelled by somebody meanwhile, or waiting for what its `error` says.
+        The job as it ended: finished, cancelled meanwhile, or waiting for the reason in its `error`.
 
     Raises:
-        JobBusyError: another process works at it.
-        JobEndedError: it was over before, or another process took it over.
-        WorkOrdersError: it failed, and its row says why; it can go on later.
-        psycopg.Error: the database failed. Where it can be written down, a rerun or cancel waits after an outage, to be
-            taken again; after any other error the job failed.
+        JobBusyError: another process executes it.
+        JobEndedError: it had ended before, or another process took it over.
+        WorkOrdersError: it failed, and its row contains the reason; it can continue later.
+        psycopg.Error: the database failed. If the row can be written, a rerun or cancel waits after an outage, and can
+            be claimed again; after any other error the job has failed.
     """
     worker = uuid4()
     with connection.transaction():
@@ -107,8 +107,8 @@ def run_job(
     return _get_job(connection, job_id)
 
 
-class _Cancelled(Exception):  # noqa: N818 - no error: somebody wished it
-    """Somebody cancelled the job while it was worked at."""
+class _Cancelled(Exception):  # noqa: N818 - no error: a user requested it
+    """A user cancelled the job while it was executed."""
 
 
 def _step(connection: Connection, job_id: int, worker: UUID, doing: JobHandler, size: int) -> bool:
@@ -131,7 +131,7 @@ def _step(connection: Connection, job_id: int, worker: UUID, doing: JobHandler, 
                 )
                 return True
         except psycopg.errors.DeadlockDetected:
-            # A claim that locked the same rows the other way round went on; the step was rolled back as a whole.
+            # A claim that locked the same rows in another order continued; the step was rolled back as a whole.
             if not remaining:
                 raise
     return False
@@ -156,12 +156,12 @@ def _require_ownership(connection: Connection, job_id: int, worker: UUID) -> Job
 
 
 def _record_failure(connection: Connection, job: Job, worker: UUID, error: BaseException) -> None:
-    said = one_line(error) or type(error).__name__
-    sentence = said if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {said}"
-    # Without the database nothing can be written; the row then shows that nobody has reported for long.
+    message = one_line(error) or type(error).__name__
+    sentence = message if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {message}"
+    # Without the database nothing can be written; the row then shows that its worker has not reported for long.
     with suppress(psycopg.Error), connection.transaction():
         if is_outage(error) and job.kind != "export":
-            # A lock that was not had in time, or too many deadlocks: it passes, and whoever comes next goes on.
+            # A lock timeout, or too many deadlocks: the error is temporary, and the next worker continues the job.
             jobs.suspend(connection, job.id, worker, sentence)
         else:
             jobs.end_job(connection, job.id, worker, error=sentence)
@@ -174,18 +174,18 @@ def _get_job(connection: Connection, job_id: int) -> Job:
 
 @dataclass(slots=True)
 class ResumeResult:
-    """What became of the jobs that were left."""
+    """The orphaned jobs after an attempt to resume them."""
 
     jobs: list[Job] = field(default_factory=list)
-    """As they stand now: finished, cancelled meanwhile, or waiting for room again."""
+    """The jobs as they are now: finished, cancelled meanwhile, or waiting for capacity again."""
     failures: list[str] = field(default_factory=list)
-    """A sentence for each job that could not go on; its row says the same. One that failed is a person's to resume."""
+    """A sentence per job that could not continue, which its row contains too. A person must resume a failed job."""
 
 
 def find_orphaned(connection: Connection) -> list[int]:
-    """Return the numbers of the jobs that nobody works at, the oldest first.
+    """Return the numbers of the jobs without a worker, the oldest first.
 
-    Exports are not among them: their file is a path on the machine of who asked, so they wait for `jobs resume` there.
+    Exports are not among them: their file is a path on one machine, so they wait for `jobs resume` there.
     """
     arguments = {"beginning": STARTUP_GRACE, "silence": jobs.HEARTBEAT_TIMEOUT}
     return [row[0] for row in connection.execute(_QUERIES["orphaned_jobs"], arguments)]
@@ -194,9 +194,9 @@ def find_orphaned(connection: Connection) -> list[int]:
 def resume_orphaned(
     connection: Connection, *, progress: Callable[[Job], None] | None = None, step: int = STEP
 ) -> ResumeResult:
-    """Work through each job that was left, as far as it goes now.
+    """Execute each orphaned job, as far as it can continue now.
 
-    However many do so at once, each job has one worker: who comes second passes it over.
+    If several processes do so at once, each job has one worker, and the other processes skip it.
 
     Args:
         connection: without an open transaction; each step has its own.
@@ -204,22 +204,22 @@ def resume_orphaned(
         step: work orders of one step.
 
     Raises:
-        psycopg.Error: the connection was lost; the jobs stay where they are, to be taken again.
+        psycopg.Error: the connection was lost; the jobs keep their progress and can be claimed again.
     """
     with connection.transaction():
         found = find_orphaned(connection)
-    worked = ResumeResult()
+    result = ResumeResult()
     for job_id in found:
         try:
-            worked.jobs.append(run_job(connection, job_id, step=step, progress=progress))
+            result.jobs.append(run_job(connection, job_id, step=step, progress=progress))
         except (JobBusyError, JobEndedError):
             continue
         except WorkOrdersError as error:
-            worked.failures.append(f"Job {job_id} failed: {error}")
+            result.failures.append(f"Job {job_id} failed: {error}")
         except psycopg.Error as error:
             if connection.closed:
                 raise
-            # The younger jobs need not fail, or be in somebody's way, as well.
+            # The younger jobs can still succeed.
             became = "waits for the next run" if is_outage(error) else "failed"
-            worked.failures.append(f"Job {job_id} {became}: {one_line(error)}")
-    return worked
+            result.failures.append(f"Job {job_id} {became}: {one_line(error)}")
+    return result

@@ -29,7 +29,7 @@ class CreateResult:
     reason: str | None = None
     """Code of the rejection, such as `duplicate` or `run-limit`; None if it is not rejected."""
     detail: str | None = None
-    """One clause that says why it is rejected."""
+    """The reason of the rejection, as one clause."""
     original: UUID | None = None
     """The work order that this one is a duplicate of, by the idempotency key of its trigger."""
 
@@ -52,7 +52,8 @@ def create_one(
         key: names the event, a text of any length. The same key makes no second work order as long as it is known,
             also when the first one was deleted. A repeat is counted: see `workorders.core.admission.duplicates`.
         key_scope: where the key comes from; in another scope the same text is another key.
-        key_seconds: how long the key is known, from the creation of its work order; None for ever. It is free
+        key_seconds: how long the key is known, from the creation of its work order; None if it never
+            expires. The key is free
             afterwards, whether or not its work order still exists.
 
     Raises:

@@ -9,8 +9,8 @@ Where jsonb (measured on PostgreSQL 18) is narrower than `orjson`:
 - it has no NUL character, so no `\u0000` in a string or a key;
 - numeric holds 16383 digits after the decimal point.
 
-Where it is wider, and a message is refused all the same because no reader could load the body again: numbers beyond
-the range of a double, and more than 1024 levels of arrays and objects.
+jsonb is wider for numbers beyond the range of a double, and for more than 1024 levels of arrays and objects. Such a
+message is rejected too, because no reader could load the body again.
 
 Postgres stores `1e-9999` in a few bytes and writes it with 10,000 digits, so that 1 MB of them is a text beyond all
 limits: every statement that reads the row fails, and whatever the statement does for other rows fails with it. So
@@ -28,7 +28,7 @@ NUMERIC_FRACTION_DIGITS: Final = 16_383
 LARGEST_EXPONENT: Final = 400
 """A double needs none beyond this, however its digits are written. Exponents count without their sign."""
 LARGEST_SUM_OF_EXPONENTS: Final = 1024 * 1024
-"""Of a message. Written out, its numbers are longer by about so many characters at most."""
+"""Of a message: the maximum number of characters by which its numbers grow when they are written out, about."""
 SMALLEST_EXPONENT_THAT_COUNTS: Final = 10
 """Those below make a number about three times as long at most."""
 
@@ -93,7 +93,7 @@ def _nul_escape(value: bytes) -> Rejection | None:
     escape = _NUL_ESCAPE.search(value)
     if escape is None:
         return None
-    return Rejection("nul-character", f"the NUL character stands as an escape (u0000) at byte {escape.end() - 6}")
+    return Rejection("nul-character", f"the NUL character is an escape (u0000) at byte {escape.end() - 6}")
 
 
 def _may_grow(value: bytes) -> bool:
@@ -150,9 +150,9 @@ def _unreadable(value: bytes, error: orjson.JSONDecodeError) -> Rejection:
 def _fault(text: str, error: orjson.JSONDecodeError) -> tuple[str, str]:
     faults = (
         (text.startswith("\ufeff"), "not-json", "the value starts with a byte order mark, which JSON lacks,"),
-        (_NOT_A_NUMBER.match(text, error.pos), "not-a-number", "NaN or Infinity, which JSON lacks, stands"),
-        (_SURROGATE_ESCAPE.match(text, error.pos), "lone-surrogate", "half of a surrogate pair stands alone"),
-        (text.startswith("\0", error.pos), "nul-character", "a NUL character stands"),
+        (_NOT_A_NUMBER.match(text, error.pos), "not-a-number", "NaN or Infinity, which JSON lacks, is"),
+        (_SURROGATE_ESCAPE.match(text, error.pos), "lone-surrogate", "half of a surrogate pair is alone"),
+        (text.startswith("\0", error.pos), "nul-character", "a NUL character is"),
         ("infinity" in error.msg, "number-out-of-range", "a number is beyond the range of a double"),
         ("limit" in error.msg, "nested-too-deep", "arrays and objects are more than 1024 levels deep"),
     )

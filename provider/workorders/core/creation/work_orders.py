@@ -41,10 +41,10 @@ class Created:
     created: int = 0
     """Work orders with an input."""
     rejected: int = 0
-    """Work orders that say why their event cannot be an input."""
+    """Work orders that contain the reason why their event cannot be an input."""
     existing: int = 0
     """Items whose source key had a work order before; they changed nothing."""
-    turned_away: int = 0
+    rejected_by_rule: int = 0
     """Of the rejected: those with an input, which a rule of the trigger or a limit of the workflow rejected."""
     ignored: int = 0
     """Items that left no work order, because another one has their idempotency key."""
@@ -55,7 +55,7 @@ class Created:
             self.created + other.created,
             self.rejected + other.rejected,
             self.existing + other.existing,
-            self.turned_away + other.turned_away,
+            self.rejected_by_rule + other.rejected_by_rule,
             self.ignored + other.ignored,
         )
 
@@ -109,7 +109,7 @@ def create_for(
         total += Created(
             created=-rejected - ignored.with_input,
             rejected=rejected - ignored.rejected,
-            turned_away=rejected + inline,
+            rejected_by_rule=rejected + inline,
             ignored=sum(ignored),
         )
     return total

@@ -1,4 +1,4 @@
-"""What a trigger's file may say of duplicates and order: `idempotency` and `sequence`."""
+"""The fields of a trigger's file for duplicates and order: `idempotency` and `sequence`."""
 
 from typing import Annotated, Final, Literal
 
@@ -14,7 +14,7 @@ class Idempotency(Definition):
     """Of the events with one key, one becomes a work order with a run within the window; the others are duplicates."""
 
     key: SelectorField
-    """What says that two events are one: `stream`, `key`, `body`, `header:NAME`, `body:/json/pointer` or
+    """What identifies an event: `stream`, `key`, `body`, `header:NAME`, `body:/json/pointer` or
     `request:/json/pointer`. An event without it is never a duplicate."""
     window: Annotated[float, seconds(1)]
     """How long a key is kept (seconds, or a text such as `24 h`), from the creation of the work order that has it.
@@ -30,7 +30,7 @@ class Sequence(Definition):
     key: SelectorField
     """What the numbers count within, in the form of a selector. An event without it is not held to any order."""
     number: SelectorField
-    """Where the number stands: a whole number, or its digits as text. Without one the event is rejected."""
+    """The place of the number: a whole number, or its digits as text. Without one the event is rejected."""
     start: Annotated[
         Annotated[Whole, Field(ge=-_LARGEST_NUMBER, le=_LARGEST_NUMBER)] | Literal["first"],
         expecting("a whole number, or first"),

@@ -1,4 +1,4 @@
-"""Which work orders are meant: to list, count, rerun, cancel or export them, whatever their source."""
+"""Selects the work orders to list, count, rerun, cancel or export, for every source."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -16,13 +16,13 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.history", "sql/filters.sql")
 
 CLOCKS_APART = timedelta(hours=1)
-"""The time in an id is its maker's, `created_at` the database's. Ids are searched this much further on both sides, so
-that a work order of a machine with a wrong clock, or of a long transaction, is found at the time that people see."""
+"""The time in an id is its creator's, `created_at` is the database's. The search in ids is this much wider on both
+sides. So it finds a work order of a machine with a wrong clock, or of a long transaction, by its `created_at`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which work orders are meant; a field that is None lets every work order pass."""
+    """Selects work orders; a field that is None selects all."""
 
     trigger: str | None = None
     workflow: str | None = None
@@ -34,23 +34,23 @@ class Filter:
     until: datetime | None = None
     """Created before this time."""
     stream: str | None = None
-    """Name of the stream, or how its name begins."""
+    """Name of the stream, or the start of its name."""
     from_position: int | None = None
     """First position in the stream; positions are half-open, `[from, to)`."""
     to_position: int | None = None
     id: UUID | None = None
-    """One work order alone."""
+    """Id of one work order."""
     text: str | None = None
-    """Words that all stand in the body, the request or the rejection; `word*` for those that begin so."""
+    """Words that the body, the request or the rejection contains, all of them; `word*` matches the start of a word."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields that are given, as JSON has them."""
+        """Return the fields that are not None as values of JSON."""
         given = {name: value for name, value in asdict(self).items() if value is not None}
         return {name: _as_json(value) for name, value in given.items()}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> "Filter":
-        """Return the filter that `to_json` wrote down."""
+        """Return the filter from the result of `to_json`."""
         return cls(**{name: _READ.get(name, _as_it_is)(value) for name, value in given.items()})
 
     def __str__(self) -> str:
@@ -77,12 +77,12 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 
 
 def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
-    """Return the filter as the queries take it: names become numbers, times ranges of ids, a text its words.
+    """Return the arguments of the queries: names as ids, times as ranges of ids, and the words of a text.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
         UnknownWorkflowError: no workflow has that name.
-        ConfigurationError: the text holds no word.
+        ConfigurationError: the text contains no word.
     """
     trigger_id = None if wanted.trigger is None else triggers.find(connection, wanted.trigger).id
     return {

@@ -1,7 +1,7 @@
-"""Which work orders fill a page, newest first: by which index they are found, for the planner cannot always know.
+"""Finds the work orders of a page, newest first, and chooses the index, because the planner cannot always choose well.
 
-It takes for granted that what is rare stands evenly among all. A word, a trigger or a waiting work order that is far
-from the newest would then be sought by reading everything before it. So what could be that is looked up otherwise.
+The planner assumes that rare rows are spread evenly. To find a word, a trigger or a pending work order that is far from
+the newest, it would read everything before it. So this module uses another index for these.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,17 +16,17 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.history", "sql/paging.sql", blocks_from="sql/filters.sql")
 
 _NEWEST: Final = 20_000
-"""A word that stands in one of 400 work orders fills a page of 50 with these; a rarer one has so short a list, up to
-ten million work orders, that reading it takes no longer."""
+"""A word in one of 400 work orders fills a page of 50 with these. The list of a rarer word is short enough to be read
+as fast, up to ten million work orders."""
 _MAX_IDS: Final = 20_000
 _COMMON_STATES: Final = (None, "success")
 
 
 def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
-    """Return the ids of a page, newest first; None where one look by the filter's own ranges finds them.
+    """Return the ids of a page, newest first; None if one query by the filter's own ranges finds them.
 
     Args:
-        connection: where to ask.
+        connection: to the database.
         given: the filter's arguments, with `before_id` and the page's `limit`.
     """
     given = {**given, "until_id": None}
@@ -45,7 +45,7 @@ def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | N
 
 
 def _is_selective(given: Mapping[str, Any]) -> bool:
-    """Tell whether an index finds what passes, in its order, or so few that order does not matter."""
+    """Return whether an index finds the matching rows in their order, or few enough to sort."""
     return given["id"] is not None or given["reason"] is not None or given["state"] not in _COMMON_STATES
 
 
@@ -58,7 +58,7 @@ def _in_streams(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
 
 
 def _by_owner_index(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
-    """Look through those that are not surely listed yet, and then in the list of the trigger or the workflow."""
+    """Read the work orders that may not be listed yet, and then the list of the trigger or the workflow."""
     listed_until = search_index.complete_up_to(connection)
     found = _ids(connection, "newest_ids", {**given, "after_id": listed_until})
     if len(found) == given["limit"]:
@@ -68,7 +68,7 @@ def _by_owner_index(connection: Connection, given: Mapping[str, Any]) -> list[UU
 
 
 def _by_words_and_owner(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
-    """Look among the newest, where common words are found at once, and then in the lists of the words."""
+    """Search the newest work orders, which contain every common word, and then the lists of the words."""
     if given["state"] == "pending":
         found = _newest_passing(connection, "gathered_with_words", given)
     elif _is_selective(given):
@@ -81,7 +81,7 @@ def _by_words_and_owner(connection: Connection, given: Mapping[str, Any]) -> lis
 
 
 def _newest(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
-    """Look for words among the newest; None when the page is not full and there are more."""
+    """Search words among the newest; return None if the page is not full and there are more."""
     asked = {**given, "newest": _NEWEST}
     found = _ids(connection, "newest_listed_with_words", asked)
     if len(found) == given["limit"]:
@@ -91,14 +91,14 @@ def _newest(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | No
 
 
 def _newest_passing(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID] | None:
-    """Look for words among the newest that pass all other filters; None as above."""
+    """Search words among the newest that pass all other filters; return None as `_newest` does."""
     row = connection.execute(_QUERIES[query], {**given, "newest": _NEWEST}, prepare=False).fetchone()
     all_of_them, found = row or (True, [])
     return list(found) if all_of_them or len(found) == given["limit"] else None
 
 
 def _by_words(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
-    """Read the lists of the words, so many ids at a time, and keep those that pass the rest of the filter."""
+    """Read the lists of the words, `_MAX_IDS` ids per query, and return those that pass the rest of the filter."""
     before, found = given["before_id"], list[UUID]()
     while len(found) < given["limit"]:
         asked = {**given, "before_id": before, "newest": _MAX_IDS}
@@ -113,7 +113,7 @@ def _by_words(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
 
 @contextmanager
 def _index_scans_only(connection: Connection) -> Iterator[None]:
-    """Let the planner read by indexes only; rolled back, which is what undoes it within the caller's transaction."""
+    """Let the planner read by indexes only, until a rollback undoes it within the caller's transaction."""
     with connection.transaction(force_rollback=True):
         connection.execute(_QUERIES["read_lists"])
         yield

@@ -34,13 +34,13 @@ class RunRow:
     error_type: str | None
     error: str | None
     actor: str | None
-    """Who asked for this run, or cancelled it; None when nobody did: it is the first one, or an automatic retry."""
+    """Who requested this run, or cancelled it; None for the first run and for automatic retries."""
     reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDetails(RunRow):
-    """A run with all that is kept of it."""
+    """A run with all its columns, its output and its log."""
 
     heartbeat_at: datetime | None
     worker_id: UUID | None
@@ -100,18 +100,18 @@ class WorkOrderOutcome:
     id: UUID
     state: str
     error_type: str | None
-    """Kind of the error; of a rejected work order the code of its rejection."""
+    """Type of the error; for a rejected work order the code of its rejection."""
     error: str | None
     output: str | None
-    """What the newest run gave back, as JSON text; None when it gave nothing, or its output is kept no longer."""
+    """What the newest run returned, as JSON text; None if it returned nothing, or if the output was wiped."""
 
 
 def find_ended(connection: Connection, ids: Collection[UUID]) -> list[UUID]:
-    """Return those of the work orders that came to an end. Reads no output: many may ask, and often."""
+    """Return the ids of the work orders that have ended. Reads no output, because many callers ask often."""
     return [id_ for (id_,) in connection.execute(_QUERIES["ended"], {"ids": list(ids)}).fetchall()]
 
 
 def find_outcome(connection: Connection, id_: UUID) -> WorkOrderOutcome | None:
-    """Return how a work order ended; None if it has not, or is no longer there."""
+    """Return how a work order ended; None if it has not ended, or was deleted."""
     with connection.cursor(row_factory=class_row(WorkOrderOutcome)) as cursor:
         return cursor.execute(_QUERIES["outcome"], {"id": id_}).fetchone()

@@ -15,23 +15,23 @@ _QUERIES = load_queries("workorders.core.history", "sql/search_index.sql")
 STEP: Final = 2_000
 """Work orders that one transaction adds."""
 MAX_CHARACTERS: Final = 20_000
-"""So much of a body, and of a request, is searched; a tsvector holds 1 MiB, and no work order may stop the filling."""
+"""Characters of a body, and of a request, that are searched. A tsvector holds 1 MiB, and no input may exceed that."""
 
 _NEW: Final = "words"
 _LATE: Final = "words-again"
 MARGIN: Final = timedelta(seconds=10)
-"""So long words wait at least, for an id is made before its transaction is seen to write."""
+"""Minimum wait before words are added, because an id is created before its transaction is visible."""
 _MAX_WAIT: Final = timedelta(minutes=15)
-"""A transaction that writes longer holds the filling up no more."""
+"""Maximum wait for a transaction that writes."""
 LATE_AFTER: Final = timedelta(hours=2)
-"""Longer than clocks are taken to be apart, for an id has its maker's time."""
+"""Longer than the assumed difference of clocks, because an id has its creator's time."""
 _LATE_STEP: Final = 20_000
 
 
 def index_new(connection: Connection, *, step: int = STEP, margin: timedelta = MARGIN) -> int:
-    """Add the words of the next work orders, in a transaction of its own; returns how many it looked at.
+    """Add the words of the next work orders, in a transaction of its own; return how many it read.
 
-    0 says that there is nothing left to do now, or that another one is at it.
+    Returns 0 if there is nothing left to do now, or if another process does it.
     """
     with connection.transaction():
         after = _lock(connection, _NEW)

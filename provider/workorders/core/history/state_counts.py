@@ -1,7 +1,7 @@
-"""Numbers of work orders by state that are at hand, however many there are: counted now and then, and kept.
+"""Counts work orders by state from time to time, and stores the counts, so that they are read at once.
 
-To keep them exact would put work on every change of a state. Counting takes about a second for each five million, so it
-is done again after some minutes, and never more than a twentieth of the time.
+Exact counts would slow down every change of a state. Counting takes about a second per five million work orders. So it
+is repeated after some minutes, and takes at most a twentieth of the time.
 """
 
 import time

@@ -1,7 +1,7 @@
-"""What a word is in the full text of work orders; pure, and the same for what is searched and what is searched for.
+"""Splits the full text of work orders, and the text of a search, into words. Pure.
 
-A word is a run of letters and digits, without regard to case. Everything else parts words, so that `PAT-0042` is found
-by `0042`, and a part of an address by itself.
+A word is a sequence of letters and digits; case does not count. Everything else separates words, so `0042` finds
+`PAT-0042`, and a part of an address finds the address.
 """
 
 import re
@@ -12,7 +12,7 @@ from workorders.core.exceptions import ConfigurationError
 MAX_WORD_CHARACTERS: Final = 64
 """Characters; a longer run (base64, for instance) counts as several words. Postgres refuses words from 2 KiB on."""
 
-#: Escapes of JSON stand outside of the group: `\n` parts two words and is no n.
+#: Escapes of JSON are outside of the group: `\n` separates two words and is no n.
 _WORD: Final = re.compile(rf"\\(?:u[0-9a-fA-F]{{4}}|.)|([^\W_]{{1,{MAX_WORD_CHARACTERS}}})")
 _PREFIX_MARK: Final = "*"
 

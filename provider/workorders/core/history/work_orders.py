@@ -1,4 +1,4 @@
-"""What became of what: work orders listed, counted and shown, whatever their source. Reads only."""
+"""Lists, counts and returns work orders of every source. Reads only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql", blocks_from="sql/filters.sql")
 
 _WINDOW: Final = 10_000
-"""Work orders that are looked through at a time for words."""
+"""Work orders whose words one query of a job searches."""
 
 
 class UnknownWorkOrderError(WorkOrdersError, LookupError):
@@ -26,7 +26,7 @@ class UnknownWorkOrderError(WorkOrdersError, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTrigger:
-    """A trigger as the database knows it, with its definition as it was when it last planned."""
+    """A trigger in the database, with its definition of the time when it last planned."""
 
     name: str
     type: str
@@ -66,7 +66,7 @@ class RunSummary:
     error_type: str | None
     error: str | None
     actor: str | None
-    """Who asked for this run, or cancelled it; None when nobody did: it is the first one, or an automatic retry."""
+    """Who requested this run, or cancelled it; None for the first run and for automatic retries."""
     reason: str | None
 
 
@@ -95,7 +95,7 @@ class WorkOrder:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Some of the work orders that a filter lets pass."""
+    """Some of the work orders that match a filter."""
 
     ids: list[UUID]
     """In the order of their creation."""
@@ -115,9 +115,9 @@ def list_work_orders(
     """Return a page of work orders, newest first.
 
     Args:
-        connection: where to ask.
-        wanted: which of them.
-        before: the last id of the page before; None for the first page.
+        connection: to the database.
+        wanted: selects the work orders.
+        before: the last id of the previous page; None for the first page.
         limit: length of the page.
 
     Raises:
@@ -132,9 +132,9 @@ def list_work_orders(
 
 
 def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
-    """Return how many of these work orders are in each state; a state without any is left out.
+    """Return the number of these work orders by state, without the states that have none.
 
-    Counting reads every one of them; `history.state_counts` has the numbers of all at hand, a few minutes old.
+    Reads every one of them; `history.state_counts` returns stored counts, which are a few minutes old.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
@@ -146,7 +146,7 @@ def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
 
 
 def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> Matching:
-    """Return the next of these work orders in the order of their creation, perhaps fewer than there are."""
+    """Return the next of these work orders in the order of their creation, possibly fewer than `limit`."""
     given = {**query_arguments(connection, wanted), "after_id": after, "limit": limit, "window": _WINDOW}
     query = _QUERIES["matching" if wanted.text is None else "matching_with_words"]
     row = connection.execute(query, given, prepare=False).fetchone()

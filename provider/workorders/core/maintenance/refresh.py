@@ -1,4 +1,4 @@
-"""What has to be done now and then so that history answers fast: full text and counts, brought up to date."""
+"""Updates the full text and the counts that keep queries of history fast."""
 
 import time
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from workorders.core.postgres.connection import Connection
 
 @dataclass(frozen=True, slots=True)
 class RefreshResult:
-    """What was brought up to date."""
+    """What was updated."""
 
     filled: int
     """Work orders whose words were added."""
     looked_again: int
-    """Older ones among which late ones were sought."""
+    """Older work orders that were searched for late ones."""
     counted: bool
     """Whether the counts by state are new."""
 
 
 def refresh_history(connection: Connection, *, seconds: float = 3600.0) -> RefreshResult:
-    """Add words until there is nothing left to add, or the time is over, and count if it is time to.
+    """Add words until none are left or the time is over; count by state if the counts are due.
 
     Args:
         connection: without an open transaction; each step has its own.
-        seconds: no step begins after so many seconds; the next call goes on.
+        seconds: no step begins after this time; the next call continues.
     """
     end = time.monotonic() + seconds
     filled = looked_again = 0

@@ -1,8 +1,8 @@
-"""Retention: wipes old inputs, outputs and logs, and deletes old work orders, as each workflow's definition says.
+"""Retention: wipes old inputs, outputs and logs, and deletes old work orders, as each workflow's definition requires.
 
-In small steps, each a transaction that locks its own work orders and nothing else, with a pause as long as the step
-between them. New work orders never wait for it, nor it for them. Against the creation of *missing* ones, which must see
-each work order or its deletion, it takes their stream alone for a step, and while it cannot it goes on with the others.
+It runs in small steps. Each is a transaction that locks its own work orders only, followed by a pause of the same
+length. New work orders never wait for it, nor it for them. The creation of *missing* work orders must see each work
+order or its deletion. So a step locks their stream; while it cannot, it continues with the others.
 """
 
 import time
@@ -30,28 +30,28 @@ _QUERIES = load_queries("workorders.core.maintenance", "sql/retention.sql")
 STEP: Final = 1_000
 _MAX_PAUSE: Final = 1.0
 _TRIES: Final = 5
-"""How often one run comes to a stream in which others create what is missing, over some 15 s."""
+"""How often one call tries to lock a stream in which others create missing work orders, over some 15 s."""
 _ERASED: Final = "(erased)"
-"""Stands where the text of a job's filter was."""
+"""Replaces the text of a job's filter."""
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class RetentionBusyError(WorkOrdersError):
-    """Retention runs already."""
+    """Another process runs retention."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How long a workflow keeps what; None keeps for ever."""
+    """How long a workflow keeps its data; None means without end."""
 
     workflow_id: int
     workflow: str
     days: float | None
-    """Work orders that ended well, or were cancelled, are deleted after so many days."""
+    """Work orders that ended well, or were cancelled, are deleted after this number of days."""
     keep_errors_days: float | None
-    """All others that have ended are deleted after so many days, but never before those that ended well."""
+    """All others that have ended are deleted after this number of days, but never before those that ended well."""
     wipe_bodies_after_days: float | None
-    """Inputs, requests, raw values, outputs, logs and the texts of errors are wiped after so many days."""
+    """Inputs, requests, raw values, outputs, logs and the texts of errors are wiped after this number of days."""
 
     def good_before(self, now: datetime) -> datetime:
         """Return the time before which good work orders are deleted."""
@@ -110,7 +110,7 @@ def policies(connection: Connection) -> list[Policy]:
 
 
 def preview(connection: Connection, *, now: datetime | None = None) -> list[RetentionPreview]:
-    """Return what a run would do, for each workflow with a policy; changes nothing."""
+    """Return what retention would do for each workflow with a policy; change nothing."""
     moment = now or datetime.now(UTC)
     known = policies(connection)
     deleting, wiping = _deleting(known, moment), _wiping(known, moment)
@@ -129,16 +129,16 @@ def delete_expired(
     step: int = STEP,
     pause: Callable[[float], None] = time.sleep,
 ) -> RetentionResult:
-    """Delete and wipe what is due, step by step, and return how much it was.
+    """Delete and wipe what is due, step by step, and return the numbers.
 
     Args:
         connection: without an open transaction; each step has its own.
         now: the time that ages are counted to; the present when omitted.
         step: work orders of one step.
-        pause: waits for so many seconds between two steps.
+        pause: waits between two steps; receives the seconds.
 
     Raises:
-        RetentionBusyError: another process is at it.
+        RetentionBusyError: another process runs retention.
         psycopg.Error: the database failed; the steps before are kept.
     """
     moment = now or datetime.now(UTC)

@@ -1,1 +1,1 @@
-"""Alembic environment of the whole package; every room keeps its own versions."""
+"""Alembic environment of the whole package; core, the outbox and each trigger type have their own versions."""

@@ -1,4 +1,4 @@
-"""DDL of a revision, in a file of SQL beside it."""
+"""Runs the DDL of a revision from the SQL file next to it."""
 
 from pathlib import Path
 

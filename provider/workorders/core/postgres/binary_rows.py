@@ -31,11 +31,11 @@ DUPLICATE_COLUMNS = ("work_order_id", "original_id")
 REJECTION_COLUMNS = ("work_order_id", "code", "detail", "request", "raw")
 KEYED_COLUMNS = ("key", "work_order_id", "position", "stream_id", "trigger_id", "expires_at")
 KEY_OF = slice(6, 22)
-"""Where the key stands in what `keyed` returns."""
+"""The key within the result of `keyed`."""
 ID_OF = slice(26, 42)
-"""Where the work order's id stands in what `keyed` returns."""
+"""The work order's id within the result of `keyed`."""
 SOURCE_OF = slice(42, None)
-"""Where position and stream stand in what `keyed` returns."""
+"""Position and stream within the result of `keyed`."""
 
 
 def field(value: bytes | None) -> bytes:
@@ -88,7 +88,7 @@ def dataclip(id_: bytes, body: bytes, request: bytes) -> bytes:
 
 
 def rejection(id_: bytes, code: str, detail: str, request: bytes, raw: bytes | None) -> bytes:
-    """Return a row of `rejections`; a detail that text cannot hold is escaped, for no reason may stop a batch."""
+    """Return a row of `rejections`; a detail that text cannot store is escaped, because no reason may stop a batch."""
     printable = detail.encode("utf-8", "backslashreplace").replace(b"\0", b"\\0")
     head = _COUNT_AND_ID(len(REJECTION_COLUMNS), _UUID_BYTES, id_)
     return head + field(code.encode()) + field(printable) + jsonb(request) + field(raw)
@@ -97,7 +97,7 @@ def rejection(id_: bytes, code: str, detail: str, request: bytes, raw: bytes | N
 def keyed(key: bytes, id_: bytes, position: int | None, stream_id: int | None) -> bytes:
     """Return the fields of `idempotency_keys` that an event has of its own; `keyed_tail` completes the row.
 
-    Both key and id have 16 bytes, so sorted by their bytes they stand in the order of keys, then of ids.
+    Both key and id have 16 bytes, so the order of their bytes is the order of keys, then of ids.
     """
     if position is None or stream_id is None:
         return _COUNT_AND_ID(len(KEYED_COLUMNS), _UUID_BYTES, key) + field(id_) + source(None, None)
@@ -107,7 +107,7 @@ def keyed(key: bytes, id_: bytes, position: int | None, stream_id: int | None) -
 
 
 def source(position: int | None, stream_id: int | None) -> bytes:
-    """Return the fields that say which event of its source a work order is."""
+    """Return the fields that identify a work order's event in its source."""
     return _bigint(position) + integer(stream_id)
 
 

@@ -1,4 +1,4 @@
-"""Connections to the work orders' Postgres, with the limits that keep a dead client from holding a lock for ever."""
+"""Opens connections to the Postgres of the work orders, with limits so that a dead client loses its locks."""
 
 import re
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ _CONNECTION_REFUSED: Final = re.compile(
 )
 
 _SESSION_SETTINGS = {
-    # A partition's lock must not be waited for without end: the attempt that waits fails, says so and is retried.
+    # No attempt may wait for a partition's lock without end: it fails, reports it and is retried.
     "lock_timeout": "30s",
     # A single statement here is at most one COPY of a chunk, before whose end half of the next one is read from its
     # source, or one scan by key.
@@ -86,10 +86,11 @@ _KEEPALIVES = {
 def connection_string(database_url: str, application_name: str, session: Mapping[str, str] | None = None) -> str:
     """Return `database_url` (a libpq URI or keyword string) with this package's session settings added.
 
-    What the URL says itself wins, then what `session` says.
+    The settings of the URL win, then those of `session`.
 
     Raises:
-        ConfigurationError: libpq cannot read the URL. The text does not repeat the URL, for it may hold a password.
+        ConfigurationError: libpq cannot read the URL. The text does not repeat the URL, because that may contain a
+            password.
     """
     try:
         given = conninfo.conninfo_to_dict(database_url)
@@ -134,10 +135,10 @@ def fetch_row(connection: Connection, query: LiteralString, arguments: Mapping[s
 
 
 def is_outage(error: BaseException) -> bool:
-    """Return whether the database failed in a way that passes without anybody's help: ask again on a new connection.
+    """Return whether the failure of the database is temporary, so that a retry on a new connection can succeed.
 
-    It names the errors that pass and not those that stay. psycopg's `OperationalError` holds both: a full disk, a
-    value that is too large and a statement that takes too long are raised again by each further try.
+    It lists the temporary errors. psycopg's `OperationalError` contains permanent ones too: each retry fails again with
+    a full disk, a value that is too large, or a statement that takes too long.
     """
     if not isinstance(error, psycopg.Error):
         return False

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class AdvisoryLock(IntEnum):
-    """What a transaction or a session may lock beside rows."""
+    """What a transaction or a session may lock in addition to rows."""
 
     STREAM = 4_564_004
     """With the number of a stream: deleting its work orders, against creating what is missing in it."""

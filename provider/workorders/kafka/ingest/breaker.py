@@ -51,7 +51,7 @@ class Breaker:
         Raises:
             TooManyRejectedError: the caller must roll back.
         """
-        refused = created.rejected - created.turned_away - self._rejected
+        refused = created.rejected - created.rejected_by_rule - self._rejected
         if refused > 0:
             self._rejected += refused
             self._reasons[_REFUSED_BY_POSTGRES] += refused

@@ -210,7 +210,7 @@ def test_behind_the_window_the_key_is_free_again(connection: Connection, trigger
 def test_a_repeat_does_not_make_the_window_longer(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, events("a"), fresh=True)
     age(connection, trigger, "40 minutes")
-    assert create_for(connection, trigger, events("a", 1), fresh=True).turned_away == 1
+    assert create_for(connection, trigger, events("a", 1), fresh=True).rejected_by_rule == 1
     age(connection, trigger, "21 minutes")
     assert create_for(connection, trigger, events("a", 2), fresh=True) == Created(1, 0, 0)
 
@@ -293,7 +293,7 @@ def test_many_transactions_that_share_keys_never_wait_in_a_circle(
     with ThreadPoolExecutor(6) as pool:
         results = list(pool.map(run, range(12)))
     assert sum(result.created for result in results) == len(names)
-    assert sum(result.turned_away for result in results) == 11 * len(names)
+    assert sum(result.rejected_by_rule for result in results) == 11 * len(names)
     states = Counter((id_, state) for id_, state, _ in outcome(connection, trigger, "id"))
     assert all(states[name, "pending"] == 1 for name in names)
 

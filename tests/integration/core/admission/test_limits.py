@@ -96,7 +96,7 @@ def test_finished_runs_make_no_room_today_and_a_new_day_does(connection: Connect
     trigger = limited(connection, name, per_day=3)
     create_for(connection, trigger, events("abc"), fresh=True)
     finish(connection, trigger, 3)
-    assert create_for(connection, trigger, events("d", 3), fresh=True).turned_away == 1
+    assert create_for(connection, trigger, events("d", 3), fresh=True).rejected_by_rule == 1
     yesterday(connection, trigger)
     assert create_for(connection, trigger, events("efgh", 4), fresh=True) == Created(3, 1, 0, 1)
 
@@ -224,4 +224,4 @@ def test_however_many_come_at_once_the_limit_is_exact(
     with ThreadPoolExecutor(6) as pool:
         results = list(pool.map(run, range(12)))
     assert sum(result.created for result in results) == 50
-    assert sum(result.turned_away for result in results) == 12 * 9 - 50
+    assert sum(result.rejected_by_rule for result in results) == 12 * 9 - 50

@@ -178,7 +178,7 @@ def test_a_rerun_counts_among_the_runs_of_the_day(connection: Connection, name: 
     trigger = limited(connection, name, per_day=5)
     rerun(connection, Filter(trigger=name))
     assert counted(connection, trigger) == 2
-    assert create_for(connection, trigger, events("cdef", 2), fresh=True).turned_away == 1
+    assert create_for(connection, trigger, events("cdef", 2), fresh=True).rejected_by_rule == 1
 
 
 def test_a_dry_run_says_how_much_room_there_is(connection: Connection, name: str) -> None:
@@ -187,10 +187,10 @@ def test_a_dry_run_says_how_much_room_there_is(connection: Connection, name: str
     limited(connection, name, waiting=3, per_day=2, kind="hard")
     for wanted in (Filter(trigger=name), Filter(workflow=name), Filter(id=ids(connection, trigger)[0])):
         (found,) = capacity.capacity_for(connection, wanted)
-        assert (found.workflow, found.room.waiting, found.room.today) == (name, 3, 2)
+        assert (found.workflow, found.capacity.waiting, found.capacity.today) == (name, 3, 2)
         assert str(found) == (
             f"Workflow {name} takes 2 more runs now, by its hard limits of 3 waiting and 2 a day (UTC); a job that "
-            f"needs more goes so far, and then waits for room."
+            f"needs more does as many and then waits for capacity."
         )
 
 

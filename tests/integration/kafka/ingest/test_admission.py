@@ -50,7 +50,7 @@ def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_bat
         topics.produce(name, [b"{}"], headers=[("event-id", event_id)])
     first = planned(going_on)
     created = attempt(stack, going_on, first).created
-    assert (created.created, created.rejected, created.turned_away) == (2, 1, 1)
+    assert (created.created, created.rejected, created.rejected_by_rule) == (2, 1, 1)
     for event_id in [b"b"] * 12:
         topics.produce(name, [b"{}"], headers=[("event-id", event_id)])
     # All of it repeats: that says nothing against the reader, so the breaker holds still.

@@ -1,11 +1,11 @@
 -- name: available
--- Runs that wait and have a row: reruns and retries.
+-- Waiting runs that have a row: reruns and retries.
 SELECT id, work_order_id
 FROM workorders.runs
 WHERE work_order_id = ANY (%(ids)s) AND claimed_at IS NULL AND finished_at IS NULL;
 
 -- name: lock_available
--- A claim locks the run first, then the work order: whom it holds is as good as running.
+-- A claim locks the run first, then the work order: a run that it has locked is about to start.
 SELECT work_order_id
 FROM workorders.runs
 WHERE id = ANY (%(run_ids)s) AND claimed_at IS NULL AND finished_at IS NULL
@@ -17,7 +17,7 @@ SET state = 'cancelled', finished_at = now(), actor = %(actor)s, reason = %(reas
 WHERE work_order_id = ANY (%(ids)s) AND claimed_at IS NULL AND finished_at IS NULL;
 
 -- name: cancel_unclaimed
--- The others get a row that says who cancelled them, and why.
+-- The others get a row with the actor and the reason.
 INSERT INTO workorders.runs
     (id, work_order_id, workflow_id, ordering_key, attempt, state, finished_at, actor, reason)
 SELECT given.run_id, work_orders.id, work_orders.workflow_id, work_orders.ordering_key,

@@ -1,5 +1,5 @@
 -- block: exported
--- What stands in a line, and in a row of cells alike.
+-- The tables of a line of JSON and of a row of CSV.
 FROM workorders.work_orders
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
 LEFT JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
@@ -17,7 +17,8 @@ WHERE work_orders.id = ANY (%(ids)s)
 ORDER BY work_orders.id;
 
 -- name: lines
--- JSON as text, for a client's numbers are narrower than those of jsonb; json and not jsonb, to keep the fields' order.
+-- JSON as text, because a client's numbers are narrower than those of jsonb. json instead of jsonb keeps the fields'
+-- order.
 SELECT json_build_object(
     'id', work_orders.id, 'created_at', work_orders.created_at, 'trigger', triggers.name,
     'trigger_type', triggers.type, 'workflow', workflows.name, 'state', work_orders.state,

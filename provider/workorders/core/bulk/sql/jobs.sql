@@ -1,5 +1,5 @@
 -- name: insert_job
--- A request that is made again (a task that is retried or cleared) finds the job that it made.
+-- A repeated request (of a retried or cleared task) finds the job of the first one.
 INSERT INTO workorders.bulk_jobs (kind, request_key, filter, options, actor, reason, total, account)
 VALUES (%(kind)s, %(request_key)s, %(filter)s, %(options)s, %(actor)s, %(reason)s, %(total)s, %(account)s)
 ON CONFLICT (request_key) DO NOTHING
@@ -23,7 +23,7 @@ ORDER BY id DESC
 LIMIT %(limit)s;
 
 -- name: take_job
--- Who is silent for longer than a step can take is dead; should it live after all, it is no longer the worker.
+-- A worker that is silent for longer than a step can take is assumed dead; if it is alive, it has lost the job.
 UPDATE workorders.bulk_jobs
 SET state = 'running', worker = %(worker)s, error = NULL, heartbeat_at = now(), started_at = coalesce(started_at, now())
 WHERE id = %(id)s
@@ -36,8 +36,8 @@ WHERE id = %(id)s AND state = 'running' AND worker = %(worker)s
 FOR UPDATE;
 
 -- name: lock_work_orders
--- A locked work order is being claimed, finished or deleted at this moment. To wait for it while others are locked could
--- end in a deadlock.
+-- A locked work order is being claimed, finished or deleted at this moment. To wait for it while others are locked
+-- could end in a deadlock.
 SELECT work_orders.id, work_orders.workflow_id, work_orders.state::text AS state,
     dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}' AS has_input
 FROM workorders.work_orders

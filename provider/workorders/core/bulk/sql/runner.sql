@@ -1,5 +1,5 @@
 -- name: rejected_bytes
--- Nothing is unpacked for the answer: the length of a raw value is stored with it.
+-- Decompresses nothing, because the length of a raw value is stored with it.
 SELECT coalesce(octet_length(rejections.raw), 0) + coalesce(pg_column_size(rejections.request), 0)
 FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS page (id, place)
 LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id
@@ -15,7 +15,7 @@ LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id
 ORDER BY page.place;
 
 -- name: orphaned_jobs
--- Who makes a job to work at it takes it at once; one that waited meanwhile reported when it began to wait.
+-- A command that creates a job claims it at once; a suspended job reported when it began to wait.
 SELECT id
 FROM workorders.bulk_jobs
 WHERE kind <> 'export'

@@ -19,7 +19,7 @@ WITH gone AS (
 SELECT count(*) FROM gone;
 
 -- name: lock_stream
--- Against creating what is missing in the stream: whoever looks there must see either the work order or its deletion.
+-- Excludes the creation of missing work orders of the stream, which must see each work order or its deletion.
 SELECT pg_try_advisory_xact_lock(%(class)s, %(stream_id)s);
 
 -- name: lock_stream_shared
@@ -31,8 +31,8 @@ VALUES (%(stream_id)s, %(start)s, %(end)s, %(work_orders)s)
 ON CONFLICT (stream_id, from_position, to_position) DO NOTHING;
 
 -- name: remember
--- Ranges that touch become one, so what retention deletes in order stays a single row. Those with gaps stay as they are:
--- how many work orders a part of them had, nobody knows.
+-- Adjacent ranges become one, so what retention deletes in order stays a single row. Ranges with gaps stay as they are,
+-- because the number of work orders in a part of them is unknown.
 WITH near AS (
     DELETE FROM workorders.deleted_positions
     WHERE stream_id = %(stream_id)s
@@ -116,6 +116,6 @@ CROSS JOIN all_near
 CROSS JOIN LATERAL (
     SELECT int8range(done.from_position, done.to_position) AS range, done.work_orders
     UNION ALL
-    SELECT beside, upper(beside) - lower(beside)
-    FROM unnest(all_near.ranges - int8multirange(int8range(done.from_position, done.to_position))) AS beside
+    SELECT rest, upper(rest) - lower(rest)
+    FROM unnest(all_near.ranges - int8multirange(int8range(done.from_position, done.to_position))) AS rest
 ) AS part;

@@ -8,14 +8,14 @@ WHERE starts_with(name, %(beginning)s)
     AND (%(trigger_id)s::integer IS NULL OR trigger_id = %(trigger_id)s);
 
 -- block: filtered
--- What a filter is about. A join that no condition needs is left out when the query is planned.
+-- The tables that a filter reads. A join that no condition needs is left out when the query is planned.
 FROM workorders.work_orders
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
 
 -- block: passes
--- All of a filter but its words. What is not given is folded away when the query is planned, which is why it must be
--- planned anew each time (prepare=False): a generic plan would have to serve every combination.
+-- All of a filter except its words. The planner removes the conditions whose value is NULL. So the query must be
+-- planned each time (prepare=False): a generic plan would have to serve every combination.
         (%(first_id)s::uuid IS NULL OR work_orders.id >= %(first_id)s)
         AND (%(end_id)s::uuid IS NULL OR work_orders.id < %(end_id)s)
         AND (%(since)s::timestamptz IS NULL OR work_orders.created_at >= %(since)s)

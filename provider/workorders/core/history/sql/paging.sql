@@ -1,5 +1,5 @@
 -- block: listed
--- The same of what is kept beside the words, by which newest ones are found in the order of an index.
+-- The same conditions for the columns of search_words, whose indexes return the newest ones first.
         (%(first_id)s::uuid IS NULL OR search_words.id >= %(first_id)s)
         AND (%(before_id)s::uuid IS NULL OR search_words.id < %(before_id)s)
         AND (%(end_id)s::uuid IS NULL OR search_words.id < %(end_id)s)
@@ -19,7 +19,7 @@ ORDER BY work_orders.id DESC
 LIMIT %(limit)s;
 
 -- name: newest_among
--- As newest_ids, of no more than so many of the newest.
+-- As newest_ids, among the `newest` newest work orders only.
 SELECT work_orders.id
 FROM (
     SELECT *
@@ -38,8 +38,8 @@ ORDER BY work_orders.id DESC
 LIMIT %(limit)s;
 
 -- block: all_passing
--- Fenced by OFFSET 0: with the limit in sight, the planner would go backwards from the newest one, and read everything
--- that came after an old stream.
+-- OFFSET 0 is a fence: with the limit, the planner would read backwards from the newest one, past everything that came
+-- after an old stream.
 SELECT id
 FROM (
     SELECT work_orders.id
@@ -58,8 +58,8 @@ ORDER BY id DESC
 LIMIT %(limit)s;
 
 -- name: read_lists
--- The planner takes words for independent, and the whole table for cheaper than many rows by an index; and what is found
--- within a tenth of a second is passed between processes more slowly than it is found.
+-- The planner assumes that words are independent, and that a scan of the table is cheaper than many rows by an index.
+-- A parallel scan is slower too, because the rows are found within a tenth of a second.
 SET LOCAL enable_seqscan = off;
 SET LOCAL max_parallel_workers_per_gather = 0;
 
@@ -74,7 +74,7 @@ ORDER BY work_orders.id DESC
 LIMIT %(limit)s;
 
 -- name: newest_waiting
--- A page of each workflow, by the index of what waits: by the primary key, a few old ones are far behind all others.
+-- A page of each workflow, by the index of pending work orders: the primary key finds a few old ones last.
 SELECT waiting.id
 FROM workorders.workflows
 CROSS JOIN LATERAL (
@@ -93,7 +93,7 @@ ORDER BY waiting.id DESC
 LIMIT %(limit)s;
 
 -- name: newest_listed
--- A page of a trigger or a workflow that may be rare, of those whose words were added in order.
+-- A page of a trigger or a workflow that may be rare, among the work orders whose words were added in order.
 SELECT search_words.id
 FROM workorders.search_words
 CROSS JOIN LATERAL (SELECT * FROM workorders.work_orders WHERE work_orders.id = search_words.id OFFSET 0) AS work_orders
@@ -106,8 +106,8 @@ ORDER BY search_words.id DESC
 LIMIT %(limit)s;
 
 -- name: newest_listed_with_words
--- Looks a text up in so many of the newest, as long as the page is not full. The inner limit is a fence: with the words
--- in sight, the planner would walk through all words there are.
+-- Searches the words of the `newest` newest ones. The inner limit is a fence: without it, the planner would read all
+-- words.
 SELECT newest.id
 FROM (
     SELECT search_words.id, search_words.words
@@ -146,7 +146,7 @@ SELECT EXISTS (
     LIMIT %(limit)s
 
 -- name: newest_with_words
--- Looks a text up in the newest work orders that pass all other filters, and says whether there are no more of them.
+-- Searches the words of the newest work orders that pass all other filters, and returns whether these were all.
 WITH newest AS MATERIALIZED (
     SELECT work_orders.id
     -- use: filtered
@@ -172,7 +172,7 @@ WITH newest AS MATERIALIZED (
 SELECT (SELECT count(*) FROM newest) < %(newest)s AS all_of_them, ARRAY(SELECT id FROM found) AS ids;
 
 -- name: ids_by_words
--- Reads the lists of the words. The bounds stand outside, for they would lead the planner to another index.
+-- Reads the lists of the words. The bounds are outside, because they would lead the planner to another index.
 WITH search_words AS MATERIALIZED (
     SELECT id, trigger_id, workflow_id FROM workorders.search_words WHERE words @@ %(words)s::tsquery
 )

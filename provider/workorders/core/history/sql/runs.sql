@@ -5,8 +5,8 @@
     runs.actor, runs.reason
 
 -- name: runs
--- Newest first, by the primary key: a page of a workflow or a state that is rare reads many runs of others. Those of one
--- work order are found by their unique key.
+-- Newest first, by the primary key: a page of a rare workflow or state reads many runs of others. The runs of one work
+-- order are found by their unique key.
 SELECT
     -- use: row
 FROM workorders.runs
@@ -29,14 +29,14 @@ LEFT JOIN workorders.run_logs ON run_logs.run_id = runs.id
 WHERE runs.id = %(id)s;
 
 -- name: ended
--- Those of the work orders that came to an end.
+-- The work orders that have ended.
 SELECT id
 FROM workorders.work_orders
 WHERE id = ANY (%(ids)s)
     AND state NOT IN ('pending', 'running', 'parked');
 
 -- name: outcome
--- A work order that came to an end, with what its newest run says, or why it has none.
+-- A work order that has ended, with the result of its newest run, or the reason why it has none.
 SELECT work_orders.id, work_orders.state::text AS state, coalesce(newest.error_type, rejections.code) AS error_type,
     coalesce(newest.error, rejections.detail) AS error,
     workorders.json_shown(run_outputs.output) AS output

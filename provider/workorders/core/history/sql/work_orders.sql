@@ -6,7 +6,7 @@ JOIN workorders.workflows ON workflows.id = triggers.workflow_id
 ORDER BY triggers.name;
 
 -- block: summary
--- What people see of the work orders of a page.
+-- The columns of a page of work orders.
 SELECT page.id, triggers.name AS trigger, workflows.name AS workflow, page.state::text AS state, page.created_at,
     source_streams.name AS stream, page.position, rejections.code AS reason
 FROM page
@@ -52,7 +52,7 @@ GROUP BY work_orders.state
 ORDER BY work_orders.state;
 
 -- name: matching
--- The next ids in the order of creation, and how far was looked; see work_orders, which goes the other way.
+-- The next ids in the order of creation, and the last id that was read; work_orders reads in the other order.
 WITH matching AS MATERIALIZED (
     SELECT work_orders.id
     -- use: filtered
@@ -65,8 +65,8 @@ WITH matching AS MATERIALIZED (
 SELECT ARRAY(SELECT id FROM matching), (SELECT id FROM matching ORDER BY id DESC LIMIT 1);
 
 -- name: matching_with_words
--- The same, from so many of the next: all steps of a job together read the words once. A list of words has no order, and
--- each step would read all of it.
+-- The same, among the next `window` work orders, so that all steps of a job together read the words once. The list of a
+-- word has no order, and each step would read all of it.
 WITH next AS MATERIALIZED (
     SELECT search_words.id, search_words.words @@ %(words)s::tsquery AS has_words
     FROM workorders.search_words

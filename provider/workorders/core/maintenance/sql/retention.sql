@@ -11,7 +11,7 @@ ORDER BY name;
 SELECT pg_try_advisory_xact_lock(%(key)s);
 
 -- name: expired
--- The oldest first. A work order that is locked is in somebody's hands, so it can wait for the next time.
+-- The oldest first. A locked work order is in use by another transaction, so it can wait for the next time.
 SELECT work_orders.id, work_orders.stream_id, work_orders.position
 FROM workorders.work_orders
 JOIN unnest(%(workflow_ids)s::integer[], %(good_before)s::timestamptz[], %(errors_before)s::timestamptz[])
@@ -74,8 +74,8 @@ WHERE work_orders.id < %(end_id)s
 GROUP BY policies.workflow_id;
 
 -- name: wipe
--- The request goes as well: a key and headers may say as much of a person as a body. Where the event came from stays,
--- for it stands in the work order.
+-- Wipes the request too: a key and headers may contain as much about a person as a body. The source of the event stays,
+-- because the work order contains it.
 WITH clips AS (
     UPDATE workorders.dataclips SET body = NULL, request = '{}' WHERE id = ANY (%(ids)s)
 ), rejections AS (
@@ -117,7 +117,7 @@ WITH due AS (
 SELECT trigger_id, key FROM due ORDER BY trigger_id, key;
 
 -- name: erase_texts
--- A job without its text must never go on: it would come to other work orders. So what failed and was left is cancelled.
+-- A job without its text must never continue, because it would select other work orders. So failed jobs are cancelled.
 UPDATE workorders.bulk_jobs
 SET filter = jsonb_set(filter, '{text}', to_jsonb(%(erased)s::text)),
     state = CASE WHEN state = 'failed' THEN 'cancelled' ELSE state END,

@@ -49,7 +49,7 @@ CREATE TABLE workorders.work_orders (
     stream_id integer,
     state workorders.work_order_state NOT NULL,
     ordering_key bigint,
-    -- The source key: one work order per event, whoever creates it.
+    -- The source key: one work order per event, for every creator.
     UNIQUE (stream_id, position),
     CONSTRAINT work_orders_source_key_check CHECK ((stream_id IS NULL) = (position IS NULL))
 );
@@ -84,7 +84,7 @@ CREATE TYPE workorders.run_state AS ENUM (
 
 -- The first run of a pending work order gets its row when it is claimed; reruns and retries have theirs from the start.
 -- No index contains the state, because then no update of it could stay on its page (a HOT update): the indexes tell an
--- available run from a claimed one by its times. The fill factor leaves room for the updates that start and finish it.
+-- available run from a claimed one by its times. The fill factor leaves space for the updates that start and finish it.
 CREATE TABLE workorders.runs (
     id uuid PRIMARY KEY,
     work_order_id uuid NOT NULL,
@@ -150,7 +150,7 @@ CREATE TABLE workorders.duplicates (
 );
 CREATE INDEX duplicates_original_id_idx ON workorders.duplicates (original_id);
 
--- Repeats that created no work order, because their key says so. A work order gets its row with the first repeat. On
+-- Repeats that created no work order, because their key was known. A work order gets its row with the first repeat. On
 -- half-empty pages the counter is updated in place.
 CREATE TABLE workorders.ignored_repeats (
     work_order_id uuid PRIMARY KEY,

@@ -34,7 +34,7 @@ $(INSTALLED): requirements.lock setup.cfg pyproject.toml | check-python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement .venv/bootstrap.txt
 	$(BIN)/uv pip sync --quiet --require-hashes --no-build-isolation --compile-bytecode --python $(BIN)/python requirements.lock
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python --editable .
-	@# The build leaves a second list of entry points beside the sources; Airflow would report our plugin as registered twice.
+	@# The build leaves a second list of entry points next to the sources; Airflow would report our plugin as registered twice.
 	rm -rf provider/*.egg-info
 	touch $@
 
@@ -60,11 +60,12 @@ docs: $(INSTALLED) ## build the documentation into build/docs
 	$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going docs build/docs
 	@echo "Open build/docs/index.html."
 
-lint: $(INSTALLED) ## check style and format
+lint: $(INSTALLED) ## check style, format and words
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python -m words
 
-format: $(INSTALLED) ## put the format right, and what of the style can be put right
+format: $(INSTALLED) ## fix the format, and the style as far as ruff can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
@@ -74,7 +75,7 @@ types: $(INSTALLED) ## check types
 contracts: $(INSTALLED) ## check which module may import which
 	$(BIN)/lint-imports
 
-schema: $(INSTALLED) check-java ## write down anew which tables an upgrade makes, for the test that compares them
+schema: $(INSTALLED) check-java ## write which tables an upgrade creates, for the test that compares them
 	$(BIN)/python -m support.schema_dump
 
 mutations: $(INSTALLED) check-java ## break the code on purpose; the named tests must notice
@@ -86,12 +87,12 @@ bench: $(INSTALLED) check-java ## measure, against plain COPY and Airflow's own 
 faults: $(INSTALLED) check-java ## inject every fault and count what became of the messages; SEED=, MINUTES= draw faults at random
 	$(BIN)/python -m faults $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(FAULTS)
 
-lock: $(INSTALLED) ## resolve the Python packages anew into requirements.lock
+lock: $(INSTALLED) ## resolve the Python packages again into requirements.lock
 	$(BIN)/uv pip compile setup.cfg --all-extras --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
 		--no-emit-index-url --constraints constraints.txt --custom-compile-command "make lock" --output-file requirements.lock
 
-lock-jars: $(INSTALLED) ## resolve the jars anew into include/local_stack/jars.lock
+lock-jars: $(INSTALLED) ## resolve the jars again into include/local_stack/jars.lock
 	$(BIN)/python -m local_stack lock-jars
 
-clean: ## remove what was built, but for .venv
+clean: ## remove what was built, except .venv
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -54,12 +54,12 @@ class Offsets:
 
     @property
     def ledger_lag(self) -> int:
-        """How many offsets the ledger is away from the end, in all partitions."""
+        """Number of offsets between the ledger and the end, in all partitions."""
         return self._lag(self.ledger)
 
     @property
     def group_lag(self) -> int:
-        """How many offsets the consumer group is away from the end, in all partitions."""
+        """Number of offsets between the consumer group and the end, in all partitions."""
         return self._lag(self.group)
 
     def _lag(self, position: Mapping[int, int]) -> int:

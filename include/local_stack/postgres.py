@@ -83,7 +83,7 @@ class Postgres:
         password_file = self._home / "password"
         password_file.touch(mode=0o600)
         password_file.write_text(self._passwords[SUPERUSER], encoding="ascii")
-        self._hand_over(password_file)
+        self._give_to_postgres(password_file)
         ManagedProcess(
             self._processes,
             "initdb",
@@ -157,10 +157,10 @@ class Postgres:
 
     def _make_home(self) -> None:
         self._home.mkdir(mode=0o700)
-        self._hand_over(self._home)
+        self._give_to_postgres(self._home)
 
     @staticmethod
-    def _hand_over(path: Path) -> None:
+    def _give_to_postgres(path: Path) -> None:
         """Give a file to the user that Postgres runs as."""
         if user := unprivileged_user():
             os.chown(path, user["user"], user["group"])

@@ -24,8 +24,8 @@ from workorders.core import schema
 CHECKOUT = Path(__file__).resolve().parents[2]
 DATABASE = "workorders"
 AIRFLOW_DATABASE = "airflow"
-# A scheduler that is killed amid a transaction leaves its idle workers behind, and they hold its connection: without an
-# end to that, the next scheduler passes over all the DAG runs whose rows are locked there, for ever.
+# A scheduler that is killed during a transaction leaves its idle workers behind, and they hold its connection. Without
+# a limit on idle transactions, the next scheduler skips all the Dag runs whose rows are locked there.
 _AIRFLOW_SESSIONS = {"idle_in_transaction_session_timeout": "30s"}
 
 

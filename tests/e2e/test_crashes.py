@@ -19,7 +19,7 @@ MESSAGES = 200_000
 FEW = 20
 
 
-def test_a_spark_application_killed_amid_a_batch_is_tried_again_and_doubles_nothing(
+def test_a_spark_application_killed_during_a_batch_is_tried_again_and_doubles_nothing(
     airflow_stack: LocalStack, api: AirflowApi, triggers: dict[str, ObservedTrigger]
 ) -> None:
     flow = Flow(api, triggers["crashes"])

@@ -38,7 +38,7 @@ def produced(flow: Flow) -> list[Place]:
     return [Place(partition, at) for partition, found in flow.trigger.work_orders().items() for at in found]
 
 
-def test_both_databases_away_for_a_minute_amid_a_batch(
+def test_both_databases_away_for_a_minute_during_a_batch(
     airflow_stack: LocalStack, flow: Flow, produced: list[Place]
 ) -> None:
     flow.until_waiting()

@@ -157,17 +157,17 @@ OUTBOX = (
         (f"{HOLDS}::test_what_was_read_ahead_of_a_key_is_not_sent_once_one_of_its_messages_is_refused",),
     ),
     Mutation(
-        "outbox-paused-amid-a-transaction-holds-its-shard",
+        "outbox-paused-during-a-transaction-holds-its-shard",
         4,
         (Change("outbox/store/leases.py", '"idle_in_transaction_session_timeout": "10s", ', ""),),
         (f"{CRASHES}::test_a_zombie_changes_nothing_on_either_side",),
     ),
     Mutation(
-        "outbox-paused-amid-a-heartbeat-holds-its-shard",
+        "outbox-paused-during-a-heartbeat-holds-its-shard",
         4,
         (Change("kafka/outbox_relay/lease_heartbeat.py", ", session=leases.SESSION", ""),),
         (
-            "integration/kafka/outbox_relay/test_lease_heartbeat.py::test_a_relay_that_stops_amid_a_renewal_holds_its_shard_no_longer",
+            "integration/kafka/outbox_relay/test_lease_heartbeat.py::test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer",
         ),
     ),
     Mutation(

@@ -18,7 +18,7 @@ SILENCE = (
             ),
         ),
         (
-            f"{SILENT}::test_a_machine_that_vanishes_amid_a_copy_frees_its_partition",
+            f"{SILENT}::test_a_machine_that_vanishes_during_a_copy_frees_its_partition",
             "integration/core/postgres/test_connection.py::"
             "test_the_server_finds_out_within_a_minute_that_a_clients_machine_is_gone",
         ),
@@ -27,7 +27,7 @@ SILENCE = (
         "stopped-writer-never-ended",
         4,
         (Change("kafka/ledger/positions.py", "    end_silent_writers(connection)\n    with", "    with"),),
-        (f"{SILENT}::test_the_next_attempt_ends_one_that_has_stopped_amid_a_copy_once_a_statements_time_is_over",),
+        (f"{SILENT}::test_the_next_attempt_ends_one_that_has_stopped_during_a_copy_once_a_statements_time_is_over",),
     ),
     Mutation(
         "every-copy-taken-for-a-silent-writers",

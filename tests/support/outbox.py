@@ -59,7 +59,7 @@ class Outbox:
     def leases_run_out(self) -> None:
         """Do what a quarter of a minute does, by the database's clock."""
         with self.connect() as connection:
-            # A relay that was stopped amid a transaction holds its shard's row until Postgres ends that.
+            # A relay that was stopped during a transaction holds its shard's row until Postgres ends that.
             connection.execute("SET LOCAL lock_timeout = '3min'")
             connection.execute(
                 "UPDATE workorders.outbox_shards SET leased_until = clock_timestamp() - interval '1 second'"

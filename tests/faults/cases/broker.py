@@ -25,7 +25,7 @@ _MUCH = 60_000
 
 
 @contextmanager
-def _amid_reading(scene: Scene) -> Iterator[HeldAttempt]:
+def _during_reading(scene: Scene) -> Iterator[HeldAttempt]:
     """Hold a worker that has a part of its messages; it goes on when released, or at the end."""
     scene.produce(backlog=_MUCH)
     with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ)) as attempt:
@@ -33,10 +33,10 @@ def _amid_reading(scene: Scene) -> Iterator[HeldAttempt]:
         scene.injected += 1
 
 
-@fault("broker killed amid reading, and restarted", short=True)
+@fault("broker killed during reading, and restarted", short=True)
 def broker_killed(scene: Scene) -> None:
     kafka = scene.site.stack.kafka
-    with _amid_reading(scene) as attempt:
+    with _during_reading(scene) as attempt:
         kafka.kill()
         assert kafka.process.exit_code == -signal.SIGKILL
     kafka.start()
@@ -44,10 +44,10 @@ def broker_killed(scene: Scene) -> None:
     attempt.task.wait()
 
 
-@fault("broker restarted amid reading")
+@fault("broker restarted during reading")
 def broker_restarted(scene: Scene) -> None:
     kafka = scene.site.stack.kafka
-    with _amid_reading(scene) as attempt:
+    with _during_reading(scene) as attempt:
         kafka.stop()
         assert not kafka.process.running
     kafka.start()
@@ -55,9 +55,9 @@ def broker_restarted(scene: Scene) -> None:
     attempt.task.wait()
 
 
-@fault("broker stopped and continued amid reading")
+@fault("broker stopped and continued during reading")
 def broker_paused(scene: Scene) -> None:
-    with _amid_reading(scene) as attempt, stopped(psutil.Process(scene.site.stack.kafka.process.pid)):
+    with _during_reading(scene) as attempt, stopped(psutil.Process(scene.site.stack.kafka.process.pid)):
         attempt.point.release()
         pause(scene.random.uniform(1, 4))
     scene.lifted()
@@ -88,17 +88,17 @@ def broker_unreachable(scene: Scene) -> None:
     assert not any(scene.ranges(attempt.batch_id).values())
 
 
-@fault("connections to the broker cut amid reading")
+@fault("connections to the broker cut during reading")
 def broker_connections_cut(scene: Scene) -> None:
-    with _amid_reading(scene) as attempt:
+    with _during_reading(scene) as attempt:
         assert scene.site.kafka.cut()
     scene.lifted()
     attempt.task.succeed()
 
 
-@fault("broker silent for a while amid reading")
+@fault("broker silent for a while during reading")
 def broker_silent(scene: Scene) -> None:
-    with _amid_reading(scene) as attempt, scene.site.kafka.stalled():
+    with _during_reading(scene) as attempt, scene.site.kafka.stalled():
         attempt.point.release()
         pause(scene.random.uniform(1, 5))
         assert attempt.task.running

@@ -15,7 +15,7 @@ _ROLE = "ALTER ROLE workorders "
 
 
 @contextmanager
-def _amid_rows(scene: Scene) -> Iterator[HeldAttempt]:
+def _during_rows(scene: Scene) -> Iterator[HeldAttempt]:
     """Hold a worker that has written its rows; it goes on at the end."""
     with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS)) as attempt:
         yield attempt
@@ -31,10 +31,10 @@ def _with_role(scene: Scene, setting: str, undo: str) -> Iterator[None]:
         scene.site.admin(_ROLE + undo)
 
 
-@fault("Postgres killed amid rows, and restarted", short=True)
+@fault("Postgres killed during a write of rows, and restarted", short=True)
 def postgres_killed(scene: Scene) -> None:
     postgres = scene.site.stack.postgres
-    with _amid_rows(scene) as attempt:
+    with _during_rows(scene) as attempt:
         postgres.kill()
         assert postgres.process.exit_code == -9
     attempt.task.wait()
@@ -42,10 +42,10 @@ def postgres_killed(scene: Scene) -> None:
     scene.lifted()
 
 
-@fault("Postgres stopped amid rows, and restarted meanwhile")
+@fault("Postgres stopped during a write of rows, and restarted meanwhile")
 def postgres_restarted(scene: Scene) -> None:
     postgres = scene.site.stack.postgres
-    with _amid_rows(scene) as attempt:
+    with _during_rows(scene) as attempt:
         postgres.stop()
         assert not postgres.process.running
         postgres.start()
@@ -65,7 +65,7 @@ def postgres_down_while_planning(scene: Scene) -> None:
 
 @fault("a session's backend ended by an administrator")
 def backend_terminated(scene: Scene) -> None:
-    with _amid_rows(scene) as attempt:
+    with _during_rows(scene) as attempt:
         pid = backend_of(scene.site, attempt.point.wait()).pid
         assert scene.site.admin("SELECT pg_terminate_backend(%(pid)s, 10000)", {"pid": pid}) == [(True,)]
     scene.lifted()
@@ -74,7 +74,7 @@ def backend_terminated(scene: Scene) -> None:
 
 @fault("a session's backend killed, and Postgres recovers by itself")
 def backend_killed(scene: Scene) -> None:
-    with _amid_rows(scene) as attempt:
+    with _during_rows(scene) as attempt:
         kill(backend_of(scene.site, attempt.point.wait()))
     until_answering(scene.site)
     scene.lifted()
@@ -133,17 +133,17 @@ def postgres_slow(scene: Scene) -> None:
     scene.lifted()
 
 
-@fault("Postgres refuses, and cuts every connection amid rows")
+@fault("Postgres refuses, and cuts every connection during a write of rows")
 def postgres_unreachable(scene: Scene) -> None:
-    with _amid_rows(scene) as attempt, scene.site.postgres.unreachable() as cut:
+    with _during_rows(scene) as attempt, scene.site.postgres.unreachable() as cut:
         assert cut
         attempt.task.fail("refused|closed the connection")
     scene.lifted()
 
 
-@fault("Postgres silent for a while amid rows")
+@fault("Postgres silent for a while during a write of rows")
 def postgres_silent(scene: Scene) -> None:
-    with _amid_rows(scene) as attempt, scene.site.postgres.stalled():
+    with _during_rows(scene) as attempt, scene.site.postgres.stalled():
         attempt.point.release()
         pause(scene.random.uniform(1, 5))
         assert attempt.task.running
@@ -151,9 +151,9 @@ def postgres_silent(scene: Scene) -> None:
     attempt.task.succeed()
 
 
-@fault("Postgres silent amid rows, then the connections are gone")
+@fault("Postgres silent during a write of rows, then the connections are gone")
 def postgres_silent_then_gone(scene: Scene) -> None:
-    with _amid_rows(scene) as attempt, scene.site.postgres.stalled():
+    with _during_rows(scene) as attempt, scene.site.postgres.stalled():
         attempt.point.release()
         pause(scene.random.uniform(0.5, 2))
         assert scene.site.postgres.cut()

@@ -27,7 +27,7 @@ def test_the_wait_doubles_up_to_a_minute(try_number: int, seconds: int) -> None:
 
 
 @pytest.mark.parametrize(("failures_since", "seconds"), [(1, 1), (2, 2), (7, 60)])
-def test_a_clear_counts_anew(failures_since: int, seconds: int) -> None:
+def test_a_clear_restarts_the_count(failures_since: int, seconds: int) -> None:
     # When a task is cleared, Airflow sets its max_tries to the tries so far plus its retries.
     tries_before = 12
     assert next_try_seconds(tries_before + failures_since, tries_before + UNLIMITED_RETRIES) == seconds

@@ -1,4 +1,4 @@
-"""A writer that falls silent amid a COPY keeps no partition, whether its machine is gone or its process is stopped.
+"""A writer that falls silent during a COPY keeps no partition, whether its machine is gone or its process is stopped.
 
 And two copies of one attempt, as Spark makes them: neither fails the other.
 """
@@ -43,7 +43,7 @@ WHERE application_name = %s AND state = 'active' AND wait_event = 'ClientRead' A
 
 @dataclass
 class Writer:
-    """An executor on a connection of its own, whose source stops amid the messages until it is told to go on."""
+    """An executor on a connection of its own, whose source stops during the messages until it is told to go on."""
 
     stack: LocalStack
     made: Attempt
@@ -115,7 +115,7 @@ def free_within(stack: LocalStack, trigger: Trigger, seconds: float) -> bool:
         return True
 
 
-def test_a_machine_that_vanishes_amid_a_copy_frees_its_partition(
+def test_a_machine_that_vanishes_during_a_copy_frees_its_partition(
     stack: LocalStack,
     connection: Connection,
     trigger: Trigger,
@@ -162,7 +162,7 @@ def test_no_limit_of_a_session_ends_a_copy_whose_client_is_there_and_sends_nothi
             stopped.result(SECONDS)
 
 
-def test_the_next_attempt_ends_one_that_has_stopped_amid_a_copy_once_a_statements_time_is_over(
+def test_the_next_attempt_ends_one_that_has_stopped_during_a_copy_once_a_statements_time_is_over(
     stack: LocalStack, connection: Connection, trigger: Trigger, first: Attempt, name: str
 ) -> None:
     def taken(limits: str) -> bool:

@@ -56,7 +56,7 @@ def test_a_relay_killed_while_it_settles_what_another_left_loses_and_repeats_not
 def test_a_zombie_changes_nothing_on_either_side(outbox: Outbox, topics: Topics, name: str, step: str) -> None:
     """A relay that was stopped goes on after another one has taken its shard and has sent everything.
 
-    Where it was stopped amid a transaction of Postgres, the other one waits until Postgres has ended that.
+    Where it was stopped during a transaction of Postgres, the other one waits until Postgres has ended that.
     """
     topics.create(name, partitions=2)
     expected = write(outbox, name)

@@ -19,7 +19,7 @@ def outbox(stack: LocalStack) -> Outbox:
     return new_outbox(stack)
 
 
-def test_a_relay_that_stops_amid_a_renewal_holds_its_shard_no_longer(
+def test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer(
     outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Postgres ends the renewal before the lease is over, and another relay need not wait for longer."""

@@ -1,0 +1,42 @@
+"""The banned words and old names, each with the word to use and the reason: the one list that `make lint` checks.
+
+Remove the last use of a word before you add it. A space in a pattern matches the end of a line as well.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A word that the project does not use."""
+
+    pattern: str
+    """A regular expression for whole words, in any case."""
+    use: str
+    reason: str
+
+
+_OLD = "old name"
+_ARCHAIC = "archaic"
+_IDIOM = "idiom"
+
+BANNED = (
+    # Old names: each concept has one name.
+    Entry("lanes?", "ordering key", _OLD),
+    Entry("markers?(?:_| )topics?", "checkpoint topic, checkpoint_topic", "Kafka's markers are those of transactions"),
+    Entry("execute_groups?", "execute_runs", "a group is Kafka's consumer group"),
+    Entry(r"groups:\s*\d+", "workers", "a group is Kafka's consumer group"),
+    Entry("FinalError", "NonRetryableError", _OLD),
+    Entry("endless_retries", "unlimited_retries", _OLD),
+    Entry("resolve resume", "resolve skip-lost", "it gives messages up, which 'resume' hides"),
+    Entry("start-over", "resolve seek", _OLD),
+    Entry("left jobs?", "orphaned jobs", _OLD),
+    Entry("turn(?:s|ed|ing)? away", "rejected by a rule", _OLD),
+    # Words that few people use at work, or that a reader takes literally.
+    Entry("amid|amidst", "during, within", _ARCHAIC),
+    Entry("in vain", "without success", _ARCHAIC),
+    Entry("lest", "so that ... not", _ARCHAIC),
+    Entry("owe[sd]?", "due, missing", _IDIOM),
+    Entry("mend(?:s|ed|ing)?", "fix, repair", _ARCHAIC),
+    Entry("(?:is|are|was|were) away", "is unavailable", _IDIOM),
+)

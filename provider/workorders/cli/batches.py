@@ -22,7 +22,7 @@ _COLUMNS = (
     Column("trigger"),
     Column("status"),
     Column("planned"),
-    Column("handed over"),
+    Column("dispatched"),
     Column("finished"),
     Column("partitions", number=True),
     Column("created", number=True),
@@ -52,7 +52,7 @@ def list_(
 ) -> None:
     """List batches, newest first.
 
-    A batch is `planned`, then `handed over` if its ingest run exists, and `finished` if every message of its ranges has
+    A batch is `planned`, then `dispatched` if its ingest run exists, and `finished` if every message of its ranges has
     a work order. Ranges that an operator's decision superseded do not count. Created and rejected are the counts of
     the first ingest; a replay does not change them.
 
@@ -81,7 +81,7 @@ def show(
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Show a batch with its ranges, and why a range is not finished.
+    """Show a batch, its ranges, and why one is unfinished.
 
     \b
     Example:
@@ -117,7 +117,7 @@ def _cells(batch: BatchSummary) -> tuple[str, ...]:
 def _word(*, finished: bool, handed_over: bool) -> str:
     if finished:
         return "finished"
-    return "handed over" if handed_over else "planned"
+    return "dispatched" if handed_over else "planned"
 
 
 def _batch_word(batch: Batch) -> str:
@@ -140,7 +140,7 @@ def _print(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> None:
             ("workflow", batch.trigger.workflow),
             ("status", _batch_word(batch)),
             ("planned", times.show(batch.planned_at)),
-            ("handed over", times.show(batch.handed_over_at)),
+            ("dispatched", times.show(batch.handed_over_at)),
         ]
     )
     print()

@@ -17,18 +17,17 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.states import WorkOrderState
 
 _Why = Annotated[
-    str | None, typer.Option(metavar="TEXT", show_default=False, help="The reason, which is kept; needed to do it.")
+    str | None,
+    typer.Option(metavar="TEXT", show_default=False, help="Reason, which is recorded; required without --dry-run."),
 ]
 _Who = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", show_default=False, help="Who asks; your account if not given, which is kept as well."
-    ),
+    typer.Option(metavar="NAME", show_default=False, help="Name of the person who asks; your account if not given."),
 ]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Count what matches, and change nothing.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Count the work orders and change nothing.")]
 _Detach = Annotated[
     bool,
-    typer.Option("--detach", help="Record the job only, for the DAG workorders_jobs or `jobs resume`."),
+    typer.Option("--detach", help="Only queue the job, for the Dag workorders_jobs."),
 ]
 
 
@@ -43,10 +42,10 @@ def rerun(
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Give work orders one more run, which goes before all others.
+    """Run work orders again, before all others.
 
-    A work order that waits or runs is left as it is, and so is one whose input was wiped. A rejected one is judged
-    again, by its trigger's definition of now: it gets its input and a run, or stays rejected with the reason of now.
+    Skips work orders that wait or run, and those whose input was erased. A rejected work order is validated again by
+    its trigger's current definition: it gets an input and a run, or stays rejected with the new reason.
 
     \b
     Examples:
@@ -85,19 +84,19 @@ def export(
     wanted: Filter,
     *,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="New file; it appears when it is whole.", show_default=False)
+        Path, typer.Argument(metavar="FILE", help="New file, created when it is complete.", show_default=False)
     ],
     format_: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="FORM", show_default=False, help="jsonl or csv; the file's ending, if not given."
+            "--format", metavar="FORM", show_default=False, help="Format jsonl or csv; the file's suffix if not given."
         ),
     ] = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="The reason, which is kept with the job.")] = "an export",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, which is recorded.")] = "an export",
     actor: _Who = None,
     dry_run: _DryRun = False,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Record the job only; `jobs resume` on this machine works it through.")
+        bool, typer.Option("--detach", help="Only queue the job, for `jobs resume` on this machine.")
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -148,15 +147,15 @@ def _bulk(
 def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: bool) -> None:
     counts = jobs.count_matching(connection, wanted)
     total = sum(counts.values())
-    rooms = capacity.capacity_for(connection, wanted) if kind == "rerun" else []
+    workflows = capacity.capacity_for(connection, wanted) if kind == "rerun" else []
     if as_json:
         shown: dict[str, Any] = {"kind": kind, "filter": wanted.to_json(), "total": total, "by_state": counts}
         if kind == "rerun":
-            shown["room"] = {at.workflow: at.capacity.remaining for at in rooms}
+            shown["capacity"] = {at.workflow: at.capacity.remaining for at in workflows}
         print_json(shown)
         return
     rows = [(state, count(counts[state])) for state in WorkOrderState if state in counts]
     print_table((Column("state"), Column("work orders", number=True)), [*rows, ("total", count(total))])
-    for at in rooms:
+    for at in workflows:
         note(str(at))
     note(f"This was a dry run of {kind}; nothing was changed.")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DATABASE_CONNECTION = "workorders_db"
-"""The Airflow connection that is asked when nothing else says where the database is."""
+"""The Airflow connection that is used when neither option nor environment names the database."""
 
 Database = Annotated[
     str | None,
@@ -34,16 +34,16 @@ Database = Annotated[
 
 
 def database_url(given: str | None) -> str:
-    """Return what the option or the environment says, and else what Airflow's connection says.
+    """Return the URL of the option or the environment, else of Airflow's connection.
 
     Raises:
-        ConfigurationError: none of them says it.
+        ConfigurationError: none of them is set.
     """
     if given:
         return given
     if not airflow_is_configured():
         raise ConfigurationError(
-            f"Nothing says where the database is; set {DATABASE_URL_VARIABLE} to "
+            f"The database is not configured; set {DATABASE_URL_VARIABLE} to "
             f"postgresql://user:password@host:port/database, or run this where Airflow has a connection "
             f"{DATABASE_CONNECTION} (with `make up`, type `. build/stack/environment.sh` first)."
         )
@@ -53,10 +53,10 @@ def database_url(given: str | None) -> str:
 
 
 def connect(given: str | None) -> "Connection":
-    """Open a connection that cannot write, for most commands only look.
+    """Open a connection that cannot write, because most commands only read.
 
     Raises:
-        ConfigurationError: nothing says where the database is.
+        ConfigurationError: the database is not configured.
         psycopg.OperationalError: the database cannot be reached.
     """
     connection = connect_to_write(given)
@@ -68,7 +68,7 @@ def connect_to_write(given: str | None) -> "Connection":
     """Open a connection for a command that changes something.
 
     Raises:
-        ConfigurationError: nothing says where the database is.
+        ConfigurationError: the database is not configured.
         psycopg.OperationalError: the database cannot be reached.
     """
     # Not above: commands that need no database do not wait for its driver.
@@ -78,17 +78,17 @@ def connect_to_write(given: str | None) -> "Connection":
 
 
 def kafka_settings(connection_id: str) -> Mapping[str, Any]:
-    """Return librdkafka settings: those of the environment, and else those of the Airflow connection of that id.
+    """Return the librdkafka settings of the environment, else of the Airflow connection with that id.
 
     Raises:
-        ConfigurationError: neither is there, or the variable is no JSON object.
+        ConfigurationError: neither is set, or the variable is not a JSON object.
     """
     text = os.environ.get(KAFKA_VARIABLE)
     if text:
         return _json_object(text)
     if not airflow_is_configured():
         raise ConfigurationError(
-            f"Kafka was not asked, for nothing says where it is; set {KAFKA_VARIABLE} to a JSON object of librdkafka "
+            f"Kafka is not configured, so it was not queried; set {KAFKA_VARIABLE} to a JSON object of librdkafka "
             f'settings such as {{"bootstrap.servers": "host:9092"}}, or run this where Airflow has a connection '
             f"{connection_id}."
         )
@@ -98,7 +98,7 @@ def kafka_settings(connection_id: str) -> Mapping[str, Any]:
 
 
 def airflow_is_configured() -> bool:
-    """Tell whether Airflow is installed and set up here; without importing it, which would write a configuration."""
+    """Return whether Airflow is installed and configured, without the import that would write a configuration."""
     if importlib.util.find_spec("airflow") is None:
         return False
     home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
@@ -112,7 +112,7 @@ def _json_object(text: str) -> Mapping[str, Any]:
     except json.JSONDecodeError:
         settings = None
     if not isinstance(settings, dict):
-        # The text is not repeated, for it may hold a password.
+        # The text is not repeated because it may contain a password.
         raise ConfigurationError(f"The environment variable {KAFKA_VARIABLE} is not a JSON object.")
     return settings
 
@@ -120,7 +120,7 @@ def _json_object(text: str) -> Mapping[str, Any]:
 def _from_airflow(ask: Callable[[str], T], connection_id: str, otherwise: str) -> T:
     from airflow.sdk.exceptions import AirflowException  # noqa: PLC0415 - as above
 
-    # Outside of its own processes Airflow looks into its metadata database only if told to, as its own CLI does it.
+    # Outside of its own processes Airflow reads its metadata database only with this variable, which its CLI sets too.
     os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
     try:
         return ask(connection_id)

@@ -23,24 +23,20 @@ from workorders.core.triggers import Trigger
 def create(
     trigger: Annotated[str, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the trigger.")],
     *,
-    reason: Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="The reason; it is kept.")],
-    body: Annotated[
-        str | None, typer.Option(metavar="JSON", show_default=False, help="The input: a JSON object.")
-    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="Reason, which is recorded.")],
+    body: Annotated[str | None, typer.Option(metavar="JSON", show_default=False, help="Input, a JSON object.")] = None,
     file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", show_default=False, help="Where the input stands; - reads standard input."),
+        typer.Option(metavar="FILE", show_default=False, help="File with the input; - is standard input."),
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(
-            metavar="TEXT", show_default=False, help="What the event is known by: the same key creates nothing twice."
-        ),
+        typer.Option(metavar="TEXT", show_default=False, help="Idempotency key: one work order per key."),
     ] = None,
     actor: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", show_default=False, help="Who asks; your account if not given, which is kept as well."
+            metavar="NAME", show_default=False, help="Name of the person who asks; your account if not given."
         ),
     ] = None,
     folder: Annotated[
@@ -49,7 +45,7 @@ def create(
             envvar=TRIGGERS_VARIABLE,
             metavar="FOLDER",
             show_default=False,
-            help="Where the trigger files are; looked into for a trigger that the database does not know yet.",
+            help="Folder of trigger files, for a trigger new to the database.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -62,7 +58,7 @@ def create(
 
     \b
     Examples:
-      workorders create refunds --body '{"order": 17}' --reason "asked for by mail"
+      workorders create refunds --body '{"order": 17}' --reason "requested by mail"
       workorders create refunds --file order.json --key order-17 --reason "lost in the shop"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     if (body is None) == (file is None):

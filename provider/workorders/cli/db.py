@@ -10,10 +10,10 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command()
 def upgrade(database: Database = None) -> None:
-    """Bring the tables to the version that this package needs.
+    """Upgrade the tables to this package's version.
 
-    Run it after every upgrade of the package, before its DAGs run. It is one transaction, and may be run again at any
-    time, by several at once. The first run makes the schema `workorders`; the user needs CREATE on the database.
+    Run it after every upgrade of the package, before its Dags run. It is one transaction, and safe to repeat and to run
+    concurrently. The first time creates the schema `workorders`; the user needs CREATE on the database.
 
     \b
     Example:
@@ -28,7 +28,9 @@ def upgrade(database: Database = None) -> None:
 
 @app.command()
 def version(database: Database = None) -> None:
-    """Print the version of the tables; end with 1 when this package needs another one.
+    """Print the version of the tables.
+
+    Exits with 1 if this package needs another version.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""The options that say which work orders are meant, the same for every command that has them."""
+"""The options that select work orders, shared by all commands that have them."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -24,20 +24,18 @@ Rejection = Annotated[
 ]
 Since = Annotated[
     str | None,
-    typer.Option(
-        metavar="TIME", show_default=False, help="Created then or later: 15m, 2h, 7d ago, or 2026-03-01T14:30."
-    ),
+    typer.Option(metavar="TIME", show_default=False, help="Created since: 15m, 2h or 7d ago, or 2026-03-01T14:30."),
 ]
-Until = Annotated[str | None, typer.Option(metavar="TIME", show_default=False, help="Created before then.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", show_default=False, help="Created before this time.")]
 Stream = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", show_default=False, help="Only of streams whose name begins so, such as orders/0@."),
+    typer.Option(metavar="TEXT", show_default=False, help="Only streams with this prefix, such as orders/0@."),
 ]
 FromPosition = Annotated[
-    int | None, typer.Option(metavar="N", show_default=False, help="Only from this position in the stream on.")
+    int | None, typer.Option(metavar="N", show_default=False, help="Only from this position of the stream.")
 ]
 ToPosition = Annotated[
-    int | None, typer.Option(metavar="N", show_default=False, help="Only before this position in the stream.")
+    int | None, typer.Option(metavar="N", show_default=False, help="Only before this position of the stream.")
 ]
 Words = Annotated[
     str | None,
@@ -45,10 +43,10 @@ Words = Annotated[
         "--text",
         metavar="WORDS",
         show_default=False,
-        help="Only with all these words in body, request or rejection; a word may end in *.",
+        help="Only with these words (or prefix*) in body or rejection.",
     ),
 ]
-Id = Annotated[UUID | None, typer.Argument(metavar="ID", help="One work order alone, by its id.", show_default=False)]
+Id = Annotated[UUID | None, typer.Argument(metavar="ID", help="Id of a single work order.", show_default=False)]
 
 _ID: Final = "id_"
 

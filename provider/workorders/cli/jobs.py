@@ -35,8 +35,10 @@ _COLUMNS = (
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="How many to show.")] = 20,
-    before: Annotated[int | None, typer.Option(metavar="ID", show_default=False, help="Go on behind this job.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Number of jobs.")] = 20,
+    before: Annotated[
+        int | None, typer.Option(metavar="ID", show_default=False, help="Only jobs before this one.")
+    ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -56,7 +58,7 @@ def list_(
 
 @app.command()
 def show(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
-    """Show a bulk job: what it is about, how far it is, and its error if it failed.
+    """Show a bulk job, its progress, and its error.
 
     \b
     Example:
@@ -93,12 +95,12 @@ def resume(
     id_: _Id,
     file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", show_default=False, help="Of an export: its file, as `jobs show` names it."),
+        typer.Option(metavar="FILE", show_default=False, help="File of the export, as in `jobs show`."),
     ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Work a job through that waits, failed, or whose process died; it goes on where it stood.
+    """Continue a job that waits, failed, or is orphaned.
 
     \b
     Examples:
@@ -113,7 +115,7 @@ def resume(
 
 @app.command()
 def cancel(id_: _Id, database: Database = None) -> None:
-    """Let a job do no further step; what it did stays done.
+    """Cancel a job; its finished steps remain.
 
     \b
     Example:
@@ -126,30 +128,30 @@ def cancel(id_: _Id, database: Database = None) -> None:
 
 
 def run(connection: Connection, job: Job, *, detach: bool, as_json: bool, file: Path | None = None) -> None:
-    """Work a job through before the user's eyes, or only say how to run it later.
+    """Run a job and print its progress, or only print how to run it later.
 
-    Ends the command with 1 if the job waits for room, or if one work order alone was asked for and could not be done.
+    Exits with 1 if the job waits for capacity, or if a single work order was requested and not changed.
     """
     if detach:
-        note(_who_works_later(job))
+        note(_how_it_runs_later(job))
     else:
-        note(f"Job {job.id} ({job.kind}) comes to {job.total:,} work orders; it goes on by {_resume(job)}.")
+        note(f"Job {job.id} ({job.kind}) has {job.total:,} work orders; {_resume(job)} continues it if interrupted.")
         job = runner.run_job(connection, job.id, progress=_progress, file=file)
     if as_json:
         print_json(as_json_object(job))
     elif not detach:
         print(job)
     if not detach and job.state == "waiting":
-        note(f"{job.error} {_resume(job)} asks again.")
+        note(f"{job.error} {_resume(job)} tries again.")
         raise typer.Exit(1)
     if not detach and job.wanted.id is not None and not job.done:
         raise typer.Exit(1)
 
 
-def _who_works_later(job: Job) -> str:
+def _how_it_runs_later(job: Job) -> str:
     if job.kind == "export":
-        return f"Job {job.id} waits; only {_resume(job)} on this machine works it through, for the file is here."
-    return f"Job {job.id} waits; the DAG workorders_jobs works it through while it is not paused, or {_resume(job)}."
+        return f"Job {job.id} is queued; only {_resume(job)} on this machine runs it, because it writes the file here."
+    return f"Job {job.id} is queued; the Dag workorders_jobs runs it unless it is paused, or {_resume(job)}."
 
 
 def _resume(job: Job) -> str:

@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _sentence(error: Exception) -> str | None:
-    """Return what to say of a database error; None for one that only a mistake in this package can cause."""
+    """Return the message for a database error; None for one that only a mistake in this package can cause."""
     # Not above: commands that need no database do not wait for its driver.
     import psycopg  # noqa: PLC0415
 

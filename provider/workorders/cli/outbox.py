@@ -1,4 +1,4 @@
-"""`workorders outbox`: what waits for Kafka, what is held, and what operators decide."""
+"""`workorders outbox`: messages that wait for Kafka, holds, and operators' decisions."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -74,7 +74,7 @@ def status(as_json: AsJson = False, database: Database = None) -> None:
 def release(
     hold: HoldNumber = None,
     shard: Annotated[
-        int | None, typer.Option(metavar="N", help="A stalled shard, instead of a hold.", show_default=False)
+        int | None, typer.Option(metavar="N", help="Number of a stalled shard, instead of a hold.", show_default=False)
     ] = None,
     sent: Annotated[
         bool | None,
@@ -107,7 +107,7 @@ def release(
 @app.command()
 def purge(
     hold: Annotated[int, typer.Argument(metavar="HOLD", help="Number of the hold.", show_default=False)],
-    yes: Annotated[bool, typer.Option("--yes", help="Really delete them.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without confirmation.")] = False,
     database: Database = None,
 ) -> None:
     """Delete the messages of a hold, unsent and permanently.

@@ -12,7 +12,7 @@ import typer
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
 
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories that a terminal obeys, or that hide or turn around what stands beside them."""
+"""Unicode categories that a terminal obeys, or that hide or turn around the text next to them."""
 _WIDEST: Final = 10_000
 _BMP_END: Final = 0x10000
 _STYLES: Final = {
@@ -38,7 +38,7 @@ class Column:
 
     heading: str
     number: bool = False
-    """Whether it stands at the right."""
+    """Whether its values are aligned to the right."""
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
@@ -100,14 +100,14 @@ def print_json(value: Any) -> None:
 
 
 def note(sentence: str) -> None:
-    """Print a sentence beside the output proper."""
+    """Print a sentence to standard error, apart from the output."""
     print(safe(sentence), file=sys.stderr)
 
 
 def safe(text: str) -> str:
     r"""Return text with everything that a terminal would obey as `\u....`, apart from line ends.
 
-    What stands in a message was written by anybody; inside JSON this is another spelling of the same string.
+    Anybody may have written a message. Inside JSON this is another spelling of the same string.
     """
     return "".join(_escape(char) if char != "\n" and unicodedata.category(char) in _UNSAFE else char for char in text)
 

@@ -1,4 +1,4 @@
-"""`workorders retention`: wipe and delete what each workflow's definition says."""
+"""`workorders retention`: erase and delete what each workflow's definition no longer keeps."""
 
 from typing import Annotated
 
@@ -13,11 +13,11 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command()
 def run(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what is due, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what is due and change nothing.")] = False,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Wipe and delete what is due, in small steps, as the retention of each workflow says.
+    """Erase and delete what is due, in small steps.
 
     \b
     Examples:

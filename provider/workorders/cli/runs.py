@@ -33,23 +33,25 @@ _ERROR_CHARACTERS: Final = 80
 @app.command("list")
 def list_(  # noqa: PLR0917 - the filters of one query, all named where people type them
     workflow: Annotated[
-        str | None, typer.Option(metavar="NAME", show_default=False, help="Only of this workflow.")
+        str | None, typer.Option(metavar="NAME", show_default=False, help="Only runs of this workflow.")
     ] = None,
     state: Annotated[
         str | None,
         typer.Option(metavar="STATE", show_default=False, help=f"Only in this state: {', '.join(RunState)}."),
     ] = None,
     work_order: Annotated[
-        UUID | None, typer.Option(metavar="ID", show_default=False, help="Only of this work order.")
+        UUID | None, typer.Option(metavar="ID", show_default=False, help="Only runs of this work order.")
     ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of runs.")] = 20,
     before: Annotated[
-        UUID | None, typer.Option(metavar="ID", show_default=False, help="Go on behind this run.")
+        UUID | None, typer.Option(metavar="ID", show_default=False, help="Only runs before this one.")
     ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """List runs, newest first; a work order that waits for its first run has none yet.
+    """List runs, newest first.
+
+    A work order that waits for its first run has none.
 
     \b
     Examples:

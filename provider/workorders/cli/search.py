@@ -11,7 +11,9 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command()
 def update(database: Database = None) -> None:
-    """Add the words of new work orders, and count by state again; the DAG workorders_search_index does the same.
+    """Add new work orders to the index and the counts.
+
+    The Dag workorders_search_index does the same.
 
     \b
     Example:

@@ -19,16 +19,14 @@ app = typer.Typer(no_args_is_help=True)
 
 Trigger = Annotated[str, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the trigger.")]
 Key = Annotated[
-    str, typer.Argument(metavar="KEY", show_default=False, help="The sequence: its id, or the value of its key.")
+    str, typer.Argument(metavar="KEY", show_default=False, help="Id of the sequence, or the value of its key.")
 ]
-Why = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="The reason; it is kept with the decision.")]
-Who = Annotated[
+Reason = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="Reason, which is recorded.")]
+Actor = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", show_default=False, help="Who decides; your account if not given, which is kept as well."
-    ),
+    typer.Option(metavar="NAME", show_default=False, help="Name of the person who decides; your account if not given."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Apply without confirmation.")]
 
 _COLUMNS = (
     Column("trigger"),
@@ -48,7 +46,7 @@ def list_(
     trigger: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only sequences of this trigger.", show_default=False)
     ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of sequences.")] = 50,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -68,7 +66,9 @@ def list_(
 
 @app.command()
 def alerts(trigger: Trigger, as_json: AsJson = False, database: Database = None) -> None:
-    """Say the alerts that are due, each once; for a trigger that nothing else watches. Ends with 1 if a gap is due.
+    """Print each alert that is due once.
+
+    Use it for a trigger that no listener watches. Exits with 1 if an alert is due.
 
     \b
     Example:
@@ -90,14 +90,14 @@ def wait(
     trigger: Trigger,
     key: Key,
     *,
-    reason: Why,
+    reason: Reason,
     seconds: Annotated[
-        float, typer.Option("--seconds", metavar="N", min=1, help="How long the gap may go on without an alert.")
+        float, typer.Option("--seconds", metavar="N", min=1, help="Time without an alert, in seconds.")
     ] = 86_400,
-    actor: Who = None,
+    actor: Actor = None,
     database: Database = None,
 ) -> None:
-    """Let a gap be for a time.
+    """Suspend the alert of a gap for some time.
 
     \b
     Example:
@@ -111,9 +111,11 @@ def wait(
 
 @app.command()
 def skip(
-    trigger: Trigger, key: Key, *, reason: Why, actor: Who = None, yes: Yes = False, database: Database = None
+    trigger: Trigger, key: Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
 ) -> None:
-    """Give the numbers of the first gap up, and let in what is parked up to the next one.
+    """Skip the missing numbers of the first gap.
+
+    Creates the parked events up to the next gap.
 
     \b
     Example:
@@ -127,9 +129,11 @@ def skip(
 
 @app.command()
 def release(
-    trigger: Trigger, key: Key, *, reason: Why, actor: Who = None, yes: Yes = False, database: Database = None
+    trigger: Trigger, key: Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
 ) -> None:
-    """Give all gaps of a sequence up, and let in everything that is parked, in the order of the numbers.
+    """Skip the missing numbers of all gaps.
+
+    Creates all parked events, in the order of their numbers.
 
     \b
     Example:
@@ -143,9 +147,11 @@ def release(
 
 @app.command()
 def drop(
-    trigger: Trigger, key: Key, *, reason: Why, actor: Who = None, yes: Yes = False, database: Database = None
+    trigger: Trigger, key: Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
 ) -> None:
-    """Forget a sequence that is finished and has nothing parked; its key would begin anew.
+    """Delete a finished sequence without parked events.
+
+    The next event of its key starts a new sequence.
 
     \b
     Example:
@@ -161,7 +167,7 @@ def drop(
 def _find(connection: Connection, trigger: str, key: str) -> tuple[triggers.Trigger, UUID]:
     found = triggers.find(connection, trigger)
     sequence = gaps.find(connection, found, key)
-    connection.rollback()  # no transaction stays open while somebody thinks
+    connection.rollback()  # no transaction stays open while a person decides
     return found, sequence
 
 

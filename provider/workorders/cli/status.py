@@ -39,7 +39,7 @@ def status(
     \b
     ledger          the first offset without a work order
     group           the consumer group's committed offset, which follows the ledger after each batch
-    group is        ahead, behind, or none if it differs from the ledger, which is right; a note says more
+    group is        ahead, behind, or none if it differs from the ledger, which is right; a note explains it
     last stable     end of the readable log; no open transaction began before it
     high watermark  end of the log, open transactions included
     lag             offsets from the ledger to the last stable one; some may have no message

@@ -41,7 +41,7 @@ class File:
     definition: TriggerDefinition | None
     """None when the file is wrong."""
     error: str | None
-    """The sentences that say what is wrong; a line a field."""
+    """The errors, one line per field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +64,16 @@ def list_(
     folder: Annotated[
         Path | None,
         typer.Option(
-            envvar=TRIGGERS_VARIABLE, metavar="FOLDER", show_default=False, help="Where the trigger files are."
+            envvar=TRIGGERS_VARIABLE, metavar="FOLDER", show_default=False, help="Folder of the trigger files."
         ),
     ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Show the triggers of the folder, and what the database knows of them.
+    """Show the triggers of the folder and of the database.
 
-    A trigger gets into the database with its first batch. `older` says that its file has changed since the last batch.
-    A file that is wrong is shown with what is wrong in it, and the command ends with 1.
+    The first batch of a trigger writes it into the database. `older` means that its file has changed since the last
+    batch. Exits with 1 if a file is wrong, and prints the errors.
 
     \b
     Examples:
@@ -86,7 +86,7 @@ def list_(
         return
     if folder is None:
         raise ConfigurationError(
-            f"Nothing says where the trigger files are; give --folder, or set {TRIGGERS_VARIABLE} to their folder."
+            f"The folder of the trigger files is not set; give --folder, or set {TRIGGERS_VARIABLE} to their folder."
         )
     files = read(yaml_files(folder, "trigger"))
     registered = _registered(database)
@@ -107,11 +107,13 @@ def check(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE|FOLDER", exists=True, help="A trigger file, or a folder of them.", show_default=False
+            metavar="FILE|FOLDER", exists=True, help="Trigger file, or a folder of them.", show_default=False
         ),
     ],
 ) -> None:
-    """Check trigger files, without a database; end with 1 when one is wrong.
+    """Check trigger files, without a database.
+
+    Exits with 1 if a file is wrong.
 
     \b
     Examples:
@@ -134,10 +136,10 @@ def check(
 def schema(
     type_: Annotated[str, typer.Argument(metavar="TYPE", show_default=False, help="Type of the trigger.")],
 ) -> None:
-    """Print the JSON Schema of a type's trigger files, for editors.
+    """Print the JSON Schema of trigger files, for editors.
 
     \b
-    Example: write it beside the triggers, and begin each file with the comment
+    Example: write it next to the triggers, and start each file with the comment
       workorders triggers schema webhook > include/triggers/webhook-trigger.schema.json
       # yaml-language-server: $schema=webhook-trigger.schema.json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
@@ -208,7 +210,7 @@ def _database_word(fields: Mapping[str, Any], found: "RegisteredTrigger | None")
 
 
 def _registered(database: str | None) -> "list[RegisteredTrigger] | None":
-    """Return what the database knows; None, and a sentence beside the table, when it cannot be asked."""
+    """Return what the database knows; None, and a note about it, if the database is unavailable."""
     # Not above: `check` and `schema` need no database, and do not wait for its driver.
     import psycopg  # noqa: PLC0415
 

@@ -53,17 +53,17 @@ def show(
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Also write the raw value of a rejected message to this new file, byte for byte.",
+            help="New file for the raw value of a rejected message.",
         ),
     ] = None,
     database: Database = None,
 ) -> None:
-    """Show everything about a work order: where it came from, its input or why it was rejected, and its runs.
+    """Show a work order: its origin, input or rejection, and runs.
 
-    If its event came again, it says how often, when last and where from. Of each run it says when, in which state, and
-    who asked for it and why, if somebody did. A run's id leads on to its log and its output: `workorders runs show`.
+    If its event was duplicated, shows how often, when last, and from where. Each run has its times, its state, and the
+    actor and reason if a person requested it. For its log and its output: `workorders runs show ID`.
 
-    What a terminal would obey is printed as \\u...., so a message cannot change what you see. Raw bytes are shown as
+    Control characters are printed as \\u...., so a message cannot change what you see. Raw bytes are shown as
     hexadecimal, the first 512 of them, and in JSON as base64.
 
     \b
@@ -157,9 +157,7 @@ def _raw(raw: bytes | None) -> str:
         return "null"
     if not raw:
         return "empty (0 bytes)"
-    more = (
-        "" if len(raw) <= RAW_BYTES_SHOWN else f", of which the first {RAW_BYTES_SHOWN} are shown; --raw FILE has all"
-    )
+    more = "" if len(raw) <= RAW_BYTES_SHOWN else f"; the first {RAW_BYTES_SHOWN} are shown, and --raw FILE writes all"
     return f"{len(raw):,} bytes{more}\n{hexdump(raw, most=RAW_BYTES_SHOWN)}"
 
 

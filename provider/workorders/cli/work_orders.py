@@ -41,17 +41,17 @@ app.command("export")(bulk.export)
 def list_(
     wanted: Filter,
     *,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many to show.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of work orders.")] = 20,
     before: Annotated[
-        UUID | None, typer.Option(metavar="ID", show_default=False, help="Go on behind this work order.")
+        UUID | None, typer.Option(metavar="ID", show_default=False, help="Only work orders before this one.")
     ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
     """List work orders, newest first.
 
-    All filters given must hold. A stream is an ordered source within a trigger, and a position the place in it: for
-    Kafka a partition, called topic/partition@topic-id, and the offset.
+    A work order must match all filters. A stream is an ordered source within a trigger, and a position is a place in
+    it. In Kafka they are a partition, called topic/partition@topic-id, and an offset.
 
     \b
     Examples:
@@ -83,17 +83,15 @@ def count_(
     *,
     latest: Annotated[
         bool,
-        typer.Option(
-            "--latest", help="Print the numbers as they were last counted, at once; with a trigger or a workflow only."
-        ),
+        typer.Option("--latest", help="Latest stored numbers, of a trigger or a workflow."),
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
     """Count work orders by state.
 
-    Every work order is read, or every one since a time: name one where there are many millions, or ask for the latest
-    numbers, which are some minutes old.
+    Reads every work order that matches. With many millions, limit the time, or print the latest stored numbers,
+    which are some minutes old.
 
     \b
     Examples:

@@ -31,9 +31,7 @@ _COLUMNS = (
     Column("retries", number=True),
     Column("timeout s", number=True),
 )
-_Path = Annotated[
-    Path, typer.Argument(metavar="FILE|FOLDER", exists=True, help="A workflow file, or a folder of them.")
-]
+_Path = Annotated[Path, typer.Argument(metavar="FILE|FOLDER", exists=True, help="Workflow file, or a folder of them.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +41,14 @@ class Source:
     name: str
     definitions: tuple[WorkflowDefinition, ...]
     error: str | None
-    """The sentences that say what is wrong; a line a field."""
+    """The errors, one line per field."""
 
 
 @app.command("list")
 def list_(as_json: AsJson = False, database: Database = None) -> None:
-    """Show the workflows that the database knows.
+    """List the workflows of the database.
 
-    One without an entry under `runs` is known by a trigger only: its work orders wait until it is registered.
+    Only a trigger names a workflow without an entry under `runs`: its work orders wait until you register it.
 
     \b
     Examples:
@@ -67,22 +65,25 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
 
 @app.command()
 def check(path: _Path) -> None:
-    """Check workflow files, without a database; end with 1 when one is wrong.
+    """Check workflow files, without a database.
+
+    Exits with 1 if a file is wrong.
 
     \b
     Examples:
       workorders workflows check include/workflows
       workorders workflows check include/workflows/register_event.yaml
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    _end_if_wrong(read(_files(path)), says=lambda definition: f"workflow {definition.name} is right.")
+    _end_if_wrong(read(_files(path)), text=lambda definition: f"workflow {definition.name} is right.")
 
 
 @app.command()
 def register(path: _Path, database: Database = None) -> None:
-    """Write workflow files into the database, or none of them when one is wrong.
+    """Register workflow files in the database.
 
-    The DAG of a workflow does this by itself each time it looks for runs; here for work without Airflow, and to see
-    a change at once. Modules of decorated functions that the environment names are registered as well.
+    Registers no file if one is wrong. The Dag of a workflow registers its file before it looks for runs; use this
+    command without Airflow, or to apply a change immediately. Also registers the modules of decorated functions that
+    the environment names.
 
     \b
     Example:
@@ -91,12 +92,12 @@ def register(path: _Path, database: Database = None) -> None:
     modules = [name.strip() for name in os.environ.get(WORKFLOW_MODULES_VARIABLE, "").split(",") if name.strip()]
     sources = read(_files(path), modules)
     if any(source.error for source in sources):
-        _end_if_wrong(sources, says=lambda definition: f"workflow {definition.name} is right, and was not registered.")
+        _end_if_wrong(sources, text=lambda definition: f"workflow {definition.name} is right, and was not registered.")
     with connect_to_write(database) as connection:
         for source in sources:
             for definition in source.definitions:
                 workflows.register(connection, definition)
-    _end_if_wrong(sources, says=lambda definition: f"workflow {definition.name} is registered.")
+    _end_if_wrong(sources, text=lambda definition: f"workflow {definition.name} is registered.")
 
 
 @app.command()
@@ -104,7 +105,7 @@ def schema() -> None:
     """Print the JSON Schema of a workflow's file, for editors.
 
     \b
-    Example: write it beside the workflows, and begin each file with the comment
+    Example: write it next to the workflows, and start each file with the comment
       workorders workflows schema > include/workflows/workflow.schema.json
       # yaml-language-server: $schema=workflow.schema.json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
@@ -147,10 +148,10 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _end_if_wrong(sources: Sequence[Source], says: Callable[[WorkflowDefinition], str]) -> None:
+def _end_if_wrong(sources: Sequence[Source], text: Callable[[WorkflowDefinition], str]) -> None:
     for source in sources:
         for definition in source.definitions:
-            print(f"{source.name}: {says(definition)}")
+            print(f"{source.name}: {text(definition)}")
         if source.error:
             note(source.error)
     if any(source.error for source in sources):

@@ -53,7 +53,7 @@ def test_a_job_for_later_is_resumed_and_cancelled_by_its_number(
     command = ("work-orders", "rerun", "--trigger", name, "--reason", "a test", "--detach", "--json")
     first, second = (workorders(*command).json() for _ in range(2))
     assert (first["state"], first["done"]) == ("waiting", 0)
-    assert "the DAG workorders_jobs works it through" in workorders(*command).err
+    assert "the Dag workorders_jobs runs it" in workorders(*command).err
     assert workorders("jobs", "resume", str(first["id"]), "--json").json()["done"] == 3
     assert "is cancelled: 0 of 5 done" in workorders("jobs", "cancel", str(second["id"])).out
 
@@ -73,7 +73,7 @@ def test_a_rerun_beyond_a_limit_says_so_before_and_after(
     limit(connection, name, waiting=3, kind="hard")
     connection.commit()
     command = ("work-orders", "rerun", "--trigger", name, "--state", "failed")
-    assert workorders(*command, "--dry-run", "--json").json()["room"] == {name: 2}
+    assert workorders(*command, "--dry-run", "--json").json()["capacity"] == {name: 2}
     assert f"Workflow {name} takes 2 more runs now" in workorders(*command, "--dry-run").err
     ended = workorders(*command, "--reason", "a test")
     assert (ended.code, "is waiting: 2 of 3 done" in ended.out) == (1, True)

@@ -132,7 +132,7 @@ def test_a_batch_is_shown_from_planned_to_finished(
     first, second = (part.range for part in batches.load(connection, batch).ranges)
     batches.finish(connection, batch, first, Created(9, 1, 0))
     connection.commit()
-    assert (listed()["status"], listed()["created"], listed()["rejected"]) == ("handed over", 9, 1)
+    assert (listed()["status"], listed()["created"], listed()["rejected"]) == ("dispatched", 9, 1)
     epoch = positions.take_epoch(connection, batch)
     positions.stall(connection, trigger, second.partition, epoch=epoch, error="The disk is full.", delay_seconds=9)
     connection.commit()

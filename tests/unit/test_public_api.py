@@ -29,6 +29,7 @@ PUBLIC = {
     "workorders.exceptions": {
         "ConfigurationError",
         "DuplicateItemsError",
+        "HardLimitError",
         "NonRetryableError",
         "OutboxContradictionError",
         "OutboxDecisionError",

@@ -151,6 +151,12 @@ class TransactionalProducer:
             yield
         except KafkaException as error:
             raise _lost(what, error.args[0], self._failures()) from error
+        except SystemError as error:
+            # The client raises a fatal error, such as that of a fenced producer, and then still calls back for each
+            # message: Python notices the pending exception there (seen with confluent-kafka 2.16).
+            if not isinstance(error.__cause__, KafkaException):
+                raise
+            raise _lost(what, error.__cause__.args[0], self._failures()) from error
 
     def _produce(self, rows: Iterable[Row]) -> RejectedMessage | None:
         produce, header = self._producer.produce, self._definition.event_id_header

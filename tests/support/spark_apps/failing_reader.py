@@ -1,6 +1,6 @@
 """The application with a reader that fails in the JVM: partition 0 breaks in the middle, the others are well.
 
-The messages are made up here in the shape of `kafka.spark.source.read`; the look behind the last one is real.
+The messages are made up here in the shape of `kafka.spark.source.read_ranges`; the look behind the last one is real.
 """
 
 import sys
@@ -17,7 +17,7 @@ FAILING_PARTITION = 0
 FAILING_SHARE = 0.9
 
 
-def read(spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> DataFrame:
+def read_ranges(spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> DataFrame:
     """Return the messages of each attempt in a Spark partition of its own."""
     return reduce(DataFrame.union, [_messages(spark, attempt) for attempt in attempts])
 
@@ -42,5 +42,5 @@ def _messages(spark: SparkSession, attempt: Attempt) -> DataFrame:
 
 
 if __name__ == "__main__":
-    driver.read = read  # type: ignore[attr-defined]
+    driver.read_ranges = read_ranges  # type: ignore[attr-defined]
     sys.exit(driver.main())

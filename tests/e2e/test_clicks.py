@@ -73,7 +73,7 @@ def test_messages_that_came_while_the_ingest_was_paused_are_ingested_once_whatev
 
 
 def test_a_batch_whose_run_was_deleted_is_handed_over_again(clicked: Clicked) -> None:
-    sentence = f"Batch {clicked.batch} is unfinished and has no run {clicked.run.id}; it is handed over now."
+    sentence = f"Batch {clicked.batch} is unfinished and has no run {clicked.run.id}; it is dispatched now."
     assert len([line for line in clicked.said() if sentence in line]) == 1
 
 

@@ -1,1 +1,1 @@
-"""The one room that knows Kafka: its cluster, the offset ledger, planning, ingest and the commit to the group."""
+"""The Kafka trigger and the outbox relay: cluster, offset ledger, planning, ingest and commit to the consumer group."""

@@ -36,7 +36,7 @@ class UnknownTopicError(WorkOrdersError):
 
 
 class NotPlannedError(WorkOrdersError):
-    """No batch could be planned or handed over; the next try hands over what was planned."""
+    """No batch could be planned or dispatched; the next try dispatches what was planned."""
 
 
 class GroupCommitError(WorkOrdersError):

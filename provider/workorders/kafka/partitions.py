@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
-"""Largest message that becomes a work order unless a trigger file says otherwise."""
+"""Largest message that becomes a work order, unless a trigger file sets another limit."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

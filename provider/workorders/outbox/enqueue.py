@@ -64,7 +64,7 @@ def publish(
 ) -> UUID:
     """Put one message into the outbox and return its event id: `enqueue` for a program that sends one at a time.
 
-    `OutboxMessage` says what each argument means.
+    `OutboxMessage` describes the arguments.
 
     Raises:
         OutboxMessageError: the message could never be sent; nothing was enqueued.

@@ -42,7 +42,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
     PlanBatchOperator: (
         {"definition": define("orders"), "ingest_dag_id": "orders_ingest"},
         "Trigger orders: ",
-        "Nothing was handed over, and no offset was committed",
+        "Nothing was dispatched, and no offset was committed",
     ),
     CreateWorkOrdersOperator: (
         {"trigger_name": "orders", "batch_id": 7},

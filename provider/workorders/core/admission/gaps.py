@@ -61,7 +61,7 @@ class Decider:
     actor: str
     reason: str
     account: str | None = None
-    """The account of the operating system or of Airflow, whatever `actor` says; None if it is not known."""
+    """The account of the operating system or of Airflow, independent of `actor`; None if it is unknown."""
 
 
 def gaps(connection: Connection, trigger: str | None = None, *, limit: int = 50) -> list[Gap]:

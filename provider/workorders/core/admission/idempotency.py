@@ -1,8 +1,8 @@
 """The store of idempotency keys: which work order has a key, until when.
 
-The time is the database's, when a work order is created, and not the event's. So the window always looks back in full,
-whatever the order of arrival. A window over the events' own times would have to look both ways, would trust the
-producers' clocks, and could never say when a key expires.
+The time is the database's, when a work order is created, and not the event's. So the window always covers its whole
+length, in every order of arrival. A window over the events' own times would have to extend in both directions, would
+trust the producers' clocks, and would not know when a key expires.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -26,7 +26,7 @@ _QUERIES = load_queries("workorders.core.admission", "sql/idempotency.sql")
 _KEYS_A_STEP: Final = 100_000
 """Keys that are acquired by one statement; see `CHUNK_ITEMS` for why there are not more savepoints."""
 _WORTH_COPYING: Final = 50
-"""From so many keys on, looking them up and copying the free ones is faster than one upsert."""
+"""From this number of keys on, a lookup and a copy of the free ones are faster than one upsert."""
 
 
 def acquire(
@@ -40,7 +40,7 @@ def acquire(
     Args:
         connection: where the caller's transaction is.
         trigger_id: whose keys they are.
-        window_seconds: how long a key is held; None for ever.
+        window_seconds: how long a key is held; None if it never expires.
         keyed: what `binary_rows.keyed` returns for each work order that was written; sorted here.
     """
     keyed.sort()

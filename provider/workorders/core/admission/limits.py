@@ -79,7 +79,7 @@ def count(connection: Connection, workflow_id: int, admitted: int) -> None:
 
 
 def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, wanted: int) -> HardLimitError:
-    """Return the error that says which limit is reached, and what helps."""
+    """Return the error about the reached limit, and what helps."""
     limit, counted, relief, relief_seconds = capacity.binding(settings)
     what_helps = (
         "so many never fit; raise the limit or make the batches smaller"

@@ -25,7 +25,7 @@ Observer = Callable[[bytes, Item], Item | None]
 
 
 class Rule:
-    """One rule of a trigger, for one call of `create_for`. Each step may have nothing to do."""
+    """A rule of a trigger during one call of `create_for`. Each step may have nothing to do."""
 
     def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer | None:
         """Return what notes the work orders of a chunk; None if the rule needs nothing of them.

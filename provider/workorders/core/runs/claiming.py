@@ -124,7 +124,7 @@ def claim(
 
 
 def free_ordering_key_statements(workflow: Workflow) -> list[tuple[LiteralString, dict[str, Any]]]:
-    """Return statements of which one has a row if a run of a workflow with ordering keys can be claimed."""
+    """Return statements; one of them returns a row if a run of a workflow with ordering keys can be claimed."""
     asked = {"workflow_id": workflow.id, "limit": 1, "window": _WINDOW}
     ordering_keys = {**asked, "start": _LOWEST_KEY, "steps": _STEPS, "known": []}
     return [(_QUERIES["free_at_the_head"], asked), (_QUERIES["free_ordering_keys"], ordering_keys)]

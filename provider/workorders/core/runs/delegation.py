@@ -1,7 +1,7 @@
-"""Runs whose work something outside does, such as a Dag run.
+"""Runs whose work happens outside, for example in a Dag run.
 
-They belong to their workflow and to no process, so no heartbeat says that they are alive: a process that dies leaves
-nothing behind that the next one does not find. Whoever did the work says how it stands.
+They belong to their workflow and to no process, so they have no heartbeat: if a process dies, the next one finds all of
+them. The system that does the work reports its state.
 
 A delegated run is `claimed` until its work is known to have been started, and `started` from then on.
 """

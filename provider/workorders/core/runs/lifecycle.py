@@ -73,7 +73,7 @@ class PreviousAttempts:
     lost: tuple[UUID, ...] = ()
     """Those right before it that were lost: how the work that they began ended is unknown."""
     ended: tuple[UUID, ...] = ()
-    """All before those. Their ends are known, but the work that they began may still go on."""
+    """All before those. Their ends are known, but the work that they began may still continue."""
 
 
 def start(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> frozenset[UUID]:

@@ -1,4 +1,4 @@
-"""Works through runs: callables in processes of their own, so that what one of them does hurts no other run.
+"""Executes runs. Callables run in separate processes, so that no run can affect another one.
 
-Nothing here knows Airflow; a task there, a test or a benchmark calls the same functions.
+Nothing here depends on Airflow; a task of Airflow, a test or a benchmark calls the same functions.
 """

@@ -164,7 +164,7 @@ class ChildProcess:
 
 
 def wait_for(processes: Iterable[ChildProcess], seconds: float) -> None:
-    """Wait until one of them has sent data or accepts more, for at most so many seconds."""
+    """Wait until one of them has sent data or accepts more, for a limited number of seconds."""
     poll = select.poll()
     for process in processes:
         poll.register(process.results, select.POLLIN)

@@ -1,4 +1,4 @@
-"""What a workflow's function is told about its run, beside the input."""
+"""The context of a run, which a workflow's function gets in addition to the input."""
 
 import logging
 from base64 import b64decode
@@ -102,7 +102,7 @@ class Context:
             event_id: what a consumer can tell a repeated message by; given by the outbox when None.
 
         Raises:
-            TypeError: the value is nothing that JSON can say.
+            TypeError: JSON has no such value.
             ValueError: the event id is no UUID.
         """
         pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
@@ -133,7 +133,7 @@ def _payload(value: Any) -> bytes | None:
 def first_header_values(request: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
     """Return the first value of each named header that the request has as text; case does not count.
 
-    Headers stand in a request as a list of pairs. A value that is null, or bytes that are no text, is left out.
+    A request contains headers as a list of pairs. A value that is null, or bytes that are no text, is left out.
     """
     wanted = {name.lower(): name for name in names}
     found: dict[str, str] = {}

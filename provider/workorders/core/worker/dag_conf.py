@@ -29,7 +29,7 @@ def with_context(body: dict[str, Any], run: ClaimedRun, definition: WorkflowDefi
 
 
 def context_fields(run: ClaimedRun, definition: WorkflowDefinition) -> dict[str, Any]:
-    """Return what a function's context says, with the workflow's name.
+    """Return the values of a function's context, with the workflow's name.
 
     Of the headers only those that the workflow carries: it is shown and kept by others, and a header may be a secret.
     """

@@ -1,7 +1,7 @@
 """The bytes between a process of callables and its parent: frames of one JSON header and two blobs.
 
 No pickle: what comes out of a process that runs other people's code must not be able to run code here. Bodies and
-outputs are JSON text already, and travel beside the header as they are.
+outputs are JSON text already, and are sent after the header as they are.
 """
 
 from collections.abc import Iterator

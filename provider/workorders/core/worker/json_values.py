@@ -17,7 +17,7 @@ def loads(text: bytes) -> Any:
     """Return the value of JSON text, every digit of its integers kept.
 
     Raises:
-        InputUnreadableError: Python has no such value, for it is nested too deep or holds a number that is too long.
+        InputUnreadableError: Python has no such value, because it is nested too deep or contains too long a number.
     """
     try:
         return json.loads(text) if _LONG_NUMBER.search(text) else orjson.loads(text)
@@ -46,7 +46,7 @@ def serialize_output(returned: Any, output_bytes: int) -> bytes | None:
     """Return the JSON text that is kept of what a run returned; None when it returned nothing.
 
     Raises:
-        OutputTooLargeError: it has more than so many bytes.
+        OutputTooLargeError: it has more bytes than the limit.
         TypeError: JSON has no such value.
         ValueError: it holds what jsonb does not.
     """

@@ -1,7 +1,7 @@
-"""What a run writes to standard output and standard error: a file without a name that a process and its parent share.
+"""Captures standard output and standard error of a run in an unnamed file, which a process and its parent share.
 
-A file and not a pipe: whatever ends the process, the parent can still read the last words of the run, and nobody needs
-to read along meanwhile.
+It is a file instead of a pipe. So the parent can read the last output of the run after any end of the process, and it
+need not read meanwhile.
 """
 
 import fcntl
@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""A run that has written more than this loses what came before: a chatty one must not fill the disk."""
+"""If a run writes more than this, its earlier output is deleted, so that it cannot fill the disk."""
 LEFT_OUT: Final = "\n... the middle of this log was left out ...\n"
 
 
 def create() -> int:
-    """Return the descriptor of a new file to which everything is appended, whoever writes."""
+    """Return the descriptor of a new file to which every process appends."""
     descriptor, path = tempfile.mkstemp(prefix="workorders-log-")
     os.unlink(path)  # noqa: PTH108 - by the path that mkstemp gave
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
@@ -28,11 +28,11 @@ class Captured(NamedTuple):
 
     text: str = ""
     end: str | None = None
-    """The last part, when what lies between was left out."""
+    """The last part, if the middle was left out."""
 
 
 def take(descriptor: int, most_bytes: int) -> Captured:
-    """Return what is in the file, of which no more than so many bytes are read; the file is empty after it."""
+    """Return the content of the file, of which at most `most_bytes` are read, and empty the file."""
     size = os.fstat(descriptor).st_size
     if size == 0:
         return Captured()
@@ -64,15 +64,15 @@ def compose_log(
 
     Args:
         captured: what the run wrote, with `longest_secret` more bytes on each side of what was left out.
-        traceback: what stands at the end; may be empty.
-        limit: most bytes of the whole.
+        traceback: the end of the log; may be empty.
+        limit: maximum bytes of the log.
         mask: takes the known secrets out of a text.
         longest_secret: length of the longest of them, in bytes.
     """
     if captured.end is None:
         log, end, cut = mask(captured.text), "", False
     else:
-        # What stands beside the gap may be half a secret, which nobody would know as one.
+        # The text next to the gap may be half a secret, which the mask does not recognize.
         log = _without_end(mask(captured.text), longest_secret)
         end, cut = mask(captured.end)[longest_secret:], True
     behind = _new_line(end or log) + mask(traceback) if traceback else ""

@@ -159,7 +159,7 @@ class ProcessPool:
             self._processes.pop().close()
 
     def poll(self, seconds: float) -> list[InvocationResult]:
-        """Return the results since the last call; wait for at most so many seconds if there are none.
+        """Return the results since the last call; wait for a limited number of seconds if there are none.
 
         Raises:
             CallableUnavailableError: the callable cannot be imported.

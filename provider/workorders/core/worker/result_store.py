@@ -62,7 +62,7 @@ class ResultStore:
         self.outcome_unknown = False
 
     def run_in_transaction(self, run: Callable[[Connection], T]) -> T:
-        """Run a function in a transaction; after an outage again, on a new connection, for a limited time.
+        """Run a function in a transaction; after an outage repeat it on a new connection, for a limited time.
 
         Raises:
             psycopg.Error: the database failed permanently, was unavailable for too long, or was unavailable when the
@@ -97,8 +97,8 @@ class ResultStore:
             if len(ended) == 1:
                 if _is_bare(*ended[0]):
                     raise
-                said = error.__cause__ if isinstance(error, _NotEnqueuedError) else error
-                return self.finish([(_rejected(ended[0][0], said or error), ())])
+                cause = error.__cause__ if isinstance(error, _NotEnqueuedError) else error
+                return self.finish([(_rejected(ended[0][0], cause or error), ())])
             middle = len(ended) // 2
             first, first_results = self.finish(ended[:middle])
             second, second_results = self.finish(ended[middle:])
@@ -136,7 +136,7 @@ class _NotEnqueuedError(Exception):
 def _rejected(result: RunResult, error: BaseException) -> RunResult:
     """Return the result that replaces one that cannot be stored; if that is rejected as well, without its log."""
     first_time = result.state not in {"exception"}
-    said = (isinstance(error, psycopg.Error) and error.diag.message_primary) or str(error)
+    message = (isinstance(error, psycopg.Error) and error.diag.message_primary) or str(error)
     # A message that can never be sent is the callable's error; what Postgres rejects is not.
     state: lifecycle.FinalState = "failed" if isinstance(error, ConfigurationError) else "exception"
     return replace(
@@ -144,7 +144,7 @@ def _rejected(result: RunResult, error: BaseException) -> RunResult:
         state=state,
         output=None,
         error_type=type(error).__name__,
-        error=f"What the run returned or published was rejected: {said}",
+        error=f"What the run returned or published was rejected: {message}",
         log=result.log if first_time else "",
     )
 

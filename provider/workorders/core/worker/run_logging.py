@@ -1,4 +1,4 @@
-"""Log lines that say which run and which trace they belong to."""
+"""Writes log lines with their run and their trace."""
 
 import logging
 import sys
@@ -16,7 +16,7 @@ _HEAD: Final = MOST_TRACEBACK // 4
 
 
 class RunHandler(logging.Handler):
-    """Writes every log record to standard error, with the run that is in hand."""
+    """Writes every log record to standard error, with the current run."""
 
     def __init__(self) -> None:
         super().__init__()

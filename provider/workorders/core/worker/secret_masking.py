@@ -1,4 +1,4 @@
-"""Takes known secrets out of what runs write and say."""
+"""Masks known secrets in the logs, errors and outputs of runs."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from workorders.core.worker.exceptions import InputUnreadableError
 MASK: Final = "***"
 _WHOLE_OUTPUT: Final = json_values.dumps(MASK)
 SHORTEST: Final = 5
-"""A shorter value is not masked: it stands in too many innocent words. Airflow's own masker has the same limit."""
+"""A shorter value is not masked, because too many harmless words contain it. Airflow's masker has the same limit."""
 
 MaskText = Callable[[str], str]
 """Replaces the known secrets in a text."""
@@ -38,8 +38,8 @@ class Mask:
 def secrets_of(environment: Mapping[str, str]) -> set[str]:
     """Return the secrets that an environment holds.
 
-    These are the values of variables whose name says so, the passwords in URLs and connection strings, and in Airflow's
-    connections (`AIRFLOW_CONN_...`) also what their extra has under such a name.
+    These are the values of variables with a secret name, and the passwords in URLs and connection strings. In Airflow's
+    connections (`AIRFLOW_CONN_...`) they include the values of their extra with such a name.
     """
     found: set[str] = set()
     for name, value in environment.items():
@@ -100,16 +100,16 @@ def _forms(secret: str) -> set[str]:
 def mask_output(output: bytes, mask: MaskText) -> bytes:
     """Return an output without secrets: in its strings and its names, and where a number is one.
 
-    Not in its JSON text, for a secret may begin in one value and end in another, or be part of a number, and what is
-    left were no JSON. An output that is nested too deep to be looked through is masked as a whole.
+    Not in its JSON text, because a secret may begin in one value and end in another, or be part of a number. The result
+    would not be JSON. An output that is nested too deep to be looked through is masked as a whole.
 
     Args:
         output: JSON text as `json_values.dumps` makes it.
         mask: takes the known secrets out of a text.
     """
     text = output.decode()
-    # Without a backslash every string stands in the text as it is, so that a look at the text is enough. With one, it
-    # may stand there in a form that nobody would know.
+    # Without a backslash the text contains every string as it is, so a search in the text is enough. With one, a string
+    # may be escaped.
     if "\\" not in text and mask(text) == text:
         return output
     try:

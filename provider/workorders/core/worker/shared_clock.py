@@ -43,7 +43,7 @@ class SharedClock:
         self._since[0] = time.monotonic()
 
     def stop(self, number: int) -> None:
-        """Say that the callable has returned: its time is no longer counted, but its result is still on its way."""
+        """Record that the callable has returned: its time is no longer counted, but its result has not arrived yet."""
         self._set(number)
 
     def clear(self) -> None:

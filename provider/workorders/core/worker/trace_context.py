@@ -1,4 +1,4 @@
-"""Which trace a run belongs to, by W3C's trace context: https://www.w3.org/TR/trace-context/ says the form."""
+"""The trace of a run, in the format of W3C's trace context: https://www.w3.org/TR/trace-context/."""
 
 import re
 import secrets
@@ -40,7 +40,7 @@ def _parts(traceparent: str) -> dict[str, str] | None:
 
 
 def _random(length: int) -> str:
-    """Return so many random bytes in hexadecimal, never all zero, which would mean none."""
+    """Return this number of random bytes in hexadecimal, never all zero, because that would mean none."""
     while not int(drawn := secrets.token_hex(length), 16):
         pass
     return drawn

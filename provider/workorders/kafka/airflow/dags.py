@@ -23,7 +23,7 @@ from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 RESOLVE_DAG = "workorders_resolve"
 
 _RUNS_WITHOUT_LIMIT = 1_000_000
-"""More than a trigger can have partitions, of which each is in one unfinished batch at most."""
+"""More than the partitions of any trigger; each partition is in at most one unfinished batch."""
 
 
 def make_dags(definition: KafkaTriggerDefinition) -> list[DAG]:

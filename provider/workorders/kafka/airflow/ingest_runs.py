@@ -9,7 +9,7 @@ _ACTIVE = ["queued", "running"]
 
 
 def run_id(batch_id: int) -> str:
-    """Return the id of the ingest run of a batch: derived from it, so that a second hand-over starts no other."""
+    """Return the id of the ingest run of a batch: derived from it, so that a second dispatch starts no other."""
     return f"batch_{batch_id}"
 
 

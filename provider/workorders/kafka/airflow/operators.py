@@ -46,15 +46,15 @@ if TYPE_CHECKING:
 MAX_NOTE_CHARACTERS = 1000
 """Airflow's limit of a note, in characters."""
 BATCH_ID = "{{ run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id }}"
-"""Template of the batch that an ingest run is for: by the run's id if that is the id of a batch's run, whatever its
-configuration contains. A person may have started a Dag run of that id with another batch, and it is not replaced."""
+"""Template of the batch that an ingest run is for: from the id of the run if that is the id of a batch's run, otherwise
+from its configuration. A person may have started a Dag run of that id with another batch, and it is not replaced."""
 
 COORDINATOR_SECONDS = 60.0
 """How long a commit waits for the group's coordinator, as Java's client does. The first group of a broker has none for
 a moment, and a broker that was killed first reads its groups: neither is a failure to show."""
 _RETRY_SECONDS = 0.5
 
-_UNPLANNED = "Nothing was handed over, and no offset was committed; messages wait in Kafka."
+_UNPLANNED = "Nothing was dispatched, and no offset was committed; messages wait in Kafka."
 _SAFE = "the work orders are safe in the ledger, which does not depend on the group"
 
 
@@ -66,11 +66,11 @@ class PlanBatchOperator(BaseOperator):
     - the new one;
     - one that a listener run planned before it died;
     - one whose Dag run was deleted, or marked as failed or as success. It holds its partitions until it is finished, so
-      it is handed over again.
+      it is dispatched again.
 
     Args:
         definition: the trigger.
-        ingest_dag_id: the DAG that batches are handed over to.
+        ingest_dag_id: the DAG that executes the batches.
 
     Returns a list of arguments for `TriggerIngestOperator.expand_kwargs`, oldest batch first; empty when nothing waits.
     """
@@ -88,7 +88,7 @@ class PlanBatchOperator(BaseOperator):
         """Plan, and find unfinished batches without an active Dag run.
 
         Raises:
-            NotPlannedError: Kafka, the database or Airflow did not answer or refused us; nothing was handed over.
+            NotPlannedError: Kafka, the database or Airflow did not answer or refused us; nothing was dispatched.
         """
         with explain_failures(self, context, f"Trigger {self.definition.name}", _UNPLANNED, NotPlannedError):
             return self._plan(context)
@@ -123,7 +123,7 @@ class PlanBatchOperator(BaseOperator):
                 *(batch.id, name, self.ingest_dag_id),
             )
         elif not is_new:
-            self.log.warning("Batch %s is unfinished and has no run %s; it is handed over now.", batch.id, name)
+            self.log.warning("Batch %s is unfinished and has no run %s; it is dispatched now.", batch.id, name)
         return {
             "trigger_run_id": name,
             "conf": {"batch_id": batch.id},
@@ -177,7 +177,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         trigger_name: name of the trigger; a batch of another one is refused.
         kafka_connection: id of the Airflow Kafka connection.
         database_connection: id of the Airflow Postgres connection.
-        max_rejected_share: share of a range's messages of which more rejected ones stall the partition; None for no
+        max_rejected_share: maximum share of rejected messages in a range; more stall the partition. None for no
             limit. This and the next two are the task's own and not read from the database, where they change only with
             the next planned batch: a stalled trigger may plan none.
         alert_after: seconds after which a stall is worth an alert.
@@ -258,7 +258,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         return tries_since_clear(ti.try_number, ti.max_tries) > 1
 
     def _begin(self, connections: JobSecrets, batch_id: int, *, again: bool) -> int | None:
-        """Take the batch, and refuse to start Spark for a batch of which nothing can be read.
+        """Take the batch, and refuse to start Spark for a batch without readable messages.
 
         Returns the attempt's epoch; None if an operator's decision left nothing to do. A retry then succeeds, and a
         clear replays what was ingested.
@@ -375,7 +375,7 @@ class CommitOffsetsOperator(BaseOperator):
         if unfinished:
             # The task before this one was marked as success.
             self.log.warning(
-                "Batch %s: %s has no work orders yet and holds its partition; the listener hands the batch over again.",
+                "Batch %s: %s has no work orders yet and holds its partition; the listener dispatches the batch again.",
                 *(batch.id, unfinished),
             )
         for partition, offset in positions.items():

@@ -50,7 +50,7 @@ class RelayRetries(UnlimitedRetryPolicy):
 
 
 def outbox_dags(file: Path) -> dict[str, DAG]:
-    """Return the relay's DAGs by their ids; where the file has a mistake, one that fails and says so."""
+    """Return the relay's DAGs by their ids; if the file has a mistake, one that fails with it."""
     try:
         definition = load_relay(file)
         dags = [relay_dag(definition, shard) for shard in range(definition.shards)]
@@ -111,7 +111,7 @@ class WaitForOutboxSensor(PollingSensor):
 
 
 class SendMessagesOperator(BaseOperator):
-    """Sends what waits in one shard, and keeps looking for a while after the last message.
+    """Sends the waiting messages of one shard, and keeps looking for a while after the last message.
 
     Args:
         definition: how the outbox is relayed.
@@ -131,7 +131,7 @@ class SendMessagesOperator(BaseOperator):
 
         Raises:
             HeldMessagesError: a message or topic was refused; it is held, and all others were sent.
-            TaskFailedError: Kafka or the database failed; the text says why.
+            TaskFailedError: Kafka or the database failed; the text contains the reason.
         """
         # Only a worker needs a Kafka client; the Dag processor need not load it.
         from workorders.kafka.outbox_relay.relay import run_relay  # noqa: PLC0415
@@ -164,6 +164,6 @@ Sends messages from the outbox in Postgres to their Kafka topics, in the order o
 
 * Each shard has its own Dag: `outbox_relay`, then `outbox_relay_1` and so on.
 * Pause this Dag to stop the sending of its shard. Nothing is lost: messages wait in their table.
-* If a try of `send_messages` fails, the last line of its log says what was refused and is held. All others continue.
-* `workorders outbox status` shows what waits, what is held and why; `workorders outbox release` ends a hold.
+* If a try of `send_messages` fails, the last line of its log names what was refused and is held. All others continue.
+* `workorders outbox status` shows the backlog and the holds with their reasons; `workorders outbox release` ends one.
 """

@@ -97,7 +97,7 @@ class ResolveOperator(BaseOperator):
         Raises:
             DecisionRefusedError: it does not fit, an attempt is at work, or the Dag run was cleared before it decided;
                 nothing was changed.
-            DecisionUncertainError: the database connection was lost meanwhile; the sentence says how to find out.
+            DecisionUncertainError: the database connection was lost meanwhile; the sentence contains how to find out.
             TaskFailedError: the cluster or the database failed; nothing was changed.
         """
         params = context["params"]

@@ -32,8 +32,8 @@ REFRESH_SECONDS = 10.0
 """Time between two searches for topics, partitions, and batches without an active ingest run."""
 MISSING_TOPIC_SECONDS = 10
 """Longest wait between two searches for a topic that does not exist."""
-HAND_OVER_SECONDS = 30.0
-"""A batch that is younger may still be about to be handed over by the listener run that planned it."""
+DISPATCH_SECONDS = 30.0
+"""The listener run that planned a younger batch may still be about to dispatch it."""
 
 
 class NewMessagesTrigger(PollingTrigger):
@@ -51,8 +51,8 @@ class NewMessagesTrigger(PollingTrigger):
         poll_interval: seconds between two probes.
         min_messages: how many messages are worth a batch.
         max_wait: seconds after which fewer messages are worth one as well.
-        rate_limit_per_second: most messages a second; None for no limit.
-        max_messages: most messages of one batch.
+        rate_limit_per_second: maximum messages per second; None for no limit.
+        max_messages: maximum messages of one batch.
         idle_after: seconds after which the wait ends without messages, so that the listener's Dag run ends.
         ingest_dag_id: the Dag of the ingest; with it, an unfinished batch whose Dag run was deleted or marked as ended
             ends the wait as well.
@@ -131,7 +131,7 @@ class NewMessagesTrigger(PollingTrigger):
 
     @property
     def policy(self) -> BatchPolicy:
-        """When a batch is wanted."""
+        """When a batch is due."""
         return BatchPolicy(self.min_messages, self.max_wait, self.rate_limit_per_second, self.max_messages)
 
 
@@ -218,7 +218,7 @@ class _MessagesProbe:
             return f"New: {places}; where reading begins there is recorded now."
         if waiting.mismatches:
             places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.mismatches)
-            return f"Kafka and the ledger contradict each other on {places}; a batch will say how."
+            return f"Kafka and the ledger contradict each other on {places}; the next batch reports how."
         return f"{waiting.offsets:,} offsets wait to be read."
 
     async def _seconds_since_last_batch(self) -> float | None:
@@ -231,11 +231,11 @@ class _MessagesProbe:
         return positions_from(await self._fetch(_LEDGER["positions"]))
 
     async def _find_inactive(self) -> str | None:
-        found = unfinished_from(await self._fetch(_BATCHES["unfinished"], seconds=HAND_OVER_SECONDS))
+        found = unfinished_from(await self._fetch(_BATCHES["unfinished"], seconds=DISPATCH_SECONDS))
         if not all(batch.handed_over for batch in found):
-            return "A batch was planned and not handed over; it is handed over now."
+            return "A batch was planned and not dispatched; it is dispatched now."
         if found and not await self._all_active([batch.id for batch in found]):
-            return "A batch is unfinished and its ingest run is gone or has ended; it is handed over again."
+            return "A batch is unfinished and its ingest run is gone or has ended; it is dispatched again."
         return None
 
     async def _all_active(self, batch_ids: list[int]) -> bool:

@@ -34,11 +34,11 @@ def new_client(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, 
     try:
         return kind(dict(settings))
     except KafkaException as error:
-        said = error.args[0].str()
+        message = error.args[0].str()
         raise ClientSettingsError(
             f"Kafka at {settings.get('bootstrap.servers', 'an unnamed address')} was not asked, because its client "
-            f"cannot start with the settings of the Airflow Kafka connection: {_reason(said, settings)}. "
-            f"{_what_to_do(said)}"
+            f"cannot start with the settings of the Airflow Kafka connection: {_reason(message, settings)}. "
+            f"{_what_to_do(message)}"
         ) from None  # librdkafka's own text may quote a secret
 
 
@@ -64,19 +64,19 @@ def assigned_consumer(settings: Mapping[str, Any], position: TopicPartition) -> 
     return consumer
 
 
-def _reason(said: str, settings: Mapping[str, Any]) -> str:
+def _reason(message: str, settings: Mapping[str, Any]) -> str:
     """Return librdkafka's reason without secrets, with the name of a missing file."""
     for name, value in settings.items():
-        if name.endswith(".location") and name in said and not Path(str(value)).exists():
+        if name.endswith(".location") and name in message and not Path(str(value)).exists():
             return f"{name} names {value}, which is not on this machine"
-    text = _BUILD.sub("", _BEGINNING.sub("", one_line(said)))
+    text = _BUILD.sub("", _BEGINNING.sub("", one_line(message)))
     for name, value in settings.items():
         if value and is_secret_setting(name):  # librdkafka quotes values that it does not understand
             text = text.replace(one_line(value), _HIDDEN)
     return text.rstrip(".")
 
 
-def _what_to_do(said: str) -> str:
-    if _NO_PROVIDER in said:
+def _what_to_do(message: str) -> str:
+    if _NO_PROVIDER in message:
         return "Use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, or OAUTHBEARER: the client is built without this one."
     return "Correct the connection."

@@ -289,7 +289,7 @@ def _quoted(value: str) -> str:
 
 
 def _require_server_verification(given: Mapping[str, str]) -> None:
-    """Refuse to trust every server, because anyone between the client and the broker could read the password."""
+    """Refuse to trust every server, because an attacker between the client and the broker could read the password."""
     if given.get("enable.ssl.certificate.verification", "true").lower() in _NO:
         raise ConfigurationError(
             "enable.ssl.certificate.verification=false in the Kafka connection is refused, because it trusts every "

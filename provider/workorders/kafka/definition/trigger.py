@@ -25,7 +25,7 @@ from workorders.kafka.definition.starting_offsets import StartingOffsets, Starti
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
-"""A stall that lasts longer than an hour rarely ends by itself; a shorter one wakes nobody."""
+"""A stall that lasts longer than an hour rarely ends by itself; a shorter one sends no alert."""
 
 
 def _group(value: str, info: ValidationInfo) -> str:

@@ -10,7 +10,7 @@ from workorders.kafka.ingest.attempt import Attempt
 
 MIN_REJECTED = 10
 """Minimum of rejected messages in a range at which the breaker trips: a quiet partition has one or two messages per
-batch, of which one bad message would be too large a share."""
+batch, and one bad message would be too large a share."""
 _REFUSED_BY_POSTGRES = "refused-by-postgres"
 
 

@@ -165,7 +165,7 @@ class BatchQueue:
     def _claim_meanwhile(self, rows: FetchedRows) -> PendingBatch:
         """Claim rows in the executor.
 
-        They may be sent meanwhile: nobody sees them before Kafka commits, which waits for the claim.
+        They may be sent meanwhile. No consumer reads them before Kafka commits, and the commit waits for the claim.
         """
         completed, self._completed = self._completed, None
         self._claiming = self._context.executor.submit(self._claim_prefetched, completed, rows)

@@ -51,7 +51,7 @@ class CheckpointTopicError(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The record that says that a batch is in Kafka."""
+    """The record of a batch that is in Kafka."""
 
     topic: str
     partition: int
@@ -237,7 +237,7 @@ class Checkpoints:
     def _warn_of(self, foreign: int, shard: int) -> None:
         log.warning(
             "Topic %s, partition %s: %s records have the key of this outbox's checkpoints but not its signature. "
-            "They were ignored. Let nobody but the relays write to that topic.",
+            "They were ignored. Allow only the relays to write to that topic.",
             self._topic,
             shard,
             foreign,

@@ -21,7 +21,7 @@ class TopicDefinition(Definition):
     compact: bool = False
     """Whether only the last message per key of each batch is sent."""
     on_refused: Literal["hold", "set-aside"] = "hold"
-    """What happens to a message that Kafka rejects for good: its key is held, or it is set aside alone."""
+    """What happens to a message that Kafka rejects for good: its key is held, or only this message is held."""
     max_message_bytes: Bytes | None = None
     """Maximum size of a message with key and headers; by default the limit of the whole outbox."""
 
@@ -62,7 +62,7 @@ class RelayDefinition(Definition):
 
     @property
     def compacted_topics(self) -> frozenset[str]:
-        """The topics of which only the last message per key is sent."""
+        """The topics whose batches contain only the last message per key."""
         return frozenset(name for name, topic in self.topics.items() if topic.compact)
 
     @property

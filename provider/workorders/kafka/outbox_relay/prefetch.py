@@ -112,7 +112,7 @@ class Prefetcher:
         return has_more and not self._is_stopped
 
     def _publish_all(self, backlog: BacklogCursor, deadline: float) -> FetchedRows | None:
-        """Publish one batch after the other; return one that nobody took in time."""
+        """Publish one batch after the other; return one that was not taken in time."""
         while not self._is_stopped and time.monotonic() < deadline:
             batch = backlog.next_batch()
             if batch is None:

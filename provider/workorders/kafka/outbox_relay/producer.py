@@ -177,7 +177,7 @@ class TransactionalProducer:
                         )
                     break
                 except BufferError:
-                    # librdkafka's queue is full. Its messages are delivered or time out, so there will be room.
+                    # librdkafka's queue is full. Its messages are delivered or time out, so there will be space.
                     self._producer.poll(_QUEUE_FULL_SECONDS)
                 except ValueError as error:
                     return RejectedMessage(OutboxRow._make(row), f"its headers cannot be read: {error}")

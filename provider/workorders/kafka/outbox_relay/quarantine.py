@@ -43,7 +43,7 @@ def quarantine_message(connection: Connection, lease: Lease, context: RelayConte
     with connection.transaction():
         drop_claims(connection, lease)
         holds.hold_message(connection, lease, row, rejected.reason, with_key=with_key)
-    later = "later ones of its key wait for it" if with_key and row.key is not None else "it was set aside"
+    later = "later ones of its key wait for it" if with_key and row.key is not None else "only this message is held"
     context.report_failure(
         f"Message {row.id} for topic {row.topic} was refused: {rejected.reason}. It was not sent and is "
         f"kept, {later}, all others continue; see `workorders outbox status`."

@@ -56,7 +56,7 @@ def run_relay(
     max_duration: float = 3600.0,
     stopped: Callable[[], bool] = lambda: False,
 ) -> RelayResult:
-    """Send what waits.
+    """Send the waiting messages.
 
     Args:
         connections: to Postgres and Kafka.
@@ -99,7 +99,7 @@ def run_relay(
 
 
 def _save_settings(connection: Connection, definition: RelayDefinition) -> None:
-    """Store what the definition says for those who enqueue."""
+    """Store the settings of the definition that callers of `enqueue` need."""
     with connection.transaction():
         settings.save(
             connection,

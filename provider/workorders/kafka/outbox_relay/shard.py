@@ -89,7 +89,7 @@ class ShardRelay:
         try:
             batch, rejection = self._deliver(rows, pending)
         except ProducerFencedOrLostError as error:
-            # If a right was withdrawn, all topics of the batch fail and Kafka does not say which one caused it.
+            # If a right was withdrawn, all topics of the batch fail and Kafka does not report which one caused it.
             self._context.topics.clear()
             self._suspected.record(error, pending.rows, self._bisector, pending.due)
             raise

@@ -126,8 +126,8 @@ def describe_failure(range_: OffsetRange, failure: BaseException) -> str:
     """Return a failure as one line; exceptions that are not ours get the range and the consequence."""
     # A failure in the JVM has its stack, which Spark's log has as well. Half a surrogate pair, which some errors quote,
     # cannot be serialized.
-    said = str(failure).partition("\tat ")[0].encode("utf-8", "backslashreplace").decode()
-    text = one_line(said)
+    message = str(failure).partition("\tat ")[0].encode("utf-8", "backslashreplace").decode()
+    text = one_line(message)
     if isinstance(failure, WorkOrdersError):
         return text
     return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."

@@ -1,4 +1,4 @@
-"""What waits in one shard: messages in the order in which they are to be sent, and holds that are due.
+"""Reads the backlog of a shard: messages in their sending order, and holds that are due.
 
 A batch that looked for itself would pass again over all rows that are in flight or were just deleted. So a cursor
 looks at the table once, and several batches are cut from what it finds.
@@ -172,14 +172,14 @@ def open_backlog(
     in_flight: Sequence[BucketSlice],
     rows_per_fetch: int,
 ) -> Iterator[BacklogCursor | None]:
-    """Look at what waits, in a transaction that ends with the context, and locks and writes nothing.
+    """Read the backlog in a transaction that ends with the context, and that locks and writes nothing.
 
     A batch that was read here may be claimed once every batch before it is known to be in Kafka. It must be discarded
     if one of them is not, or if anything of the shard was held since. Later commits do no harm: a look that sees a
     message of a key sees all earlier ones, because all messages of a key are in one bucket.
 
     Args:
-        connection: used by nobody else meanwhile.
+        connection: used by no other code meanwhile.
         buckets: of the shard.
         request: what a batch may contain.
         in_flight: rows that were read before and may still be in the table.

@@ -25,7 +25,7 @@ class ClaimedBatch:
 class CompletedBatch:
     """A batch that is known to be in Kafka."""
 
-    #: 0 if a hold ends of which no message is left.
+    #: 0 if a hold without messages ends.
     number: int
     #: How many rows per topic were left out because the batch has a later one of their key.
     compacted: Mapping[str, int] = field(default_factory=dict)
@@ -91,7 +91,7 @@ def drop_claims(connection: Connection, lease: Lease) -> None:
 
 
 def drop_claims_of_shard(connection: Connection, shard: int) -> None:
-    """Give the open batches of a shard back; the caller has its lease, or has locked it while nobody has."""
+    """Give the open batches of a shard back; the caller has its lease, or has locked the shard without a lease."""
     connection.execute(_QUERIES["drop_claims"], {"shard": shard})
 
 

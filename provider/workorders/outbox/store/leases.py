@@ -33,7 +33,7 @@ class Lease:
 def take(
     connection: Connection, shard: int, owner: str, *, shards: int = 1, seconds: float = LEASE_SECONDS
 ) -> Lease | None:
-    """Take the lease of one of so many shards; None if another relay has it."""
+    """Take the lease of a shard; return None if another relay has it."""
     with connection.transaction():
         row = connection.execute(_QUERIES["lease"], {"shard": shard, "owner": owner, "seconds": seconds}).fetchone()
     return Lease(shard, row[0], buckets_of(shard, shards)) if row else None

@@ -16,7 +16,7 @@ ACCEPT_ANY_CHECKPOINT = -1
 
 @dataclass(frozen=True, slots=True)
 class OpenClaim:
-    """A batch of which the database does not know whether it was sent."""
+    """A batch that may or may not have been sent, as far as the database knows."""
 
     number: int
     messages: int

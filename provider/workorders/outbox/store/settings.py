@@ -13,7 +13,7 @@ BUCKETS: Final = 16
 
 
 def buckets_of(shard: int, shards: int) -> list[int]:
-    """Return the buckets of one of so many shards."""
+    """Return the buckets of a shard."""
     return list(range(shard, BUCKETS, shards))
 
 

@@ -48,7 +48,7 @@ class Planning:
         with pytest.raises(NotPlannedError) as raised:
             self.handed_over()
         said = str(raised.value)
-        where, undone = f"Trigger {self.name}: ", "Nothing was handed over, and no offset was committed"
+        where, undone = f"Trigger {self.name}: ", "Nothing was dispatched, and no offset was committed"
         assert said.startswith(where)
         assert undone in said
         assert said.endswith(" Next try in 4 s.")

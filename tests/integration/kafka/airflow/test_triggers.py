@@ -19,7 +19,7 @@ from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
 from workorders.airflow.triggers.resources import MAX_CONNECTIONS
 from workorders.core.postgres.connection import connect
-from workorders.kafka.airflow.triggers import HAND_OVER_SECONDS, NewMessagesTrigger
+from workorders.kafka.airflow.triggers import DISPATCH_SECONDS, NewMessagesTrigger
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
@@ -102,7 +102,7 @@ class Waiting:
                 UPDATE workorders.kafka_batches SET planned_at = now() - %s * interval '1 second'
                 FROM workorders.triggers WHERE triggers.id = kafka_batches.trigger_id AND triggers.name = %s
                 """,
-                (HAND_OVER_SECONDS + 1, self._name),
+                (DISPATCH_SECONDS + 1, self._name),
             )
 
     def event(self, **arguments: Any) -> TriggerEvent:
@@ -233,7 +233,7 @@ def test_it_fires_for_a_batch_that_nobody_handed_over(
     assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
     known.plan_long_ago()
     assert isinstance(known.event(), TaskSuccessEvent)
-    assert "A batch was planned and not handed over" in capfd.readouterr().out
+    assert "A batch was planned and not dispatched" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("at_work", [1, 0])

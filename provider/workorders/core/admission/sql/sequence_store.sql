@@ -50,7 +50,7 @@ USING given
 WHERE parked.trigger_id = %(trigger_id)s AND (parked.key, parked.number) = (given.key, given.number);
 
 -- name: forget_places
--- What is finished needs no place any more, and a sequence of which nothing keeps one is in order again.
+-- A finished work order needs no place any more. A sequence without places is in order again.
 DELETE FROM workorders.sequence_places AS places
 USING workorders.work_orders
 WHERE places.trigger_id = %(trigger_id)s

@@ -1,7 +1,7 @@
 -- name: claimable
--- Which of some workflows have a run that can be claimed now, or a worker whose heartbeat stopped. A work order may be pending
--- for a retry that is not due yet: of very many, the oldest and the newest ones are looked at, for what is new stands at
--- the end, and what is due has a row of its own.
+-- The workflows that have a run that can be claimed now, or a worker whose heartbeat stopped. A work order may be
+-- pending because of a retry that is not due yet. Of very many, the oldest and the newest ones are read, because new
+-- ones are at the end, and a due one has a row of its own.
 WITH asked AS MATERIALIZED (
     SELECT id, name, concurrency, definition ->> 'dag_id' AS dag_id FROM workorders.workflows WHERE name = ANY (%(names)s)
 )

@@ -11,9 +11,9 @@ SELECT count(*) FROM (
 
 -- name: claim
 -- Written so that no statistics, however old, make the planner read whole tables:
---   OFFSET 0 keeps the look for a run a look by key for each row. As a join it would read all runs.
---   A limit that is an expression passes for a tenth of all rows, and so stands around one that is a number. The outer
---   one stops asking, so no more rows are locked than it lets through.
+--   OFFSET 0 keeps the search for a run a lookup by key per row. As a join it would read all runs.
+--   The planner estimates a limit that is an expression as a tenth of all rows. So it encloses one that is a number.
+--   The outer limit stops reading, so no more rows are locked than it returns.
 --   Two comparisons and ORDER BY workflow_id: with an equality the primary key has the order as well, and every finished
 --   work order would be read on the way to the first that waits.
 WITH urgent AS MATERIALIZED (
@@ -80,7 +80,7 @@ LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 ORDER BY claimed.rank, claimed.place, claimed.work_order_id;
 
 -- name: free_at_the_head
--- Of the first work orders in the queue, those whose ordering key is free: how many of which ordering key, and those without one.
+-- The first work orders in the queue whose ordering key is free: their number per key, and those without a key.
 WITH busy AS MATERIALIZED (
     SELECT DISTINCT ordering_key FROM workorders.runs
     WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL AND ordering_key IS NOT NULL
@@ -122,7 +122,7 @@ UNION ALL
 SELECT NULL, 1, id FROM free WHERE ordering_key IS NULL;
 
 -- name: free_ordering_keys
--- Ordering keys with a work order that waits, from a number on, by one step in the index for each; so many steps and no more.
+-- Ordering keys with a waiting work order, from a given key on: one step in the index per key, up to a limit of steps.
 WITH RECURSIVE ordering_keys AS (
     (
         SELECT ordering_key, 1 AS step FROM workorders.work_orders
@@ -192,13 +192,13 @@ WITH given AS (
     WHERE work_orders.state = 'pending'
     FOR UPDATE OF work_orders SKIP LOCKED
 ), kept AS MATERIALIZED (
-    -- Behind one that somebody else holds, such as a cancellation, the ordering key ends for this time.
+    -- A work order that another transaction has locked, such as a cancellation, ends its ordering key for this claim.
     SELECT id, ordering_key, place, row_number() OVER (ORDER BY id) AS number FROM (
         SELECT heads.id, heads.ordering_key, heads.place,
             bool_and(locked.id IS NOT NULL)
                 OVER (PARTITION BY coalesce(heads.ordering_key::text, heads.id::text) ORDER BY heads.place) AS whole
         FROM heads LEFT JOIN locked ON locked.id = heads.id
-    ) AS judged
+    ) AS checked
     WHERE whole
 ), again AS (
     UPDATE workorders.runs
@@ -244,5 +244,5 @@ ORDER BY (runs.ordering_key IS NOT NULL), CASE WHEN runs.ordering_key IS NULL TH
     sequence_places.place NULLS FIRST, CASE WHEN runs.ordering_key IS NOT NULL THEN work_orders.position END, work_orders.id;
 
 -- name: inputs
--- In the order of the ids, up to the one with which there are so many bytes, or to one that cannot be written out.
+-- In the order of the ids, up to the one that reaches the maximum of bytes, or to one that cannot be written out.
 SELECT request, body, is_unreadable FROM workorders.read_inputs(%(ids)s::uuid[], %(max_bytes)s);

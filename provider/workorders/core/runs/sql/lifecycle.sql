@@ -44,7 +44,7 @@ WITH given AS MATERIALIZED (
     SELECT id, definition -> 'retries' AS retries
     FROM workorders.workflows
     WHERE id IN (SELECT workflow_id FROM finished WHERE state <> 'success')
-), judged AS MATERIALIZED (
+), decided AS MATERIALIZED (
     SELECT finished.*, policies.retries,
         policies.id IS NOT NULL AND finished.may_retry
             AND finished.retry < coalesce((policies.retries ->> 'attempts')::integer, 0)
@@ -55,19 +55,19 @@ WITH given AS MATERIALIZED (
         (id, work_order_id, workflow_id, ordering_key, attempt, retry, state, not_before)
     SELECT retry_id, work_order_id, workflow_id, ordering_key, attempt + 1, retry + 1, 'available',
         -- use: due_again
-    FROM judged
+    FROM decided
     WHERE again
 ), released AS (
     UPDATE workorders.runs
     SET state = 'available', worker_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
     WHERE workflow_id IN (SELECT id FROM policies) AND worker_id = %(worker_id)s AND claimed_at IS NOT NULL
-        AND finished_at IS NULL AND ordering_key IN (SELECT ordering_key FROM judged WHERE again) AND id <> ALL (%(ids)s)
+        AND finished_at IS NULL AND ordering_key IN (SELECT ordering_key FROM decided WHERE again) AND id <> ALL (%(ids)s)
     RETURNING id, work_order_id
 ), derived AS (
     UPDATE workorders.work_orders
     SET state = became.state::workorders.work_order_state
     FROM (
-        SELECT work_order_id AS id, CASE WHEN again THEN 'pending' ELSE state::text END AS state FROM judged
+        SELECT work_order_id AS id, CASE WHEN again THEN 'pending' ELSE state::text END AS state FROM decided
         UNION ALL
         SELECT work_order_id, 'pending' FROM released
     ) AS became
@@ -79,7 +79,7 @@ WITH given AS MATERIALIZED (
     INSERT INTO workorders.run_logs (run_id, log, truncated)
     SELECT id, log, truncated FROM finished WHERE log <> ''
 )
-SELECT CASE WHEN again THEN 'retried' ELSE 'finished' END, id FROM judged
+SELECT CASE WHEN again THEN 'retried' ELSE 'finished' END, id FROM decided
 UNION ALL
 SELECT 'released', id FROM released;
 

@@ -1,1 +1,1 @@
-"""The Kafka room's migrations."""
+"""The migrations of the Kafka package."""

@@ -1,1 +1,1 @@
-"""The Kafka room's migrations."""
+"""The outbox's migrations."""

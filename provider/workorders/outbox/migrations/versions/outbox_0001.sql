@@ -41,8 +41,8 @@ CREATE TABLE workorders.outbox_topics (
 
 -- Messages: waiting, held and sent.
 
--- Messages that wait for Kafka. A row never changes, and is deleted after it was sent. outbox_claims says which rows a
--- batch contains, because marking the rows themselves would write each of them twice.
+-- Messages that wait for Kafka. A row never changes, and is deleted after it was sent. outbox_claims contains the rows
+-- of each batch, because marking the rows themselves would write each of them twice.
 CREATE TABLE workorders.outbox_messages (
     id bigint GENERATED ALWAYS AS IDENTITY,
     enqueued_at timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -1,1 +1,1 @@
-"""Work orders, dataclips, rejections and runs: Postgres only, whatever the source."""
+"""Work orders, dataclips, rejections and runs of every source, in Postgres only."""

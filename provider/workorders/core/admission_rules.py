@@ -32,7 +32,7 @@ class IdempotencySettings:
 
     @property
     def is_of_caller(self) -> bool:
-        """Whether the key names the event itself, whatever became of it, rejections included."""
+        """Whether the key identifies the event itself, even if the event was rejected."""
         return isinstance(self.key, CallerKey)
 
     def ignores(self, position: int | None) -> bool:

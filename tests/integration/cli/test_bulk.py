@@ -96,7 +96,7 @@ def test_an_export_writes_what_matches(workorders: Command, trigger: Trigger, na
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert [line["position"] for line in lines] == [0, 1, 2]
     again = workorders("work-orders", "export", str(file), "--trigger", name)
-    assert (again.code, "is there already" in again.err) == (1, True)
+    assert (again.code, "already exists" in again.err) == (1, True)
 
 
 def test_an_export_for_later_says_that_only_this_machine_can_do_it(

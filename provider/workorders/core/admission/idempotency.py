@@ -34,7 +34,7 @@ def acquire(
 ) -> list[tuple[bytes, bytes]]:
     """Give each key to the first work order that has it; return the rows of the others, each with the key's holder.
 
-    The keys are acquired in their own order, whatever the order of the events is, so two transactions that share
+    The keys are acquired in their own order instead of that of the events, so two transactions that share
     several keys never wait for each other. A transaction calls this once per rule, with all keys it has.
 
     Args:
@@ -85,7 +85,7 @@ def _acquire_step(
         "positions": integers(position for position, _ in binary_rows.sources(rows)),
         "stream_ids": integers(stream_id for _, stream_id in binary_rows.sources(rows)),
     }
-    # Asked for the rows it made, the statement would send back what nearly always is all that it was given.
+    # With RETURNING, the statement would nearly always send all its arguments back.
     if connection.execute(_QUERIES["acquire"], arguments).rowcount == len(rows):
         return {}
     return {key.bytes: holder.bytes for key, holder in connection.execute(_QUERIES["holders"], arguments)}

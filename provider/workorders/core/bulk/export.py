@@ -49,15 +49,15 @@ def export_options(file: Path, format_: str | None = None) -> dict[str, str]:
     """Return the options of an export job: the file and the format, which is by default the suffix of the file's name.
 
     Raises:
-        ConfigurationError: the form is unknown, the folder is missing, or the file is there already.
+        ConfigurationError: the format is unknown, the folder is missing, or the file exists.
     """
     chosen = format_ or file.suffix.removeprefix(".")
     if chosen not in FORMATS:
-        raise ConfigurationError(f"The form of the export is {chosen!r}, but must be one of {', '.join(FORMATS)}.")
+        raise ConfigurationError(f"The format of the export is {chosen!r}, but must be one of {', '.join(FORMATS)}.")
     if not file.parent.is_dir():
         raise ConfigurationError(f"The folder of {file} does not exist; nothing was exported; create it.")
     if file.exists():
-        raise ConfigurationError(f"The file {file} is there already; nothing was exported; name another.")
+        raise ConfigurationError(f"The file {file} already exists; nothing was exported; name another.")
     return {"file": str(file.absolute()), "format": chosen}
 
 
@@ -80,7 +80,7 @@ class ExportHandler:
         """Open a new file in the folder of the export's file.
 
         Raises:
-            ExportFileError: the caller named another file, the folder cannot be written to, or the file is there.
+            ExportFileError: the caller named another file, the folder cannot be written to, or the file exists.
         """
         self._file = Path(job.options["file"])
         if self._wanted is None or self._wanted.absolute() != self._file:
@@ -91,7 +91,7 @@ class ExportHandler:
         # Its name contains the worker's id: a worker that was assumed dead may still write to its own file.
         self._part = self._file.with_name(f".{self._file.name}.{worker.hex[:12]}.part")
         if self._file.exists():
-            raise ExportFileError(f"The file {self._file} is there already; nothing was exported; name another.")
+            raise ExportFileError(f"The file {self._file} already exists; nothing was exported; name another.")
         try:
             self._remove_left_parts()
             self._stream = open(self._part, "x", encoding="utf-8", newline="", opener=_private)  # noqa: SIM115
@@ -155,7 +155,7 @@ class ExportHandler:
 
     def _refused(self, error: OSError) -> ExportFileError:
         return ExportFileError(
-            f"The export could not be written to {self._file} ({error.strerror}); no file of that name was made."
+            f"The export could not be written to {self._file} ({error.strerror}); no file of that name was created."
         )
 
 

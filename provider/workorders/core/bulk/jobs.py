@@ -210,7 +210,7 @@ def claim(connection: Connection, job_id: int, worker: UUID) -> Job:
         JobBusyError: another worker reported less than two minutes ago.
     """
     taken = connection.execute(
-        _QUERIES["take_job"], {"id": job_id, "worker": worker, "silence": HEARTBEAT_TIMEOUT}
+        _QUERIES["claim_job"], {"id": job_id, "worker": worker, "silence": HEARTBEAT_TIMEOUT}
     ).rowcount
     job = get_job(connection, job_id)
     if taken:
@@ -221,7 +221,7 @@ def claim(connection: Connection, job_id: int, worker: UUID) -> Job:
             f"changed; look at it with `workorders jobs show {job_id}`, and try again "
             f"{HEARTBEAT_TIMEOUT.seconds // 60} minutes after its last report."
         )
-    raise JobEndedError(f"Job {job_id} is {job.state}, so it does not go on; nothing was changed; make a new one.")
+    raise JobEndedError(f"Job {job_id} is {job.state}, so it does not continue; nothing was changed; create a new one.")
 
 
 def lock_owned(connection: Connection, job_id: int, worker: UUID) -> Job | None:
@@ -244,19 +244,19 @@ def lock_work_orders(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, 
 def record_progress(connection: Connection, job_id: int, outcome: StepResult, last_id: UUID | None) -> None:
     """Store the result of a step, in the step's transaction."""
     connection.execute(
-        _QUERIES["move_job"],
+        _QUERIES["record_progress"],
         {"id": job_id, "done": outcome.done, "skipped": Jsonb(dict(outcome.skipped)), "last_id": last_id},
     )
 
 
 def suspend(connection: Connection, job_id: int, worker: UUID, reason: str) -> None:
     """Store that the job waits, and the reason; any worker may take it, now or later."""
-    connection.execute(_QUERIES["wait_job"], {"id": job_id, "worker": worker, "reason": reason})
+    connection.execute(_QUERIES["suspend_job"], {"id": job_id, "worker": worker, "reason": reason})
 
 
 def restart(connection: Connection, job_id: int, worker: UUID) -> None:
     """Reset the progress of a job whose kind cannot continue in the middle."""
-    connection.execute(_QUERIES["begin_again"], {"id": job_id, "worker": worker})
+    connection.execute(_QUERIES["reset_progress"], {"id": job_id, "worker": worker})
 
 
 def end_job(connection: Connection, job_id: int, worker: UUID, *, error: str | None = None) -> None:

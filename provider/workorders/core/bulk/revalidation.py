@@ -76,7 +76,7 @@ def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_s
                 accepted[row.trigger] = _Accepted(connection, trigger)
             accepted[row.trigger].note(row, item)
     for found in accepted.values():
-        found.let_in()
+        found.accept()
     search_index.write_index(connection, ids)
     return [row[0] for row in connection.execute(_QUERIES["pending"], {"ids": list(ids)})]
 
@@ -100,8 +100,8 @@ class _Accepted:
                 pass
             self._pipeline.add(chunk)
 
-    def let_in(self) -> None:
-        self._connection.execute(_QUERIES["let_in"], {"ids": self._ids, "ordering_keys": self._ordering_keys})
+    def accept(self) -> None:
+        self._connection.execute(_QUERIES["accept"], {"ids": self._ids, "ordering_keys": self._ordering_keys})
         if self._pipeline is not None:
             self._pipeline.decide()
 

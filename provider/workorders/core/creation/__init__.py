@@ -1,1 +1,1 @@
-"""The only way a work order is made: by a batch, by one event, or by a person."""
+"""Creates all work orders: from a batch, from one event, or for a person."""

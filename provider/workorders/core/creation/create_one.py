@@ -49,7 +49,7 @@ def create_one(
         connection: where the caller's transaction is, or begins.
         trigger: what the work order belongs to.
         item: the event; without a stream and a position if it has a key.
-        key: names the event, a text of any length. The same key makes no second work order as long as it is known,
+        key: names the event, a text of any length. The same key creates no second work order as long as it is known,
             also when the first one was deleted. A repeat is counted: see `workorders.core.admission.duplicates`.
         key_scope: where the key comes from; in another scope the same text is another key.
         key_seconds: how long the key is known, from the creation of its work order; None if it never

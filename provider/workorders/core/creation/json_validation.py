@@ -13,7 +13,7 @@ jsonb is wider for numbers beyond the range of a double, and for more than 1024 
 message is rejected too, because no reader could load the body again.
 
 Postgres stores `1e-9999` in a few bytes and writes it with 10,000 digits, so that 1 MB of them is a text beyond all
-limits: every statement that reads the row fails, and whatever the statement does for other rows fails with it. So
+limits: every statement that reads the row fails, and with it the statement's work for other rows. So
 exponents are bounded, each by what a double needs, and all of a message together.
 """
 
@@ -26,7 +26,7 @@ from workorders.core.items import Rejection
 
 NUMERIC_FRACTION_DIGITS: Final = 16_383
 LARGEST_EXPONENT: Final = 400
-"""A double needs none beyond this, however its digits are written. Exponents count without their sign."""
+"""A double needs none beyond this, in any notation of its digits. Exponents count without their sign."""
 LARGEST_SUM_OF_EXPONENTS: Final = 1024 * 1024
 """Of a message: the maximum number of characters by which its numbers grow when they are written out, about."""
 SMALLEST_EXPONENT_THAT_COUNTS: Final = 10

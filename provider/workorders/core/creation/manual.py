@@ -31,7 +31,7 @@ class ManualRequest:
     key: str | None
     """Identifies the event: a second request with the same key creates nothing. None if each request is an event."""
     account: str | None = None
-    """The authenticated account, whatever `actor` contains; None if it is unknown."""
+    """The authenticated account, independent of `actor`; None if it is unknown."""
 
 
 def create(connection: Connection, trigger: Trigger, wanted: ManualRequest) -> CreateResult:

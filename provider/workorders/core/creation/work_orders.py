@@ -1,4 +1,4 @@
-"""`create_for`: the only way a work order is created, whatever its trigger."""
+"""`create_for`: creates the work orders of every trigger."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

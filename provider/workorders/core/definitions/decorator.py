@@ -42,7 +42,7 @@ def declared_workflows(module: str) -> list[WorkflowDefinition]:
     """
     try:
         imported = import_module(module)
-    except Exception as error:  # whatever a module does wrong while it is imported is a mistake in the configuration
+    except Exception as error:  # any error while a module is imported is a mistake in the configuration
         raise ConfigurationError(f"{module}: this module of workflows cannot be imported: {error!r}.") from error
     functions = (value for value in vars(imported).values() if getattr(value, "__module__", None) == module)
     return [getattr(function, _MARK) for function in functions if hasattr(function, _MARK)]

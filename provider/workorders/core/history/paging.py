@@ -115,7 +115,7 @@ def _by_words(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
 def _index_scans_only(connection: Connection) -> Iterator[None]:
     """Let the planner read by indexes only, until a rollback undoes it within the caller's transaction."""
     with connection.transaction(force_rollback=True):
-        connection.execute(_QUERIES["read_lists"])
+        connection.execute(_QUERIES["index_scans_only"])
         yield
 
 

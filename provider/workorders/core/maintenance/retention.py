@@ -70,7 +70,7 @@ class Policy:
         return _before(now, self.wipe_bodies_after_days)
 
     def erase_before(self, now: datetime) -> datetime:
-        """Return the time before which data that is kept apart from the work orders is erased as well."""
+        """Return the time before which data that is kept apart from the work orders is erased too."""
         return max(self.wipe_before(now), self.errors_before(now))
 
 
@@ -94,12 +94,12 @@ class RetentionResult:
 
     @property
     def remainder(self) -> str | None:
-        """What was left and why, in a sentence; None when nothing was."""
+        """What was not deleted and why, in a sentence; None if everything was deleted."""
         if not self.left:
             return None
         return (
-            f"{self.left:,} work orders are due and were not deleted, for missing ones of their streams are being "
-            f"created again, by a replay for instance; the next run comes to them."
+            f"{self.left:,} work orders are due and were not deleted, because missing ones of their streams are being "
+            f"created again, for example by a replay; the next run deletes them."
         )
 
 

@@ -1,5 +1,5 @@
 -- name: upsert_workflow
--- A definition that is there already writes nothing, so that no claim waits for it.
+-- An unchanged definition writes nothing, so that no claim waits for it.
 INSERT INTO workorders.workflows AS stored (name, definition, concurrency)
 VALUES (%(name)s, %(definition)s, %(concurrency)s)
 ON CONFLICT (name) DO UPDATE

@@ -1,7 +1,7 @@
 """The process in which callables run: `python -m workorders.core.worker.child SETTINGS`.
 
 `ChildProcess` starts it. It imports the callable once and then executes one invocation after the other until its parent
-closes the pipe. It never holds a second invocation, so whatever a callable does to it affects one run only.
+closes the pipe. It never holds a second invocation, so a callable that damages the process affects one run only.
 """
 
 import faulthandler

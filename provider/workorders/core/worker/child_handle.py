@@ -195,5 +195,5 @@ def _enlarge(descriptor: int) -> None:
         try:
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         except OSError:
-            # The user has reached the kernel's limit for pipes; a small one works as well.
+            # The user has reached the kernel's limit for pipes; a small one works too.
             return

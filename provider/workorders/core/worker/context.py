@@ -18,9 +18,9 @@ HeaderPairs = Iterable[tuple[str, str | bytes | None]]
 
 
 class Context:
-    """One run, as its function sees it.
+    """The context of one run.
 
-    Whatever needs the request is worked out when it is first asked for: most functions never ask.
+    Values that need the request are computed at their first use, because most functions never use them.
     """
 
     def __init__(self, invocation: Invocation, carry_headers: Iterable[str] = ()) -> None:
@@ -45,7 +45,7 @@ class Context:
 
     @property
     def trigger(self) -> str | None:
-        """Name of the trigger that made the work order; None when none did."""
+        """Name of the trigger that created the work order; None if none did."""
         return self._job.trigger
 
     @cached_property

@@ -32,7 +32,7 @@ class Captured(NamedTuple):
 
 
 def take(descriptor: int, most_bytes: int) -> Captured:
-    """Return the content of the file, of which at most `most_bytes` are read, and empty the file."""
+    """Read at most `most_bytes` of the file, return them, and empty the file."""
     size = os.fstat(descriptor).st_size
     if size == 0:
         return Captured()

@@ -267,7 +267,7 @@ class Worker:
         self._release(left)
 
     def _release(self, invocations: Iterable[Invocation]) -> None:
-        """Release these invocations and the runs in the queue, of which none has begun."""
+        """Release these invocations and the runs in the queue; none of them has begun."""
         ids = [UUID(invocation.run_id) for invocation in invocations] + [run.run_id for run in self._queue]
         self._queue.clear()
         if ids:

@@ -2,7 +2,7 @@
 
 Keys and headers are bytes. They become a string if they are UTF-8 without NUL, which jsonb lacks, and
 `{"base64": "..."}` otherwise. Headers stay a list of pairs, because their order matters and names may repeat. No record
-raises an exception here, whatever its bytes are, so no message can stop a partition.
+raises an exception here, with any bytes, so no message can stop a partition.
 """
 
 from collections.abc import Iterator, Sequence

@@ -15,8 +15,8 @@ _QUERIES = load_queries("workorders.kafka.ledger", "sql/attempt_lock.sql")
 def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
     """Hold the batch's lock in shared mode during the context; attempts do not block one another.
 
-    Postgres releases the lock when the connection ends, however the process ended. Losing the connection does not fail
-    the attempt, which is fenced by its epoch and not by this lock.
+    Postgres releases the lock when the connection ends, after any end of the process. A lost connection does not fail
+    the attempt, because its epoch fences it, not this lock.
 
     Yields the connection whose transaction holds the lock.
 

@@ -245,7 +245,7 @@ class Checkpoints:
 
 
 def new_topic(topic: str, *, brokers: int) -> NewTopic:
-    """Return the topic to create: it survives the loss of a broker, whatever a cluster's defaults are."""
+    """Return the topic to create: it survives the loss of a broker, independent of the cluster's defaults."""
     replicas = min(_MAX_REPLICAS, brokers)
     durable = {"min.insync.replicas": "2"} if replicas == _MAX_REPLICAS else {}
     return NewTopic(topic, BUCKETS, replication_factor=replicas, config={_POLICY: "compact", **durable})

@@ -34,7 +34,7 @@ _PRUNE_EVERY_SECONDS: Final = 60.0
 _PRUNE_SECONDS: Final = 0.25
 _MAX_PRODUCER_FAILURES: Final = 3
 _MAX_SECONDS_AFTER_FAILURE: Final = 300.0
-"""A relay that had to hold something ends after this time, however much there is to send, because people see its end in
+"""A relay that had to hold something ends after this time, even if there is more to send, because people see its end in
 Airflow. If failures are frequent, ending with each one would cost all other messages a start each time."""
 
 

@@ -91,7 +91,7 @@ def recording_errors(connection: Connection, lease: Lease) -> Iterator[None]:
 def shard_leases(
     connection: Connection, heartbeat: LeaseHeartbeat, context: RelayContext, shards: Sequence[int] | None
 ) -> Iterator[ShardLeases]:
-    """Start with no lease, and release all leases at the end, however that comes.
+    """Start with no lease, and release all leases at every end.
 
     Args:
         connection: the relay's.

@@ -22,8 +22,8 @@ _PARTITION: Final = itemgetter(ROW_PARTITION)
 class ForbiddenTopics:
     """The topics to which the relay sends nothing, even if the cluster would take it.
 
-    `enqueue_many` refuses them as well. What was enqueued before it did arrives here, and so does what waits for a
-    topic that a new definition forbids.
+    `enqueue_many` refuses them too. Older messages arrive here, for example those of a topic that a new definition
+    forbids.
     """
 
     #: A message in it could stop a shard.

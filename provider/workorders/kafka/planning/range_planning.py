@@ -117,7 +117,7 @@ def _split_fairly(
         size = ledger[range_.partition].mean_message_bytes or FIRST_GUESS_MESSAGE_BYTES
         by_count = math.ceil(messages_left / sharers)
         by_bytes = math.floor(bytes_left / sharers / size)
-        # A batch has at least one message, however large the messages are.
+        # A batch has at least one message, even if the messages are large.
         count = min(range_.end - range_.start, by_count, max(by_bytes, 0 if shares else 1))
         if count > 0:
             shares.append(OffsetRange(range_.partition, range_.start, range_.start + count))

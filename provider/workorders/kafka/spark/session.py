@@ -16,7 +16,7 @@ _SETTINGS = {
     # Spark's default is its older Kafka interface, which converts every row to objects and back: four of the JVM's ten
     # microseconds per message. The newer one reads with the same consumer.
     "spark.sql.sources.useV1SourceList": "",
-    # Bounds the memory of the executors' Python workers, however large the messages are.
+    # Bounds the memory of the executors' Python workers, even if the messages are large.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "16MB",
 }

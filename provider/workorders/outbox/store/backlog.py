@@ -208,7 +208,7 @@ def open_backlog(
                 {
                     "topic": topic,
                     "bucket": bucket,
-                    # A single row is sent alone, however large it is.
+                    # A single row is sent alone, even if it is large.
                     "max_bytes": request.max_bytes // rows_per_fetch if rows_per_fetch > 1 else _UNLIMITED_BYTES,
                     "in_flight": f"{{{ids}}}",
                     "event_ids": request.with_event_ids,

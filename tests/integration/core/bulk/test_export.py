@@ -86,7 +86,7 @@ def test_an_export_that_fails_says_so_in_its_row_and_leaves_no_file(
     assert (failed.state, failed.done) == ("failed", 0)
     assert failed.error == (
         f"The export could not be written to {folder / 'all.jsonl'} (No such file or directory); "
-        f"no file of that name was made."
+        f"no file of that name was created."
     )
     connection.rollback()
     folder.mkdir()

@@ -170,7 +170,7 @@ def test_nobody_works_at_a_job_that_somebody_works_at(
 
     assert runner.run_job(connection, job.id, step=3, progress=meanwhile).done == 4
     assert refused[0].startswith(f"Another process works at job {job.id}, and reported at ")
-    with pytest.raises(JobEndedError, match="is finished, so it does not go on"):
+    with pytest.raises(JobEndedError, match="is finished, so it does not continue"):
         runner.run_job(connection, job.id)
 
 

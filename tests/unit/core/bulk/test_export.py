@@ -26,7 +26,7 @@ def test_the_ending_of_the_file_says_its_form(tmp_path: Path) -> None:
 
 def test_a_file_that_is_there_and_a_folder_that_is_not_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()
-    with pytest.raises(ConfigurationError, match="is there already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         export.export_options(tmp_path / "a.csv")
     with pytest.raises(ConfigurationError, match=r"folder of .* does not exist"):
         export.export_options(tmp_path / "none" / "a.csv")

@@ -29,8 +29,8 @@ CROSS JOIN LATERAL (
 WHERE stored.work_order_id <> given.id;
 
 -- name: known
--- The given keys that have a row, and whether it is valid. A valid key is so for this whole transaction, whatever happens
--- to its row, so no row is locked.
+-- The given keys that have a row, and whether it is valid. A valid key stays valid for this transaction, even if its
+-- row changes, so no row is locked.
 SELECT stored.key, stored.work_order_id, stored.position, stored.stream_id, coalesce(stored.expires_at > now(), true)
 FROM unnest(%(keys)s::uuid[]) AS given (key)
 CROSS JOIN LATERAL (

@@ -59,7 +59,7 @@ WHERE places.trigger_id = %(trigger_id)s
     AND work_orders.state NOT IN ('pending', 'running');
 
 -- name: place
--- In an ordering key, work orders with a place come behind those without, so whatever follows one in its sequence needs one too.
+-- In an ordering key, work orders with a place follow those without. So each later one of the sequence needs a place.
 INSERT INTO workorders.sequence_places (work_order_id, key, ordering_key, trigger_id, workflow_id)
 SELECT given.id, given.key, work_orders.ordering_key, %(trigger_id)s, %(workflow_id)s
 FROM unnest(%(ids)s::uuid[], %(keys)s::uuid[], %(disordered)s::boolean[])

@@ -22,7 +22,7 @@ WHERE (%(before)s::bigint IS NULL OR id < %(before)s)
 ORDER BY id DESC
 LIMIT %(limit)s;
 
--- name: take_job
+-- name: claim_job
 -- A worker that is silent for longer than a step can take is assumed dead; if it is alive, it has lost the job.
 UPDATE workorders.bulk_jobs
 SET state = 'running', worker = %(worker)s, error = NULL, heartbeat_at = now(), started_at = coalesce(started_at, now())
@@ -47,7 +47,7 @@ WHERE work_orders.id = ANY (%(ids)s)
 ORDER BY work_orders.id
 FOR UPDATE OF work_orders SKIP LOCKED;
 
--- name: move_job
+-- name: record_progress
 UPDATE workorders.bulk_jobs
 SET done = done + %(done)s,
     skipped = (
@@ -66,12 +66,12 @@ SET done = done + %(done)s,
     heartbeat_at = now()
 WHERE id = %(id)s;
 
--- name: wait_job
+-- name: suspend_job
 UPDATE workorders.bulk_jobs
 SET state = 'waiting', worker = NULL, error = %(reason)s, heartbeat_at = now()
 WHERE id = %(id)s AND state = 'running' AND worker = %(worker)s;
 
--- name: begin_again
+-- name: reset_progress
 UPDATE workorders.bulk_jobs
 SET done = 0, skipped = '{}', last_id = NULL
 WHERE id = %(id)s AND worker = %(worker)s;

@@ -15,7 +15,7 @@ INSERT INTO workorders.dataclips (id, body, request) VALUES (%(id)s, %(body)s::t
 -- name: delete_rejection
 DELETE FROM workorders.rejections WHERE work_order_id = %(id)s;
 
--- name: let_in
+-- name: accept
 UPDATE workorders.work_orders
 SET state = 'pending', ordering_key = given.ordering_key
 FROM unnest(%(ids)s::uuid[], %(ordering_keys)s::bigint[]) AS given (id, ordering_key)

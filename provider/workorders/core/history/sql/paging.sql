@@ -57,7 +57,7 @@ ORDER BY id DESC
 -- use: all_passing
 LIMIT %(limit)s;
 
--- name: read_lists
+-- name: index_scans_only
 -- The planner assumes that words are independent, and that a scan of the table is cheaper than many rows by an index.
 -- A parallel scan is slower too, because the rows are found within a tenth of a second.
 SET LOCAL enable_seqscan = off;

@@ -10,7 +10,7 @@ SELECT count(*) FROM (
 ) AS at_work;
 
 -- name: claim
--- Written so that no statistics, however old, make the planner read whole tables:
+-- Written so that even old statistics never make the planner read whole tables:
 --   OFFSET 0 keeps the search for a run a lookup by key per row. As a join it would read all runs.
 --   The planner estimates a limit that is an expression as a tenth of all rows. So it encloses one that is a number.
 --   The outer limit stops reading, so no more rows are locked than it returns.

@@ -68,7 +68,7 @@ CREATE TABLE workorders.kafka_decisions (
     CONSTRAINT kafka_decisions_actor_check CHECK (btrim(actor) <> '' AND btrim(reason) <> '')
 );
 CREATE INDEX kafka_decisions_trigger_id_id_idx ON workorders.kafka_decisions (trigger_id, id);
--- A request is decided once, however often its task is cleared.
+-- A request is decided once, even if its task is cleared several times.
 CREATE UNIQUE INDEX kafka_decisions_request_idx ON workorders.kafka_decisions (request_key, partition)
     WHERE request_key IS NOT NULL;
 

@@ -36,7 +36,7 @@ WHERE batch_id = %(batch_id)s
     AND superseded_by IS NULL;
 
 -- name: set_position
--- The new epoch fences every attempt from before, whatever it still does. What was learnt of the messages' size stays.
+-- The new epoch fences every earlier attempt, even one that still runs. The estimate of the messages' size stays.
 UPDATE workorders.kafka_ledger
 SET topic_id = %(to_topic_id)s,
     stream_id = %(stream_id)s,

@@ -305,7 +305,7 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "wait-grows-without-end",
         6,
-        (Change("core/backoff.py", "min(LONGEST_SECONDS, 1 << doublings)", "1 << doublings"),),
+        (Change("core/backoff.py", "min(MAX_SECONDS, 1 << doublings)", "1 << doublings"),),
         ("unit/core/test_backoff.py::test_the_wait_doubles_up_to_a_minute",),
     ),
     Mutation(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import RetryDecision, RetryPolicy
 
-from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
+from workorders.core.backoff import MAX_SECONDS, delay_seconds
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -82,5 +82,5 @@ def unlimited_retries() -> dict[str, Any]:
         "retry_policy": UnlimitedRetryPolicy(),
         "retry_delay": timedelta(seconds=1),
         "retry_exponential_backoff": 2.0,
-        "max_retry_delay": timedelta(seconds=LONGEST_SECONDS),
+        "max_retry_delay": timedelta(seconds=MAX_SECONDS),
     }

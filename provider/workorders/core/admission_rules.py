@@ -58,9 +58,9 @@ class LimitSettings:
     """How many work orders a workflow takes."""
 
     waiting: int | None
-    """Most work orders that wait for a run."""
+    """Maximum number of work orders that wait for a run."""
     per_day: int | None
-    """Most work orders admitted per day (UTC)."""
+    """Maximum number of work orders admitted per day (UTC)."""
     hard: bool
     """Whether the source must wait; beyond a soft limit work orders are rejected."""
 

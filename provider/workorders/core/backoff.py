@@ -1,6 +1,6 @@
 """The delay before the next try: 1, 2, 4 ... 60 seconds, without end."""
 
-LONGEST_SECONDS = 60
+MAX_SECONDS = 60
 _DOUBLINGS_TO_LONGEST = 6
 
 
@@ -10,4 +10,4 @@ def delay_seconds(failures: int) -> int:
     The exponent is bounded before the power is taken, so that the thousandth failure overflows nothing.
     """
     doublings = min(max(failures - 1, 0), _DOUBLINGS_TO_LONGEST)
-    return min(LONGEST_SECONDS, 1 << doublings)
+    return min(MAX_SECONDS, 1 << doublings)

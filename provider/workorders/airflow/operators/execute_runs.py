@@ -31,7 +31,7 @@ class ExecuteRunsOperator(WorkflowOperator):
                 database_url=url,
                 enqueue=enqueue_published,
                 mask=mask,
-                longest_secret=mask.longest,
+                max_secret_bytes=mask.max_secret_bytes,
                 log=partial(self.log.info, "%s"),
                 claim_seconds=self.definition.claim_seconds,
                 processes=self.definition.processes,

@@ -16,7 +16,7 @@ from airflow.triggers.base import (
 )
 
 from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
-from workorders.core.backoff import LONGEST_SECONDS, delay_seconds
+from workorders.core.backoff import MAX_SECONDS, delay_seconds
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import is_outage
 
@@ -69,7 +69,7 @@ class PollingTrigger(BaseTrigger):
 
     def max_delay(self, error: Exception) -> int:
         """Return the most seconds to wait after this failure."""
-        return LONGEST_SECONDS
+        return MAX_SECONDS
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class's path and its arguments."""

@@ -18,7 +18,7 @@ def acquire_token(connection: Connection, trigger_id: int, per_second: float, bu
         connection: in autocommit mode.
         trigger_id: whose bucket.
         per_second: tokens that are added per second.
-        burst: the most tokens in the bucket.
+        burst: maximum tokens in the bucket.
     """
     arguments = {"trigger_id": trigger_id, "per_second": per_second, "burst": burst}
     granted, tokens = fetch_row(connection, _QUERIES["acquire"], arguments)

@@ -7,7 +7,7 @@ from pydantic import Field
 from workorders.core.definitions.fields import Definition, SelectorField, Whole, expecting, seconds
 
 _LARGEST_NUMBER: Final = 2**62
-_MOST_PARKED: Final = 1_000_000_000
+_MAX_PARKED: Final = 1_000_000_000
 
 
 class Idempotency(Definition):
@@ -36,7 +36,7 @@ class Sequence(Definition):
         expecting("a whole number, or first"),
     ] = 0
     """The first number of every key; `first` takes whichever number of a key arrives first."""
-    alert_above_parked: Whole = Field(default=1000, ge=1, le=_MOST_PARKED)
+    alert_above_parked: Whole = Field(default=1000, ge=1, le=_MAX_PARKED)
     """Parked work orders of one key above which there is an alert."""
     alert_after: Annotated[float, seconds(0)] = 3600.0
     """Time (seconds) that a gap may last before there is an alert."""

@@ -75,7 +75,7 @@ def complete_up_to(connection: Connection) -> UUID:
 
 def write_index(connection: Connection, ids: Sequence[UUID]) -> None:
     """Write the words of these work orders as their input is now."""
-    found = connection.execute(_QUERIES["texts"], {"ids": list(ids), "most": MAX_CHARACTERS}).fetchall()
+    found = connection.execute(_QUERIES["texts"], {"ids": list(ids), "max_characters": MAX_CHARACTERS}).fetchall()
     connection.execute(
         _QUERIES["write_words"],
         {"ids": [row[0] for row in found], "words": [tokenizer.to_tsvector_literal(*row[1:]) for row in found]},
@@ -89,7 +89,7 @@ def _lock(connection: Connection, name: str) -> UUID | None:
 
 
 def _settled_until(connection: Connection, margin: timedelta) -> datetime:
-    row = connection.execute(_QUERIES["settled_until"], {"margin": margin, "longest": _MAX_WAIT}).fetchone()
+    row = connection.execute(_QUERIES["settled_until"], {"margin": margin, "max_wait": _MAX_WAIT}).fetchone()
     if row is None:  # cannot be: an aggregate returns a row
         raise LookupError("settled_until")
     settled: datetime = row[0]

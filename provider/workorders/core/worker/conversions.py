@@ -80,7 +80,7 @@ class ResultMaker:
 
     log_bytes: int
     mask: MaskText
-    longest_secret: int
+    max_secret_bytes: int
 
     def returned(self, invocation: Invocation, frame: Frame) -> InvocationResult:
         """Return the result that a process sent."""
@@ -120,7 +120,7 @@ class ResultMaker:
         if not captured.text and not traceback:
             return "", False
         return compose_log(
-            captured, traceback, limit=self.log_bytes, mask=self.mask, longest_secret=self.longest_secret
+            captured, traceback, limit=self.log_bytes, mask=self.mask, max_secret_bytes=self.max_secret_bytes
         )
 
 

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-MOST_BYTES: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 64 * 1024 * 1024
 """If a run writes more than this, its earlier output is deleted, so that it cannot fill the disk."""
 LEFT_OUT: Final = "\n... the middle of this log was left out ...\n"
 
@@ -31,15 +31,15 @@ class Captured(NamedTuple):
     """The last part, if the middle was left out."""
 
 
-def take(descriptor: int, most_bytes: int) -> Captured:
-    """Read at most `most_bytes` of the file, return them, and empty the file."""
+def take(descriptor: int, max_bytes: int) -> Captured:
+    """Read at most `max_bytes` of the file, return them, and empty the file."""
     size = os.fstat(descriptor).st_size
     if size == 0:
         return Captured()
-    if size <= most_bytes:
+    if size <= max_bytes:
         captured = Captured(printable(os.pread(descriptor, size, 0)))
     else:
-        half = most_bytes // 2
+        half = max_bytes // 2
         end = printable(os.pread(descriptor, half, size - half))
         captured = Captured(printable(os.pread(descriptor, half, 0)), end)
     os.ftruncate(descriptor, 0)
@@ -48,7 +48,7 @@ def take(descriptor: int, most_bytes: int) -> Captured:
 
 def bound(descriptor: int) -> None:
     """Empty the file if it has become far too long."""
-    if os.fstat(descriptor).st_size > MOST_BYTES:
+    if os.fstat(descriptor).st_size > MAX_BYTES:
         os.ftruncate(descriptor, 0)
 
 
@@ -58,23 +58,23 @@ def printable(content: bytes) -> str:
 
 
 def compose_log(
-    captured: Captured, traceback: str, *, limit: int, mask: Callable[[str], str], longest_secret: int
+    captured: Captured, traceback: str, *, limit: int, mask: Callable[[str], str], max_secret_bytes: int
 ) -> tuple[str, bool]:
     """Return a run's log, and whether its middle was left out.
 
     Args:
-        captured: what the run wrote, with `longest_secret` more bytes on each side of what was left out.
+        captured: what the run wrote, with `max_secret_bytes` more bytes on each side of what was left out.
         traceback: the end of the log; may be empty.
         limit: maximum bytes of the log.
         mask: takes the known secrets out of a text.
-        longest_secret: length of the longest of them, in bytes.
+        max_secret_bytes: length of the longest of them, in bytes.
     """
     if captured.end is None:
         log, end, cut = mask(captured.text), "", False
     else:
         # The text next to the gap may be half a secret, which the mask does not recognize.
-        log = _without_end(mask(captured.text), longest_secret)
-        end, cut = mask(captured.end)[longest_secret:], True
+        log = _without_end(mask(captured.text), max_secret_bytes)
+        end, cut = mask(captured.end)[max_secret_bytes:], True
     behind = _new_line(end or log) + mask(traceback) if traceback else ""
     whole = (log + LEFT_OUT if cut else log) + end + behind
     if len(whole.encode()) <= limit:

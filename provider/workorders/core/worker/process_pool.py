@@ -38,7 +38,7 @@ class ProcessPool:
     Args:
         specification: what to run, and its limits.
         mask: replaces known secrets in a log or an error.
-        longest_secret: length of the longest of them in bytes. That much more of a log is read than is kept, because
+        max_secret_bytes: length of the longest of them in bytes. That much more of a log is read than is kept, because
             the mask does not recognize a secret that was cut.
         log: receives what processes write outside of any run.
     """
@@ -48,13 +48,13 @@ class ProcessPool:
         specification: Specification,
         *,
         mask: MaskText = str,
-        longest_secret: int = 0,
+        max_secret_bytes: int = 0,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._specification = specification
         self._mask = mask
-        self._longest_secret = longest_secret
-        self._result_maker = ResultMaker(specification.log_bytes, mask, longest_secret)
+        self._longest_secret = max_secret_bytes
+        self._result_maker = ResultMaker(specification.log_bytes, mask, max_secret_bytes)
         self._log = log
         self._numbers = count()
         self._queue: OrderedQueue[Invocation] = OrderedQueue()

@@ -8,11 +8,11 @@ from typing import Final
 
 from workorders.core.worker.context import Context
 
-MOST_TRACEBACK: Final = 8_000
-"""Most characters of a traceback: of a longer one, the beginning and, longer, the end are kept."""
-MOST_ERROR: Final = 2_000
-"""Most characters of an error's text."""
-_HEAD: Final = MOST_TRACEBACK // 4
+MAX_TRACEBACK_CHARACTERS: Final = 8_000
+"""Of a longer traceback the beginning and the end are kept, and the end is longer."""
+MAX_ERROR_CHARACTERS: Final = 2_000
+"""Maximum of the text of an error."""
+_HEAD: Final = MAX_TRACEBACK_CHARACTERS // 4
 
 
 class RunHandler(logging.Handler):
@@ -43,12 +43,12 @@ def install() -> RunHandler:
 
 
 def error_text(error: BaseException) -> str:
-    """Return an error's own words, bounded, also when asking for them fails."""
+    """Return the text of an error, bounded, or a replacement if the text cannot be created."""
     try:
         text = str(error)
-    except Exception as another:  # noqa: BLE001 - the text is made by other people's code
-        text = f"(its text cannot be made: {type(another).__name__})"
-    return text if len(text) <= MOST_ERROR else f"{text[:MOST_ERROR]} ..."
+    except Exception as another:  # noqa: BLE001 - the text is created by other people's code
+        text = f"(its text cannot be created: {type(another).__name__})"
+    return text if len(text) <= MAX_ERROR_CHARACTERS else f"{text[:MAX_ERROR_CHARACTERS]} ..."
 
 
 def traceback_text(error: BaseException) -> str:
@@ -56,7 +56,11 @@ def traceback_text(error: BaseException) -> str:
     own_frame = error.__traceback__
     try:
         lines = traceback.format_exception(type(error), error, own_frame.tb_next if own_frame else None)
-    except Exception:  # noqa: BLE001 - the error's text is made by other people's code
+    except Exception:  # noqa: BLE001 - the text of the error is created by other people's code
         return f"{type(error).__name__}: {error_text(error)}\n"
     text = "".join(lines)
-    return text if len(text) <= MOST_TRACEBACK else f"{text[:_HEAD]}\n  ...\n{text[_HEAD - MOST_TRACEBACK :]}"
+    return (
+        text
+        if len(text) <= MAX_TRACEBACK_CHARACTERS
+        else f"{text[:_HEAD]}\n  ...\n{text[_HEAD - MAX_TRACEBACK_CHARACTERS :]}"
+    )

@@ -12,7 +12,7 @@ from workorders.core.worker.exceptions import InputUnreadableError
 
 MASK: Final = "***"
 _WHOLE_OUTPUT: Final = json_values.dumps(MASK)
-SHORTEST: Final = 5
+MIN_CHARACTERS: Final = 5
 """A shorter value is not masked, because too many harmless words contain it. Airflow's masker has the same limit."""
 
 MaskText = Callable[[str], str]
@@ -25,9 +25,9 @@ class Mask:
     """Replaces every known secret in a text."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        known = sorted({secret for secret in secrets if len(secret) >= SHORTEST}, key=len, reverse=True)
+        known = sorted({secret for secret in secrets if len(secret) >= MIN_CHARACTERS}, key=len, reverse=True)
         #: Length of the longest secret, in bytes.
-        self.longest = max((len(secret.encode()) for secret in known), default=0)
+        self.max_secret_bytes = max((len(secret.encode()) for secret in known), default=0)
         self._pattern = re.compile("|".join(map(re.escape, known))) if known else None
 
     def __call__(self, text: str) -> str:

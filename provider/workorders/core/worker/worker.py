@@ -37,7 +37,7 @@ class WorkerConfig:
     database_url: str
     enqueue: Enqueue
     mask: MaskText = str
-    longest_secret: int = 0
+    max_secret_bytes: int = 0
     log: Callable[[str], None] = print
     """Receives lines for people."""
     claim_seconds: float = 120.0
@@ -90,7 +90,7 @@ class Worker:
         self._pool = ProcessPool(
             specification(workflow.definition, config.processes),
             mask=config.mask,
-            longest_secret=config.longest_secret,
+            max_secret_bytes=config.max_secret_bytes,
             log=config.log,
         )
 

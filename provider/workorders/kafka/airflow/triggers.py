@@ -31,7 +31,7 @@ _BATCHES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
 REFRESH_SECONDS = 10.0
 """Time between two searches for topics, partitions, and batches without an active ingest run."""
 MISSING_TOPIC_SECONDS = 10
-"""Longest wait between two searches for a topic that does not exist."""
+"""Maximum wait between two searches for a topic that does not exist."""
 DISPATCH_SECONDS = 30.0
 """The listener run that planned a younger batch may still be about to dispatch it."""
 
@@ -125,7 +125,7 @@ class NewMessagesTrigger(PollingTrigger):
             yield _MessagesProbe(self, shared.cluster, database).probe
 
     def max_delay(self, error: Exception) -> int:
-        """Return the most seconds to wait after this failure."""
+        """Return the maximum seconds to wait after this failure."""
         # A person who creates the missing topic then watches the listener.
         return MISSING_TOPIC_SECONDS if isinstance(error, UnknownTopicError) else super().max_delay(error)
 

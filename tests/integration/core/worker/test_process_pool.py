@@ -186,7 +186,7 @@ def test_of_a_long_log_the_beginning_and_the_end_are_kept(pool: ProcessPool) -> 
 def test_known_secrets_are_in_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_PASSWORD", "correct horse")
     mask = Mask(secrets_of(os.environ))
-    with ProcessPool(specification(), mask=mask, longest_secret=mask.longest) as pool:
+    with ProcessPool(specification(), mask=mask, max_secret_bytes=mask.max_secret_bytes) as pool:
         (result,) = results(pool, [invocation({"do": "secret"})])
     assert result.log == "password=***\n"
 
@@ -194,7 +194,7 @@ def test_known_secrets_are_in_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_known_secrets_are_in_no_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_PASSWORD", "correct horse")
     mask = Mask(secrets_of(os.environ))
-    with ProcessPool(specification(), mask=mask, longest_secret=mask.longest) as pool:
+    with ProcessPool(specification(), mask=mask, max_secret_bytes=mask.max_secret_bytes) as pool:
         (result,) = results(pool, [invocation({"do": "echo", "dsn": "postgresql://nurse:correct%20horse@db/ward"})])
     assert json.loads(result.output or b"") == {"do": "echo", "dsn": "postgresql://nurse:***@db/ward"}
 

@@ -44,7 +44,7 @@ def test_of_two_secrets_the_longer_one_is_masked_whole() -> None:
 def test_what_is_too_short_to_be_told_from_a_word_is_left_alone() -> None:
     mask = Mask(secrets_of({"TOKEN": "test"}))
     assert mask("a test") == "a test"
-    assert mask.longest == 0
+    assert mask.max_secret_bytes == 0
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ SELECT id FROM workorders.history_marks WHERE name = %(name)s;
 -- Who began to write before this time may still commit work orders with older ids; a transaction that takes longer than
 -- the longest wait is left to the second look.
 SELECT greatest(
-    least(clock_timestamp(), min(xact_start)) - %(margin)s::interval, clock_timestamp() - %(longest)s::interval
+    least(clock_timestamp(), min(xact_start)) - %(margin)s::interval, clock_timestamp() - %(max_wait)s::interval
 )
 FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xid IS NOT NULL;
@@ -33,10 +33,10 @@ WHERE NOT EXISTS (SELECT FROM workorders.search_words WHERE search_words.id = pa
 -- name: texts
 -- So much of each as is searched; an input that cannot be written out has no words. What is no text in a rejected value comes as escapes, which part words.
 SELECT page.id,
-    left(workorders.json_text(dataclips.body), %(most)s) AS body,
-    left(workorders.json_text(coalesce(dataclips.request, rejections.request)), %(most)s) AS request,
+    left(workorders.json_text(dataclips.body), %(max_characters)s) AS body,
+    left(workorders.json_text(coalesce(dataclips.request, rejections.request)), %(max_characters)s) AS request,
     rejections.code || ' ' || rejections.detail AS reason,
-    encode(substring(rejections.raw FROM 1 FOR %(most)s), 'escape') AS raw
+    encode(substring(rejections.raw FROM 1 FOR %(max_characters)s), 'escape') AS raw
 FROM unnest(%(ids)s::uuid[]) AS page (id)
 LEFT JOIN workorders.dataclips ON dataclips.id = page.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id;

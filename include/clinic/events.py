@@ -11,7 +11,7 @@ from clinic import vital_signs
 from workorders.core.worker.context import Context
 
 ALARMS: Final = "health.alarms"
-"""Topic of the entries that somebody should look at."""
+"""Topic of the entries that a person should check."""
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class UnknownResourceError(ValueError):
 
 
 def register(event: Mapping[str, Any], context: Context | None = None) -> dict[str, Any]:
-    """Return the entry of an event: whom it is about, what kind it is, when it was, and its facts.
+    """Return the entry of an event: its patient, kind, time, and facts.
 
     Raises:
         UnknownResourceError: the register has no entry for such a resource.
@@ -32,7 +32,7 @@ def register(event: Mapping[str, Any], context: Context | None = None) -> dict[s
     if facts is None:
         raise UnknownResourceError(f"The register has no entry for a resource of type {kind!r}.")
     entry = {"patient": _patient(event), "kind": kind, "id": event["id"], **facts(event)}
-    if entry.get("judged") == "alarming":
+    if entry.get("assessment") == "alarming":
         _LOG.warning("%s of %s is alarming: %s %s", entry["what"], entry["patient"], entry["value"], entry["unit"])
         if context is not None:
             context.publish(ALARMS, entry, key=entry["patient"])

@@ -1,4 +1,4 @@
-"""Judges measured vital signs by the ranges that are usual for adults; an example, and no medical advice."""
+"""Assesses vital signs by the usual ranges of adults; an example, and no medical advice."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Range:
     alarmingly_low: float
     alarmingly_high: float
 
-    def judge(self, value: float) -> str:
+    def assess(self, value: float) -> str:
         """Return `alarming`, `low`, `high` or `usual`."""
         if not self.alarmingly_low <= value <= self.alarmingly_high:
             return "alarming"
@@ -38,7 +38,7 @@ class UnknownVitalSignError(ValueError):
 
 
 def assess(observation: Mapping[str, Any], _context: object = None) -> dict[str, Any]:
-    """Return what was measured, and how it is to be judged.
+    """Return the measured value and its assessment.
 
     Raises:
         UnknownVitalSignError: no range is known for its code.
@@ -53,5 +53,5 @@ def assess(observation: Mapping[str, Any], _context: object = None) -> dict[str,
         "what": coding.get("display", coding["code"]),
         "value": quantity["value"],
         "unit": quantity["unit"],
-        "judged": range_.judge(quantity["value"]),
+        "assessment": range_.assess(quantity["value"]),
     }

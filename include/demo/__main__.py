@@ -32,7 +32,7 @@ _INTERRUPTED: Final = 130
 
 
 def demo(*, messages: int, seconds: float, seed: int, keep: bool) -> bool:
-    """Start a stack, run the demo on it, and stop it; say whether every figure was right.
+    """Start a stack, run the demo on it, and stop it; return whether every figure was right.
 
     Args:
         messages: how many are produced, those of an aborted transaction not counted.
@@ -42,7 +42,7 @@ def demo(*, messages: int, seconds: float, seed: int, keep: bool) -> bool:
 
     Raises:
         StackError: the stack did not start, or one is kept already.
-        DemoError: nothing went on for some minutes.
+        DemoError: there was no progress for some minutes.
         DeliveryError: the broker did not take a message.
     """
     if keep and (kept := running.find(_FILE)):
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _keep(stack: LocalStack, trigger: KafkaTriggerDefinition) -> None:
-    """Say where to look, and wait for Ctrl-C or SIGTERM."""
+    """Print where to look, and wait for Ctrl-C or SIGTERM."""
     # The same file as `make up` writes, so that shells and `make down` find this stack as well.
     running.write(_FILE, stack.variables(), pids=(os.getpid(), stack.supervisor_pid), url=stack.airflow_url)
     try:

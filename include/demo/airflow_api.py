@@ -54,7 +54,7 @@ class AirflowApi:
 
 
 def _label(instance: dict[str, Any]) -> str:
-    # A listener run is named by its time, which says nothing here.
+    # A listener run is named by its time, which identifies nothing here.
     run = f" {instance['dag_run_id']}" if instance["dag_run_id"].startswith("batch_") else ""
     state = "" if instance["state"] == "running" else f" ({instance['state'].replace('_', ' ')})"
     return f"{instance['dag_id']}{run} {instance['task_id']}{state}"

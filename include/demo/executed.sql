@@ -14,7 +14,7 @@ SELECT work_order_id FROM workorders.runs WHERE state = 'success' ORDER BY finis
 SELECT state::text FROM workorders.runs WHERE work_order_id = %(work_order_id)s ORDER BY attempt;
 
 -- name: out_of_order
--- First runs only: a rerun comes later than what stands behind it.
+-- First runs only: a rerun is later than the runs that follow it.
 SELECT count(*) FROM (
     SELECT runs.started_at < lag(runs.finished_at) OVER (
         PARTITION BY runs.ordering_key ORDER BY work_orders.stream_id, work_orders.position
@@ -30,7 +30,7 @@ SELECT log FROM workorders.run_logs ORDER BY run_id LIMIT 3;
 -- name: alarms
 SELECT run_outputs.output ->> 'id'
 FROM workorders.run_outputs JOIN workorders.runs ON runs.id = run_outputs.run_id
-WHERE runs.state = 'success' AND run_outputs.output ->> 'judged' = 'alarming';
+WHERE runs.state = 'success' AND run_outputs.output ->> 'assessment' = 'alarming';
 
 -- name: unsent
 SELECT count(*) FROM workorders.outbox_messages;

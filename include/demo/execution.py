@@ -46,7 +46,7 @@ class Execution:
     airflow_url: str
 
     def prepare(self) -> None:
-        """Register the workflow: from then on a work order is told its ordering key when it is created.
+        """Register the workflow: from then on a work order gets its ordering key when it is created.
 
         Raises:
             KafkaException: the broker refuses the topic of answers.
@@ -56,7 +56,7 @@ class Execution:
             workflows.register(connection, load_workflow(self.workflow_file))
 
     def run(self) -> bool:
-        """Execute all work orders, rerun one, and say whether every figure is right.
+        """Execute all work orders, rerun one, and return whether every figure is right.
 
         Raises:
             DemoError: nothing was finished for some minutes.
@@ -97,7 +97,7 @@ class Execution:
         id_ = executed.newest()
         with connect(self.database_url, application_name="demo") as connection:
             rerun_work_orders(connection, [id_], actor="demo", reason=WHY)
-        say(f"One is asked for again: {id_}")
+        say(f"One is rerun: {id_}")
         self._wait(executed.unfinished, "work orders")
         return id_
 
@@ -115,7 +115,7 @@ class Execution:
             if now_left != last:
                 last, changed_at = now_left, now
             elif now - changed_at > _PATIENCE_SECONDS:
-                raise DemoError(f"For {_PATIENCE_SECONDS:g} s nothing went on; {now_left:,} {what} wait.")
+                raise DemoError(f"For {_PATIENCE_SECONDS:g} s there was no progress; {now_left:,} {what} wait.")
             if now - said_at >= _SAY_EVERY_SECONDS:
                 said_at = now
                 say(f"    {now_left:,} {what} left")

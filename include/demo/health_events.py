@@ -14,9 +14,9 @@ from demo.resources import encounter, medication_request, observation, patient_r
 Headers = list[tuple[str, bytes | None]]
 
 FLAW_EVERY: Final = 80
-"""One event in so many has a flaw."""
+"""One event in this many has a flaw."""
 
-#: What goes wrong in real topics, by a name that says it.
+#: Faults of real topics, by a descriptive name.
 FLAWS: Final[dict[str, bytes | None]] = {
     "tombstone": None,
     "cut short": b'{"resourceType":"Observation","id":"observation-7","valueQuantity":{"val',

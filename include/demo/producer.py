@@ -1,4 +1,4 @@
-"""Somebody else's producer: it knows a topic and nothing of who reads it.
+"""A producer of another team: it knows a topic and none of its readers.
 
 ``python -m demo.producer --bootstrap-servers HOST:PORT`` sends more to a stack that was kept.
 """
@@ -32,7 +32,7 @@ class DeliveryError(RuntimeError):
 
 @dataclass(slots=True)
 class Sent:
-    """What the broker has confirmed; written by the producer alone, and read by anybody."""
+    """What the broker has confirmed; written by the producer alone."""
 
     committed: int = 0
     """Messages that readers may see: plain ones, and those of the committed transaction."""

@@ -1,4 +1,4 @@
-"""One line that says how far everything is: updated in place on a terminal, now and then elsewhere."""
+"""One line of progress: updated in place on a terminal, now and then elsewhere."""
 
 import shutil
 import sys
@@ -24,7 +24,7 @@ class Snapshot:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """What must change while anything goes on."""
+        """What must change while there is progress."""
         return self.produced, self.created, self.lag
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""A replay as anybody does it: clear a finished task, and see that nothing is there twice."""
+"""A replay as a user does it: clear a finished task, and check that there are no duplicates."""
 
 import time
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ class Replay:
     changed: bool
     """Whether any row of the work orders, or an offset of the ledger, is another than before."""
     table: list[str]
-    """What the task's log says at its end, a line a partition."""
+    """The last lines of the task's log, one per partition."""
 
     @property
     def remark(self) -> str:
-        """Say what was replayed."""
+        """Return what was replayed."""
         return f"by {self.run_id} again, in {self.seconds:.0f} s"
 
 

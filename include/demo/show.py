@@ -47,10 +47,10 @@ class Show:
         return f"{self.trigger.name}_ingest"
 
     def run(self, stack: LocalStack) -> bool:
-        """Run the demo and say whether every figure is right.
+        """Run the demo and return whether every figure is right.
 
         Raises:
-            DemoError: nothing went on for some minutes.
+            DemoError: there was no progress for some minutes.
             DeliveryError: the broker did not take a message.
         """
         self.topic.create(PARTITIONS)
@@ -90,7 +90,7 @@ class Show:
             if last is None or snapshot.counts != last.counts:
                 changed_at = time.monotonic()
             elif time.monotonic() - changed_at > _PATIENCE_SECONDS:
-                raise DemoError(f"For {_PATIENCE_SECONDS:g} s nothing went on; this is how far it was: {snapshot}.")
+                raise DemoError(f"For {_PATIENCE_SECONDS:g} s there was no progress; the last figures: {snapshot}.")
             last = snapshot
             time.sleep(_LOOK_EVERY_SECONDS)
 
@@ -115,7 +115,7 @@ class Show:
         """Replay the largest batch."""
         largest = max(batches, key=lambda batch: batch.work_orders)
         run_id = f"batch_{largest.id}"
-        say(f"\nAll is in. Now the task {TASK} of {self.ingest_dag} {run_id} is cleared, which ingests its")
+        say(f"\nAll are ingested. Now the task {TASK} of {self.ingest_dag} {run_id} is cleared, which ingests its")
         say(f"{largest.work_orders:,} messages again ...")
         again = replay(self.api, self.database, self.ingest_dag, run_id)
         say(f"\n{again.note}\n")
@@ -123,7 +123,7 @@ class Show:
         return again
 
     def _check(self, sent: Sent, batches: list[Batch], again: Replay) -> bool:
-        """Print the summary, from Kafka and from Postgres, and say whether every figure is right."""
+        """Print the summary, from Kafka and from Postgres, and return whether every figure is right."""
         visible = self.topic.read("read_committed")
         orders = self.database.work_orders()
         comparison = compare(self.topic.name, visible, orders)

@@ -1,4 +1,4 @@
-"""The figures at the end, each beside what it must be."""
+"""The figures at the end, each with its expected value."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the topic itself says, asked with a plain Kafka client: its messages, and where it and a group stand."""
+"""The topic as a plain Kafka client sees it: its messages, its offsets, and those of a group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ class Topic:
 
     def _answers(self, partitions: int) -> bool:
         # A topic that was created is known before its partitions have a leader, and the first question for any group's
-        # offsets makes the broker create the topic that holds them. There are several errors that say so.
+        # offsets makes the broker create the topic that holds them. Several errors report that.
         try:
             return len(self.last_stable_offsets()) == len(self.group_offsets()) == partitions
         except KafkaException:

@@ -1,4 +1,4 @@
-"""``python -m local_stack``: keep a stack running, stop it, write the lock of its jars anew."""
+"""``python -m local_stack``: keep a stack running, stop it, write the lock of its jars."""
 
 import argparse
 import os
@@ -68,7 +68,7 @@ def up_detached() -> None:
     finally:
         _show(_LOG, shown)
     if process.poll() is not None:
-        raise StackError("The stack did not start; what it said is above.")
+        raise StackError("The stack did not start; its output is above.")
     stack = running.find(_FILE)
     if stack is None:
         process.terminate()
@@ -94,7 +94,7 @@ def down() -> None:
 
 
 def lock_jars() -> None:
-    """Resolve the jars anew and write their lock file."""
+    """Resolve the jars again and write their lock file."""
     locked = jars.resolve_lock()
     jars.LOCK_FILE.write_text(jars.format_lock(locked), encoding="utf-8")
     say(f"{len(locked)} jars are locked in {jars.LOCK_FILE.name}")
@@ -109,7 +109,7 @@ def main() -> None:
     commands.add_parser("down", help="stop what `up` started from this checkout")
     fetch = commands.add_parser("fetch-jars", help="fill the cache with a group of jars and print their paths")
     fetch.add_argument("group", choices=("kafka", "spark"))
-    commands.add_parser("lock-jars", help="resolve the jars anew and write their checksums")
+    commands.add_parser("lock-jars", help="resolve the jars again and write their checksums")
     arguments = parser.parse_args()
     try:
         match arguments.command:

@@ -21,7 +21,7 @@ _NEEDED_SETTINGS = {
     "AIRFLOW__API__HOST": LOOPBACK,
     "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
 }
-"""What differs from Airflow's own values in every stack, beside what its folders, ports and secrets need."""
+"""What differs from Airflow's defaults in every stack, in addition to its folders, ports and secrets."""
 _QUICK_SETTINGS = {
     "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
     "AIRFLOW__CORE__PARALLELISM": "8",
@@ -37,7 +37,7 @@ _QUICK_SETTINGS = {
     "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
     "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "1",
     # A component that was killed is noticed, and its tasks are adopted, soon. Not sooner, though: a scheduler that is
-    # busy for so long takes itself for dead, and starts all its tasks again and again.
+    # busy for so long considers itself dead, and restarts all its tasks again and again.
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
     "AIRFLOW__SCHEDULER__JOB_HEARTBEAT_SEC": "2",
@@ -148,7 +148,7 @@ class Airflow:
             self._components[name] = AirflowComponent(self, name, process)
 
     def start(self) -> None:
-        """Start all components and wait until each of them says that it is well.
+        """Start all components and wait until each of them reports that it is healthy.
 
         Raises:
             StackError: One of them did not start.
@@ -168,7 +168,7 @@ class Airflow:
             component.stop()
 
     def health(self) -> dict[str, dict[str, str | None]]:
-        """Return the health of the components as Airflow's API tells it, empty if the API does not answer."""
+        """Return the health of the components as Airflow's API reports it, empty if the API does not answer."""
         if not accepts_connections(self._port):
             return {}
         try:

@@ -15,7 +15,7 @@ from local_stack.java import Java
 from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from local_stack.processes import ManagedProcess, Processes
 
-# A logger that says nothing: a broker that is still starting is no news.
+# A silent logger: a broker that is still starting is expected.
 _silent = logging.getLogger(f"{__name__}.probe")
 _silent.disabled = True
 
@@ -61,7 +61,7 @@ _SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     # A broker that was killed may register again only when its last session has run out, 9 seconds by default; one that
-    # stands still for as long, on a busy machine, has no leaders any more.
+    # stops for as long, on a busy machine, has no leaders any more.
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "6000",
 }

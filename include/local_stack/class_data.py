@@ -1,7 +1,7 @@
 """An archive of the classes that Spark's JVM loads: with it, a `spark-submit` needs a third less CPU to start.
 
 Java maps such an archive (JEP 350) in place of reading and checking 15,000 classes from jars. It fits one Java and one
-class path, so its name is made of both, and it lies in the cache folder beside the jars.
+class path, so its name is made of both, and it is in the cache folder next to the jars.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What the local stack says when it cannot do what it was asked."""
+"""The errors of the local stack."""
 
 
 class StackError(RuntimeError):

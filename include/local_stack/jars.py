@@ -65,7 +65,7 @@ class Jar:
         return f"{artifact}-{version}.jar"
 
     def path(self, cache: Path) -> Path:
-        """Where the jar lies in a cache folder once its content has been compared with the lock."""
+        """Where the jar is in a cache folder once its content has been compared with the lock."""
         return cache / self.sha256[:16] / self.filename
 
 
@@ -89,7 +89,7 @@ def parse_lock(text: str) -> tuple[Jar, ...]:
         if match is None:
             raise StackError(
                 f"Line {number} of {LOCK_FILE.name} is not `group coordinate sha256:digits`; nothing was downloaded; "
-                "run `make lock-jars` to write the file anew."
+                "run `make lock-jars` to write the file again."
             )
         jars.append(Jar(**match.groupdict()))
     return tuple(jars)
@@ -104,7 +104,7 @@ def fetch(group: str, *, cache: Path | None = None) -> list[Path]:
     """Return the files of one group of the lock, in its order; download those that the cache does not hold.
 
     Raises:
-        StackError: A jar could not be downloaded, or its content is not what the lock says.
+        StackError: A jar could not be downloaded, or its content differs from the lock.
     """
     folder = cache or cache_folder()
     jars = [jar for jar in parse_lock(LOCK_FILE.read_text(encoding="utf-8")) if jar.group == group]
@@ -120,7 +120,7 @@ def download(jar: Jar, cache: Path) -> Path:
     """Download one jar, compare it with the lock and move it into the cache in one step; return its path there.
 
     Raises:
-        StackError: The jar could not be downloaded, or its content is not what the lock says.
+        StackError: The jar could not be downloaded, or its content differs from the lock.
     """
     with tempfile.TemporaryDirectory(prefix="download-", dir=cache) as scratch:
         downloaded = _download(jar.coordinate, Path(scratch))
@@ -128,7 +128,7 @@ def download(jar: Jar, cache: Path) -> Path:
 
 
 def admit(jar: Jar, downloaded: Path, cache: Path) -> Path:
-    """Move a downloaded file into the cache if its content is what the lock says; return its path there.
+    """Move a downloaded file into the cache if its content matches the lock; return its path there.
 
     Raises:
         StackError: The content differs from the lock. The cache is as it was.
@@ -136,7 +136,7 @@ def admit(jar: Jar, downloaded: Path, cache: Path) -> Path:
     found = sha256_of(downloaded)
     if found != jar.sha256:
         raise StackError(
-            f"The downloaded {jar.filename} has the checksum {found} where {LOCK_FILE.name} says {jar.sha256}; it was "
+            f"The downloaded {jar.filename} has the checksum {found} where {LOCK_FILE.name} has {jar.sha256}; it was "
             "not put into the cache; try again, and if it stays so, do not use what the repository sends."
         )
     target = jar.path(cache)
@@ -147,7 +147,7 @@ def admit(jar: Jar, downloaded: Path, cache: Path) -> Path:
 
 
 def resolve_lock() -> tuple[Jar, ...]:
-    """Resolve and download all jars anew and return what the lock file should hold."""
+    """Resolve and download all jars again and return the content of the lock file."""
     with tempfile.TemporaryDirectory(prefix="workorders-jars-") as scratch:
         folder = Path(scratch)
         coordinates = [(group, name) for group, roots in RESOLVED.items() for name in _transitive(roots, folder)]

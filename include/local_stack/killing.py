@@ -45,7 +45,7 @@ def kill_family(pid: int, *, seconds: float) -> None:
 def _frozen(root: psutil.Process) -> Collection[psutil.Process]:
     """Stop a process and its descendants one after another until a look finds no new one; return them.
 
-    Whom SIGSTOP has not reached yet may still fork, so a look counts only when all that it could find were still
+    A process that SIGSTOP has not reached may still fork, so a look counts only when all that it could find were still
     before it. One that is not still in time (it waits for its disk, and cannot fork there) is taken as it is.
     """
     family: set[psutil.Process] = set()
@@ -76,7 +76,7 @@ def _is_still(process: psutil.Process) -> bool:
 
 
 def _is_there(process: psutil.Process) -> bool:
-    """Say whether a process holds anything; of a zombie only the exit code is left."""
+    """Return whether a process holds anything; of a zombie only the exit code is left."""
     try:
         return process.is_running() and process.status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
     except psutil.NoSuchProcess:

@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Say whether a server could listen on this port now, on any interface."""
+    """Return whether a server could listen on this port now, on any interface."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -39,7 +39,7 @@ def is_free(port: int) -> bool:
 
 
 def accepts_connections(port: int) -> bool:
-    """Say whether a server accepts connections on this port of the loopback interface."""
+    """Return whether a server accepts connections on this port of the loopback interface."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.settimeout(1)
         return probe.connect_ex((LOOPBACK, port)) == 0

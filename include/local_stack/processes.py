@@ -118,7 +118,7 @@ class ManagedProcess:
             unprivileged: Run as ``nobody`` if we are root.
         """
         self.name = name
-        #: Where the process writes what it has to say.
+        #: Where the process writes its output.
         self.log = processes.logs / f"{name}.log"
         self._processes = processes
         self._command = [str(part) for part in command]
@@ -214,7 +214,7 @@ class ManagedProcess:
 
 
 def unprivileged_user() -> dict[str, int] | None:
-    """Return whom a process should run as that refuses to run as root: nobody if we are root, else ourselves (None)."""
+    """Return the user of a process that refuses to run as root: nobody if we are root, else ourselves (None)."""
     if os.geteuid() != 0:
         return None
     nobody = pwd.getpwnam("nobody")

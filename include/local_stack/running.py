@@ -1,4 +1,4 @@
-"""The one stack of a checkout that ``up`` keeps running: the file that says so, and how others find it."""
+"""The one stack of a checkout that ``up`` keeps running: the file that records it, and how others find it."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def write(file: Path, variables: Mapping[str, str], *, pids: tuple[int, ...], ur
 
 
 def find(file: Path) -> RunningStack | None:
-    """Return the stack that the file tells of, None if there is no file or the stack has gone."""
+    """Return the stack that the file names, None if there is no file or the stack has gone."""
     if not file.exists():
         return None
     variables = read_variables(file.read_text(encoding="utf-8"))

@@ -58,7 +58,7 @@ class LocalStack:
 
         Args:
             airflow: Whether to start Airflow as well (api-server, scheduler, dag-processor, triggerer).
-            stock: Whether Airflow keeps its own settings, but for folders, ports and secrets: Dags are created paused,
+            stock: Whether Airflow keeps its own settings, except folders, ports and secrets: Dags are created paused,
                 its pages ask for a login, and a change may take minutes to be noticed.
             dags_folder: Airflow's DAG bundle, the repository's ``dags`` unless given.
             triggers_folder: The trigger definitions, the repository's ``include/triggers`` unless given.
@@ -164,7 +164,7 @@ class LocalStack:
 
     def environment(self) -> dict[str, str]:
         """Return the whole environment for a program that works with this stack. It holds passwords."""
-        # Somebody's own Airflow settings would change the stack. Without byte code every task compiles Airflow again,
+        # The user's own Airflow settings would change the stack. Without byte code every task compiles Airflow again,
         # and CI systems and containers often set PYTHONDONTWRITEBYTECODE.
         inherited = {
             name: value
@@ -271,7 +271,7 @@ class LocalStack:
 
     @contextmanager
     def _progress(self, what: str, done: str = "ready") -> Iterator[None]:
-        """Say what begins, and how long it took once it is done."""
+        """Report the start of a step, and its duration at the end."""
         self._say(f"{what} ...")
         begin = time.monotonic()
         yield
@@ -279,6 +279,6 @@ class LocalStack:
 
 
 def _python_path() -> list[str]:
-    """Return where this process was told to find modules, in full: a task of Airflow works in another folder."""
+    """Return the module search path of this process, as absolute paths: a task of Airflow works in another folder."""
     given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     return list(dict.fromkeys(str(Path(entry).absolute()) for entry in [*given, str(CHECKOUT / "include")]))

@@ -1,4 +1,4 @@
-"""The process that owns the processes of one stack, and outlives whoever started the stack.
+"""The process that owns the processes of one stack, and outlives the process that started the stack.
 
 Run as ``python -m local_stack.supervisor HOME``. It reads one JSON command a line from standard input and answers each
 with one JSON line; both carry the number of the ``call``. When its input ends, or its parent is gone (however that
@@ -153,7 +153,7 @@ class Supervisor:
 
 
 def _belongs_to(process: psutil.Process, pids: set[int]) -> bool:
-    """Say whether a process is one of these or descends from one of them."""
+    """Return whether a process is one of these or descends from one of them."""
     try:
         return process.pid in pids or any(parent.pid in pids for parent in process.parents())
     except psutil.NoSuchProcess:

@@ -7,7 +7,7 @@ _POLL_SECONDS = 0.05
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
-    """Ask until the condition holds or the time is over; say whether it holds."""
+    """Ask until the condition holds or the time is over; return whether it holds."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -96,7 +96,7 @@ def reason(error: Exception) -> str:
         return f"{sentence.rstrip('.')}: define this connection in Airflow. [WO-CONNECTION-UNDEFINED]"
     if not sentence.endswith((".", "?", "!", "]")):
         sentence += "."
-    # libpq's own text does not say whose it is.
+    # libpq's own text does not name the database.
     return f"Postgres: {sentence} [{error_code(error)}]" if isinstance(error, psycopg.Error) else sentence
 
 

@@ -109,5 +109,5 @@ Creates one work order of workflow **{workflow}** for each interval of the sched
 
 * Pause this Dag to disable the trigger `{name}`.
 * The interval is the source key: a task that is cleared finds its work order and creates nothing twice.
-* A Dag run that a person starts creates one work order of its own, whatever its logical date.
+* A Dag run that a person starts creates its own work order, independent of its logical date.
 """

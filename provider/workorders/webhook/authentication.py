@@ -166,7 +166,7 @@ class Hmac(_Method):
             secret: the webhook's.
             headers: the first value of each, by name in lower case.
             body: all of it.
-            path: of the webhook, as its definition says.
+            path: of the webhook, as in its definition.
             now: the Unix time in seconds.
         """
         if missing := self.missing(headers):
@@ -186,7 +186,7 @@ class Hmac(_Method):
         time = b"" if self.timestamp_header is None else _raw(headers[self.timestamp_header]) + b"."
         if self.signed_headers is None:
             return time
-        # A missing header is signed as an empty one, so that nobody can remove or add it.
+        # A missing header is signed as an empty one, so that it cannot be removed or added.
         lines = (_raw(f"{name}:{headers.get(name, '')}") for name in self.signed_headers)
         return time + b"".join(line + b"\n" for line in (path.encode(), *lines))
 

@@ -30,8 +30,8 @@ _RETRY_SECONDS: Final = 1
 class IncomingBody:
     """A body that is being received; see `Capacity.incoming`."""
 
-    def __init__(self, room: "Capacity", peer: str) -> None:
-        self._room = room
+    def __init__(self, capacity: "Capacity", peer: str) -> None:
+        self._capacity = capacity
         self._limit: asyncio.Timeout | None = None
         self._is_dropped = False
         self.peer = peer
@@ -54,7 +54,7 @@ class IncomingBody:
                         raise TimeoutError
                     if len(content) + len(part) > max_bytes:
                         raise too_large(max_bytes)
-                    self._room.hold(self, len(part))
+                    self._capacity.hold(self, len(part))
                     content += part
                     earned = FIRST_SECONDS + len(content) / MIN_BYTES_PER_SECOND
                     self._limit.reschedule(began + min(earned, MAX_SECONDS))

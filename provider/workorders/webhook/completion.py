@@ -51,7 +51,7 @@ class CompletionPoller:
                     for future in self._waiting.pop(id_, ()):
                         if not future.done():
                             future.set_result(None)
-            except Exception as error:  # noqa: BLE001 - the callers' time limit ends the wait, whatever fails
+            except Exception as error:  # noqa: BLE001 - the callers' time limit ends the wait after any failure
                 _LOG.warning("The work orders that have ended cannot be read: %s", type(error).__name__)
                 await asyncio.sleep(_AFTER_FAILURE_SECONDS)
             await asyncio.sleep(POLL_SECONDS)

@@ -59,7 +59,7 @@ class WebhookTriggerDefinition(TriggerDefinition):
     ] = ""
     """Path of the URL below `/workorders/hooks/`, unique; the trigger's name if not given."""
     enabled: bool = True
-    """Whether it accepts requests. While it is false, callers are told to retry later."""
+    """Whether it accepts requests. While it is false, the answer is to retry later."""
     authentication: Authentication
     """Who may call: `public` for everybody, or a mapping with the type `api_key`, `basic` or `hmac`."""
     headers: Annotated[

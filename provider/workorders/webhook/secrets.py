@@ -76,7 +76,7 @@ class Secrets:
     async def _look_up(self, connection_id: str, known: _Known) -> None:
         try:
             secret = await self._ask(connection_id)
-        except Exception as error:  # noqa: BLE001 - a secrets backend may raise anything; nobody is admitted
+        except Exception as error:  # noqa: BLE001 - a secrets backend may raise anything; no caller is admitted
             _LOG.error("The Airflow connection %s cannot be read: %s", connection_id, type(error).__name__)
             known.ask_at = self._clock() + FAILURE_SECONDS
         else:

@@ -17,7 +17,7 @@ def test_every_event_of_the_demo_that_is_no_flaw_gets_an_entry_of_its_patient() 
     entries = [register(json.loads(event.value or b"")) for event in events]
     assert [entry["patient"] for entry in entries] == [event.key.decode() for event in events]
     assert {entry["kind"] for entry in entries} == {"Observation", "Encounter", "Patient", "MedicationRequest"}
-    assert {entry.get("judged") for entry in entries} >= {"usual", "low", "high", "alarming"}
+    assert {entry.get("assessment") for entry in entries} >= {"usual", "low", "high", "alarming"}
     assert all(entry["when"] for entry in entries)
 
 
@@ -42,11 +42,11 @@ def test_an_unknown_resource_and_an_unknown_vital_sign_fail_with_their_names() -
 
 
 @pytest.mark.parametrize(
-    ("value", "judged"), [(39.9, "alarming"), (45, "low"), (72, "usual"), (100.5, "high"), (130.5, "alarming")]
+    ("value", "assessment"), [(39.9, "alarming"), (45, "low"), (72, "usual"), (100.5, "high"), (130.5, "alarming")]
 )
-def test_a_value_is_judged_by_its_range(value: float, judged: str) -> None:
-    assert RANGES["8867-4"].judge(value) == judged
-    assert assess(observation(value))["judged"] == judged
+def test_a_value_is_assessed_by_its_range(value: float, assessment: str) -> None:
+    assert RANGES["8867-4"].assess(value) == assessment
+    assert assess(observation(value))["assessment"] == assessment
 
 
 def observation(value: float, code: str = "8867-4") -> dict[str, object]:

@@ -54,7 +54,7 @@ class DagRuns:
     def find_unfinished(self, dag_run_ids: Sequence[str]) -> str | None:
         """Return the first of some Dag runs that is queued or running; None when none is, or none exists.
 
-        They are counted first: a question for the state of one that does not exist leaves an error in the task's log.
+        They are counted first, because a query for the state of a missing Dag run logs an error.
         """
         for message in self._unfinished(dag_run_ids):
             if self._ask(message).count:
@@ -79,7 +79,7 @@ class DagRuns:
         """Return what a task of a Dag run returned; None when it returned nothing, or was mapped or skipped.
 
         Raises:
-            Exception: whatever a backend of XComs raises, or what it makes of the value.
+            Exception: an error of the XCom backend, or of its decoding of the value.
         """
         return XCom.get_one(key=_RETURN_VALUE, dag_id=self.dag_id, task_id=task_id, run_id=dag_run_id)
 

@@ -34,10 +34,10 @@ def _nothing_to_publish(*_: object) -> None:
 
 
 class DagRunExecutor:
-    """Does in one pass all that can be done now, and waits for nothing.
+    """Records all ends and starts all Dag runs that are possible now, without waiting.
 
-    Every step can be repeated: the id of a Dag run follows from its run, and Airflow takes each id once. So a task that
-    dies anywhere leaves nothing behind that the next one does not continue, and two at once do no harm. A work order
+    Every step can be repeated: the id of a Dag run follows from its run, and Airflow takes each id once. So the
+    next task continues after one that died anywhere, and two concurrent tasks do no harm. A work order
     never has two Dag runs at once.
 
     Args:
@@ -62,10 +62,10 @@ class DagRunExecutor:
         )
 
     def work(self) -> RunSummary:
-        """Record what has ended, start what can be started, and return what became of the runs that ended.
+        """Record the ends of Dag runs, start Dag runs, and return a summary of the runs that ended.
 
         Raises:
-            AirflowRuntimeError: Airflow does not answer, or takes no Dag runs; all ends that it told are recorded.
+            AirflowRuntimeError: Airflow does not answer, or accepts no Dag runs; the ends it reported are recorded.
             psycopg.Error: the database failed, or was unavailable for too long.
         """
         try:
@@ -85,7 +85,7 @@ class DagRunExecutor:
         claimed = self._store.run_in_transaction(
             lambda connection: delegation.claim(connection, self._workflow, limit=capacity)
         )
-        # Those that wait for the Dag run of an earlier attempt, and those that a task left behind when it died.
+        # Those that wait for the Dag run of an earlier attempt, and those of a task that died.
         but = started + [run.run_id for run in claimed]
         left = self._store.run_in_transaction(
             lambda connection: delegation.read_inputs(connection, self._workflow, but=but)

@@ -1,4 +1,4 @@
-"""The Dags of every trigger file, whatever its type."""
+"""The Dags of every trigger file, of any type."""
 
 import os
 from functools import partial

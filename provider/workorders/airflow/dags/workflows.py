@@ -82,10 +82,9 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
 _DOC = """
 Executes the work orders of workflow **{name}** by {does}.
 
-* `wait_for_runs` waits in the triggerer, without a worker. `execute_runs` claims what waits and {executes}.
-* A run that fails is that run's: `workorders runs show ID` has its state, error and log. The task
-  stays green.
+* `wait_for_runs` waits in the triggerer, without a worker. `execute_runs` claims the pending runs and {executes}.
+* A failed run does not fail the task: `workorders runs show ID` has its state, error and log.
 * An `execute_runs` that is up for retry could not start at all; the last line of its log is the reason. It is
-  retried without limit; a clear claims what waits then.
-* Pause this DAG to leave the work orders waiting. Nothing is lost.
+  retried without limit; a clear claims the pending runs.
+* Pause this Dag to leave the work orders waiting. Nothing is lost.
 """

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class WorkflowOperator(BaseOperator):
     """Base of the operators that execute the runs of a workflow.
 
-    A run that fails is named in the log here, and the task succeeds. The task fails if runs could not be executed at
-    all. Runs that had not begun then wait again, and the next try, or a clear, claims what waits.
+    The log names a run that fails, and the task succeeds. The task fails if runs could not be executed at
+    all. Runs that had not started then wait again, and the next try, or a clear, claims them.
 
     Args:
         definition: the workflow.
@@ -49,7 +49,7 @@ class WorkflowOperator(BaseOperator):
         """Execute runs.
 
         Raises:
-            ExecutionError: runs could not be executed; its text says what became of them.
+            ExecutionError: runs could not be executed; its text names their states.
         """
         with explain_failures(self, context, f"Workflow {self.definition.name}", self.undone, ExecutionError):
             url = database_url(self.database_connection)

@@ -52,11 +52,11 @@ def form(kind: str) -> dict[str, Param]:
         "rejection": _text("Rejection", "Only rejected for this reason, such as not-json."),
         "since": _time("Since", "Created at this time or later."),
         "until": _time("Until", "Created before this time."),
-        "stream": _text("Stream", "Only of streams whose name begins so, such as orders/0@."),
+        "stream": _text("Stream", "Only streams with this prefix, such as orders/0@."),
         "from_position": _position("From position", "First position in the stream."),
-        "to_position": _position("To position", "The position behind the last one."),
-        "text": _text("Text", "Words that all stand in body, request or rejection; a word may end in *."),
-        "id": _text("Work order", "The id of one work order alone."),
+        "to_position": _position("To position", "First position after the range."),
+        "text": _text("Text", "Words that body, request or rejection must all contain; a word may end in *."),
+        "id": _text("Work order", "Id of a single work order."),
     }
     if kind == "export":
         fields["file"] = Param(
@@ -109,7 +109,7 @@ class BulkJobOperator(BaseOperator):
         """Count, and unless it is a dry run, run the job; return the numbers.
 
         Raises:
-            AirflowFailException: a field of the form is wrong, or the job failed for a reason that does not pass.
+            AirflowFailException: a field of the form is wrong, or the job failed for a permanent reason.
             TaskFailedError: the database failed, another process runs the job, or a workflow's limits have no capacity
                 for the rest of it now.
         """
@@ -157,7 +157,7 @@ class BulkJobOperator(BaseOperator):
 
     def _work(self, connection: Connection, job: Job, file: Path | None) -> dict[str, Any]:
         if job.state not in {"finished", "cancelled"}:
-            self.log.info("Job %s comes to %s work orders: %s", job.id, f"{job.total:,}", job.wanted)
+            self.log.info("Job %s has %s work orders: %s", job.id, f"{job.total:,}", job.wanted)
             job = runner.run_job(connection, job.id, progress=ProgressLogger(self.log), file=file)
         self.log.info("%s", job)
         if job.state == "waiting":

@@ -17,7 +17,7 @@ class RunDagsOperator(WorkflowOperator):
     a task that dies costs no second one. `processes` times `workers` of the definition is how many run at a time.
     """
 
-    undone: ClassVar[str] = "Dag runs that were started go on; the next try records their ends and starts what waits."
+    undone: ClassVar[str] = "Started Dag runs continue; the next try records their ends and starts pending runs."
 
     def work(self, url: str, workflow: Workflow) -> None:
         """Record the ends of Dag runs, claim runs, and start Dag runs for them."""

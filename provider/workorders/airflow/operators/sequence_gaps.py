@@ -1,7 +1,7 @@
-"""The operator that alerts of gaps in a trigger's sequences, whatever the type of the trigger.
+"""The operator that alerts of gaps in a trigger's sequences, for every trigger type.
 
-A Kafka trigger alerts after each attempt at a batch as well, and each alert is claimed once. But a gap also grows old
-while nothing arrives.
+A Kafka trigger alerts after each attempt at a batch as well, and each alert is claimed once. But a gap also ages while
+no message arrives.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class AlertSequenceGapsOperator(BaseOperator):
     """Sends the alerts that are due for the sequences of a trigger, each once, and fails if one opens.
 
     Args:
-        trigger_name: whose sequences.
+        trigger_name: name of the trigger.
         notify: import paths of notifiers.
         database_connection: Airflow connection of the work orders' database.
     """

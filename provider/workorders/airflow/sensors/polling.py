@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class WaitFailedError(WorkOrdersError):
-    """A wait failed for a reason that does not pass by itself."""
+    """A wait failed for a permanent reason."""
 
 
 class PollingSensor(BaseSensorOperator):

@@ -61,7 +61,7 @@ class WaitForDagRunsTrigger(WaitForRunsTrigger):
             return "A Dag run has ended."
         if len(runs) >= max_dag_runs(definition) or not await poller.is_claimable(workflow.name):
             return None
-        # The shared query ignores that a run waits behind another one of its ordering key.
+        # The shared query ignores that a run waits for another one of its ordering key.
         if definition.ordering_key is not None and not any(
             [await database.fetch(*statement) for statement in claiming.free_ordering_key_statements(workflow)]
         ):

@@ -109,7 +109,7 @@ class TriggererDatabase:
                     await connection.close()
                     raise
         except PoolTimeout:
-            # The pool does not tell why it cannot connect, and a wrong password is no outage.
+            # The pool does not report why it cannot connect, and a wrong password is no outage.
             async with await psycopg.AsyncConnection.connect(self._url):
                 raise
 

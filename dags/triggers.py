@@ -1,4 +1,4 @@
-"""The listener and ingest DAGs of every trigger file: in the folder WORKORDERS_TRIGGERS, or else include/triggers."""
+"""The listener and ingest Dags of every trigger file: in the folder WORKORDERS_TRIGGERS, or else include/triggers."""
 
 from pathlib import Path
 

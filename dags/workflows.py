@@ -1,4 +1,4 @@
-"""The DAG of every workflow: in the folder WORKORDERS_WORKFLOWS, or else include/workflows, and in named modules."""
+"""The Dag of every workflow: in the folder WORKORDERS_WORKFLOWS, or else include/workflows, and in named modules."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Two DAGs of your own around the public sensor and operators, with a task of your own after each batch."""
+"""Two Dags of your own around the public sensor and operators, with a task of your own after each batch."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -20,7 +20,7 @@ TRIGGER = KafkaTriggerDefinition(name="shop", workflow="ship", topics=("shop.ord
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
 # Retries after 1, 2, 4 ... 60 s, without limit; a clear restarts the count.
-WITHOUT_LIMIT = unlimited_retries()
+UNLIMITED = unlimited_retries()
 
 
 @task
@@ -34,10 +34,10 @@ def count_rejected(**context: Any) -> int:
 
 with DAG("shop_listener", schedule="@continuous", start_date=START, max_active_runs=1) as listener:
     wait = WaitForMessagesSensor(
-        task_id="wait_for_messages", definition=TRIGGER, ingest_dag_id="shop_ingest", **WITHOUT_LIMIT
+        task_id="wait_for_messages", definition=TRIGGER, ingest_dag_id="shop_ingest", **UNLIMITED
     )
-    plan = PlanBatchOperator(task_id="plan_batch", definition=TRIGGER, ingest_dag_id="shop_ingest", **WITHOUT_LIMIT)
-    trigger_ingest = TriggerIngestOperator.partial(task_id="trigger_ingest", trigger_dag_id="shop_ingest", **WITHOUT_LIMIT)
+    plan = PlanBatchOperator(task_id="plan_batch", definition=TRIGGER, ingest_dag_id="shop_ingest", **UNLIMITED)
+    trigger_ingest = TriggerIngestOperator.partial(task_id="trigger_ingest", trigger_dag_id="shop_ingest", **UNLIMITED)
     wait >> plan >> trigger_ingest.expand_kwargs(plan.output)
 
 BATCH = Param(type="integer", minimum=1)
@@ -49,7 +49,7 @@ with DAG("shop_ingest", schedule=None, max_active_runs=1000, params={"batch_id":
         trigger_name=TRIGGER.name,
         max_active_tis_per_dag=4,
         conf={"spark.driver.extraJavaOptions": "-Dlog4j2.level=WARN"},
-        **WITHOUT_LIMIT,
+        **UNLIMITED,
     )
-    commit = CommitOffsetsOperator(task_id="commit_offsets", definition=TRIGGER, **WITHOUT_LIMIT)
+    commit = CommitOffsetsOperator(task_id="commit_offsets", definition=TRIGGER, **UNLIMITED)
     create >> [commit, count_rejected()]

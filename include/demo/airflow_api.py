@@ -20,11 +20,11 @@ class AirflowApi:
         return sorted(_label(instance) for instance in instances)
 
     def run_state(self, dag_id: str, run_id: str) -> str:
-        """Return the state of a DAG run."""
+        """Return the state of a Dag run."""
         return str(self._get(f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
 
     def run_note(self, dag_id: str, run_id: str) -> str:
-        """Return the note of a DAG run."""
+        """Return the note of a Dag run."""
         return str(self._get(f"/dags/{dag_id}/dagRuns/{run_id}")["note"] or "")
 
     def try_number(self, dag_id: str, run_id: str, task_id: str) -> int:

@@ -1,4 +1,4 @@
-"""Executes the work orders that the demo has created: a workflow file is put into its folder, and its DAG works."""
+"""Executes the work orders that the demo has created: a workflow file is put into its folder, and its Dag works."""
 
 import json
 import shutil

@@ -43,7 +43,7 @@ class Show:
 
     @property
     def ingest_dag(self) -> str:
-        """The DAG whose runs create the work orders."""
+        """The Dag whose runs create the work orders."""
         return f"{self.trigger.name}_ingest"
 
     def run(self, stack: LocalStack) -> bool:

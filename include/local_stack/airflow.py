@@ -29,8 +29,8 @@ _QUICK_SETTINGS = {
     "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
     "AIRFLOW__API__WORKERS": "1",
-    # A DAG file that is new or has changed shows within a second or two, and a trigger's or workflow's file when the
-    # DAG files are read again. More often than this, reading them takes a third of a core.
+    # A Dag file that is new or has changed shows within a second or two, and a trigger's or workflow's file when the
+    # Dag files are read again. More often than this, reading them takes a third of a core.
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "1",
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
     "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "1",
@@ -117,7 +117,7 @@ class Airflow:
 
     @property
     def dag_processor(self) -> "AirflowComponent":
-        """What reads the DAG files."""
+        """What reads the Dag files."""
         return self._components["dag-processor"]
 
     @property

@@ -60,7 +60,7 @@ class LocalStack:
             airflow: Whether to start Airflow as well (api-server, scheduler, dag-processor, triggerer).
             stock: Whether Airflow keeps its own settings, except folders, ports and secrets: Dags are created paused,
                 its pages ask for a login, and a change may take minutes to be noticed.
-            dags_folder: Airflow's DAG bundle, the repository's ``dags`` unless given.
+            dags_folder: Airflow's Dag bundle, the repository's ``dags`` unless given.
             triggers_folder: The trigger definitions, the repository's ``include/triggers`` unless given.
             workflows_folder: The workflow definitions, the repository's ``include/workflows`` unless given.
             environment: Variables to add to what Airflow and ``environment()`` have.

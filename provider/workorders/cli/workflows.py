@@ -164,7 +164,7 @@ def _cells(workflow: Workflow) -> tuple[str, ...]:
         return (workflow.name, *[""] * (len(_COLUMNS) - 1))
     return (
         workflow.name,
-        definition.callable or f"DAG {definition.dag_id}",
+        definition.callable or f"Dag {definition.dag_id}",
         str(definition.concurrency or "no limit"),
         str(definition.ordering_key or ""),
         str(definition.retries.attempts),

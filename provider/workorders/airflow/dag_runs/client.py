@@ -41,7 +41,7 @@ class DagRuns:
         try:
             answer = self._ask(message)
         except (OverflowError, RecursionError) as error:  # a task sends its supervisor no integer beyond 64 bits
-            raise InputUnreadableError(f"DAG {self.dag_id} cannot be given this input as its conf: {error}.") from error
+            raise InputUnreadableError(f"Dag {self.dag_id} cannot be given this input as its conf: {error}.") from error
         except AirflowRuntimeError as error:
             answer = error.error
         if not isinstance(answer, ErrorResponse) or answer.error == ErrorType.DAGRUN_ALREADY_EXISTS:
@@ -49,7 +49,7 @@ class DagRuns:
         refusal = _refusal(answer)
         if refusal is None:
             raise AirflowRuntimeError(answer)
-        raise InputUnreadableError(f"DAG {self.dag_id} does not take this input as its conf: {refusal}")
+        raise InputUnreadableError(f"Dag {self.dag_id} does not take this input as its conf: {refusal}")
 
     def find_unfinished(self, dag_run_ids: Sequence[str]) -> str | None:
         """Return the first of some Dag runs that is queued or running; None when none is, or none exists.

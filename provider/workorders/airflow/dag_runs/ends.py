@@ -38,26 +38,26 @@ class RunEnds:
 
     def by_state(self, state: str | None) -> RunResult | None:
         """Return the end by the state of the Dag run, or by its absence (None); None while it runs in time."""
-        where = f"run {self.dag_run_id} of DAG {self._dag_id}"
+        where = f"run {self.dag_run_id} of Dag {self._dag_id}"
         if state is None:
             return self._end(
                 "exception",
                 "DagRunDeleted",
-                f"The {where} does not exist: it was deleted, or the workflow has named another DAG since.",
+                f"The {where} does not exist: it was deleted, or the workflow has named another Dag since.",
             )
         if state in _ENDS:
             failure = ("DagRunFailed", f"The {where} has failed; the logs of its tasks contain the error.")
             return self._end(_ENDS[state], *((None, None) if state == "success" else failure))
         return self._timed_out(
             f"The {where} lasted longer than {self._timeout}; it is watched no more. A task cannot stop it, so it "
-            "continues, unless its DAG has a dagrun_timeout."
+            "continues, unless its Dag has a dagrun_timeout."
         )
 
     def waiting_for(self, dag_run_id: str) -> RunResult | None:
         """Return the end of a run that has waited too long for the Dag run of an earlier attempt; None until then."""
         return self._timed_out(
-            f"The run {dag_run_id} of DAG {self._dag_id}, of an earlier attempt, still runs after {self._timeout}, so "
-            "no other was started. Nothing ends it, unless its DAG has a dagrun_timeout."
+            f"The run {dag_run_id} of Dag {self._dag_id}, of an earlier attempt, still runs after {self._timeout}, so "
+            "no other was started. Nothing ends it, unless its Dag has a dagrun_timeout."
         )
 
     def unanswered(self, error: Exception) -> RunResult | None:
@@ -68,7 +68,7 @@ class RunEnds:
             "exception",
             "AirflowSilent",
             f"Airflow did not answer within {self._timeout} what was asked about this run, while it answered for "
-            f"others: {one_line(error)} What DAG {self._dag_id} does for it may continue.",
+            f"others: {one_line(error)} What Dag {self._dag_id} does for it may continue.",
         )
 
     def refused(self, error: WorkOrdersError) -> RunResult:
@@ -78,7 +78,7 @@ class RunEnds:
     def without_output(self, task_id: str, error: str, error_type: str) -> RunResult:
         """Return the end of a run whose Dag run has succeeded, with an output that cannot be kept."""
         text = (
-            f"The run {self.dag_run_id} of DAG {self._dag_id} has succeeded, but what its task {task_id} returned "
+            f"The run {self.dag_run_id} of Dag {self._dag_id} has succeeded, but what its task {task_id} returned "
             f"cannot be kept: {error}"
         )
         # Another attempt would repeat what has been done, for the same output.

@@ -49,7 +49,7 @@ class DagRunExecutor:
 
     def __init__(self, url: str, workflow: Workflow, *, log: Callable[[str], None], mask: MaskText = str) -> None:
         if workflow.definition is None or workflow.definition.dag_id is None:
-            raise ExecutionError(f"Workflow {workflow.name} has no dag_id, so no DAG was run for it.")
+            raise ExecutionError(f"Workflow {workflow.name} has no dag_id, so no Dag was run for it.")
         self.owner = delegation.owner_of(workflow.name)
         self.summary = RunSummary()
         self._workflow = workflow
@@ -153,7 +153,7 @@ class DagRunExecutor:
             return replace(failed, error=self._mask(failed.error or ""))
         if output is None:
             self._log(
-                f"Run {end.run_id} has no output: task {task_id} of run {ends.dag_run_id} of DAG "
+                f"Run {end.run_id} has no output: task {task_id} of run {ends.dag_run_id} of Dag "
                 f"{self._dag_runs.dag_id} returned nothing, was skipped or mapped, or does not exist."
             )
             return end
@@ -167,7 +167,7 @@ class DagRunExecutor:
         earlier = self._dag_runs.find_unfinished([dag_run_id_of(run_id) for run_id in delegated.earlier])
         if earlier is not None:
             self._log(
-                f"Run {run.run_id} waits: run {earlier} of DAG {self._dag_runs.dag_id}, of an earlier attempt, still "
+                f"Run {run.run_id} waits: run {earlier} of Dag {self._dag_runs.dag_id}, of an earlier attempt, still "
                 "runs, and a work order never has two of them at once."
             )
             return ends.waiting_for(earlier)

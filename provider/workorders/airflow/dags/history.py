@@ -13,7 +13,7 @@ _BULK_RETRIES = 3
 
 
 def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
-    """Return the DAGs by id.
+    """Return the Dags by id.
 
     Args:
         database_connection: Airflow connection of the work orders' database.

@@ -15,7 +15,7 @@ from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
 
 DAG_FACTORIES_GROUP = "workorders.dag_factories"
-"""Entry point group in which a trigger type announces the function that makes its DAGs from a definition."""
+"""Entry point group in which a trigger type announces the function that makes its Dags from a definition."""
 
 
 def trigger_folder(default: Path) -> Path:
@@ -30,7 +30,7 @@ def configured_trigger_folder() -> Path | None:
 
 
 def trigger_dags(folder: Path) -> dict[str, DAG]:
-    """Return the DAGs of every trigger file in a folder, by id.
+    """Return the Dags of every trigger file in a folder, by id.
 
     In place of a file with a mistake there is a Dag that fails and names the wrong field. Other triggers are not
     affected.
@@ -50,13 +50,13 @@ def _dags_of(definition: TriggerDefinition) -> list[DAG]:
 
 
 def make_dags(definition: TriggerDefinition) -> list[DAG]:
-    """Return the DAGs of one trigger, made by the factory of its type.
+    """Return the Dags of one trigger, made by the factory of its type.
 
     Raises:
         ConfigurationError: the type has no factory.
     """
     factories = entry_points(group=DAG_FACTORIES_GROUP, name=definition.type)
     if not factories:
-        raise ConfigurationError(f"Trigger {definition.name}: nothing makes DAGs for the type {definition.type}.")
+        raise ConfigurationError(f"Trigger {definition.name}: nothing makes Dags for the type {definition.type}.")
     made: list[DAG] = next(iter(factories)).load()(definition)
     return made

@@ -30,7 +30,7 @@ def workflow_modules() -> list[str]:
 
 
 def workflow_dags(folder: Path, modules: Iterable[str] = ()) -> dict[str, DAG]:
-    """Return the DAGs of every workflow in a folder and in some modules, by id.
+    """Return the Dags of every workflow in a folder and in some modules, by id.
 
     In place of a file or a module with a mistake there is a Dag that fails and names the wrong field. Other workflows
     are not affected.
@@ -49,7 +49,7 @@ def _load(path: Path) -> list[WorkflowDefinition]:
 
 
 def make_dag(definition: WorkflowDefinition) -> DAG:
-    """Return the DAG that executes a workflow's runs. Pausing it leaves its work orders waiting."""
+    """Return the Dag that executes a workflow's runs. Pausing it leaves its work orders waiting."""
     with continuous_dag(
         f"{definition.name}_runs",
         description=definition.description or f"Executes the work orders of {definition.name}",
@@ -57,7 +57,7 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
         tags=sorted({"workorders", "workflow", definition.name, *definition.tags}),
         doc_md=_DOC.format(
             name=definition.name,
-            does=definition.callable or f"the DAG {definition.dag_id}",
+            does=definition.callable or f"the Dag {definition.dag_id}",
             executes="executes it"
             if definition.callable
             else "starts Dag runs; it ends at once, and records their ends",

@@ -150,7 +150,7 @@ class BulkJobOperator(BaseOperator):
         for at in capacity.capacity_for(connection, wanted) if self.kind == "rerun" else ():
             self.log.info("%s", at)
         self.log.info(
-            "%s work orders match in all. Nothing was changed; trigger this DAG again without the dry run to do it.",
+            "%s work orders match in all. Nothing was changed; trigger this Dag again without the dry run to do it.",
             f"{sum(counts.values()):,}",
         )
         return {"total": sum(counts.values()), "by_state": counts}

@@ -325,7 +325,7 @@ def test_an_output_that_cannot_be_kept_fails_its_run_and_is_not_tried_again(
     follow(executing, mask=lambda text: text.replace("visits", "***"))
     ((state, error_type, error),) = executing.rows(FAILURES)
     assert (state, error_type) == ("failed", reason)
-    assert "of DAG *** has succeeded, but what its task sum returned cannot be kept" in error
+    assert "of Dag *** has succeeded, but what its task sum returned cannot be kept" in error
 
 
 @pytest.mark.parametrize("question", ["GetDagRunState", "TriggerDagRun"])

@@ -12,7 +12,7 @@ export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests$(if $(PYTHONPATH),:$(PYTH
 .DEFAULT_GOAL := help
 .PHONY: help install demo up down test test-all lint format types contracts unit schema mutations faults bench lock lock-jars clean check-python check-java docs
 
-help: ## list what can be made
+help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
 
 check-python:
@@ -38,7 +38,7 @@ $(INSTALLED): requirements.lock setup.cfg pyproject.toml | check-python
 	rm -rf provider/*.egg-info
 	touch $@
 
-demo: $(INSTALLED) check-java ## show the whole path from a topic to work orders, with a summary
+demo: $(INSTALLED) check-java ## show the path from a topic to work orders, with a summary
 	$(BIN)/python -m demo $(if $(KEEP),--keep)
 
 up: $(INSTALLED) check-java ## start Postgres, Kafka and Airflow and leave them running
@@ -50,7 +50,7 @@ down: $(INSTALLED) ## stop what `make up` started
 test: lint types contracts check-java ## check style, types and contracts, then run all tests
 	$(BIN)/python -m pytest $(AT_ONCE)
 
-test-all: lint types contracts check-java ## check all of that, and run the long matrices as well, as a release does
+test-all: lint types contracts check-java ## run the checks and all tests with the long matrices, for a release
 	$(BIN)/python -m pytest $(AT_ONCE) -m ""
 
 unit: $(INSTALLED) ## run the tests that need no other process
@@ -78,13 +78,13 @@ contracts: $(INSTALLED) ## check which module may import which
 schema: $(INSTALLED) check-java ## write which tables an upgrade creates, for the test that compares them
 	$(BIN)/python -m support.schema_dump
 
-mutations: $(INSTALLED) check-java ## break the code on purpose; the named tests must notice
+mutations: $(INSTALLED) check-java ## break the code on purpose; the named tests must fail
 	$(BIN)/python -m mutations
 
 bench: $(INSTALLED) check-java ## measure, against plain COPY and Airflow's own operator
 	$(BIN)/python -m benchmarks
 
-faults: $(INSTALLED) check-java ## inject every fault and count what became of the messages; SEED=, MINUTES= draw faults at random
+faults: $(INSTALLED) check-java ## inject faults and count the messages; SEED= and MINUTES= for random ones
 	$(BIN)/python -m faults $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(FAULTS)
 
 lock: $(INSTALLED) ## resolve the Python packages again into requirements.lock

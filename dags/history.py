@@ -1,4 +1,4 @@
-"""Forms to rerun, cancel and export work orders; retention; the upkeep of full text."""
+"""Forms to rerun, cancel and export work orders; retention; the refresh of the search index."""
 
 from workorders.airflow.dags import history_dags
 

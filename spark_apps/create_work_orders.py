@@ -1,4 +1,4 @@
-"""Spark application: create the work orders of one planned batch. Submitted by the ingest DAG of a Kafka trigger."""
+"""Spark application: create the work orders of one planned batch. Submitted by the ingest Dag of a Kafka trigger."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Killing a process with all its descendants, as a machine does that loses power: none forks on, none is left."""
+"""Kills a process with all its descendants, like a loss of power: none can fork, and none remains."""
 
 import contextlib
 import os

@@ -30,7 +30,7 @@ def run(
             if as_json:
                 print_json(swept)
             else:
-                print(f"{count(swept.deleted)} work orders were deleted, and {count(swept.wiped)} inputs were wiped.")
+                print(f"{count(swept.deleted)} work orders were deleted, and {count(swept.wiped)} inputs were erased.")
             if swept.remainder:
                 note(swept.remainder)
             return
@@ -39,7 +39,7 @@ def run(
         print_json(due)
         return
     print_table(
-        (Column("workflow"), Column("to delete", number=True), Column("to wipe", number=True)),
+        (Column("workflow"), Column("to delete", number=True), Column("to erase", number=True)),
         [(kept.workflow, count(kept.deleted), count(kept.wiped)) for kept in due],
     )
-    note("This was a dry run; nothing was changed. What is to be deleted may be counted among what is to be wiped.")
+    note("This was a dry run; nothing was changed. An input to erase may belong to a work order to delete.")

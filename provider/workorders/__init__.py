@@ -6,8 +6,9 @@ first used, because Airflow imports every installed provider: importing this pac
 Spark, nor SQLAlchemy.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from workorders.lazy import lazy_names
 
 if TYPE_CHECKING:
     from workorders.core.creation.create_one import create_one as create_one
@@ -24,21 +25,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_PLACES: Final = {
-    "Context": "workorders.core.worker.context:Context",
-    "Item": "workorders.core.items:Item",
-    "Rejection": "workorders.core.items:Rejection",
-    "TriggerDefinition": "workorders.core.definitions.trigger:TriggerDefinition",
-    "connect": "workorders.core.postgres.connection:connect",
-    "create_for": "workorders.core.creation.work_orders:create_for",
-    "create_one": "workorders.core.creation.create_one:create_one",
-    "find_trigger": "workorders.core.triggers:find",
-    "publish": "workorders.outbox.enqueue:publish",
-    "upgrade_schema": "workorders.core.schema:upgrade",
-    "workflow": "workorders.core.definitions.decorator:workflow",
-}
-"""Public name to `module:name`."""
-
 __all__ = [
     "Context",
     "Item",
@@ -54,12 +40,22 @@ __all__ = [
     "workflow",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, attribute = _PLACES[name].partition(":")
-    return getattr(import_module(module), attribute)
+__getattr__, _ = lazy_names(
+    __name__,
+    {
+        "Context": "core.worker.context",
+        "Item": "core.items",
+        "Rejection": "core.items",
+        "TriggerDefinition": "core.definitions.trigger",
+        "connect": "core.postgres.connection",
+        "create_for": "core.creation.work_orders",
+        "create_one": "core.creation.create_one",
+        "find_trigger": "core.triggers:find",
+        "publish": "outbox.enqueue",
+        "upgrade_schema": "core.schema:upgrade",
+        "workflow": "core.definitions.decorator",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -13,12 +13,14 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
 
     Args:
         package: its `__name__`.
-        modules: public names, and the module below the package that defines each.
+        modules: public names, and the module below the package that defines each: `module`, or `module:name` if the
+            name there is another one.
     """
 
     def load(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{modules[name]}"), name)
+        module, _, attribute = modules[name].partition(":")
+        return getattr(import_module(f"{package}.{module}"), attribute or name)
 
     return load, lambda: sorted(modules)

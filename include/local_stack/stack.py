@@ -19,6 +19,7 @@ from local_stack.broker import Kafka
 from local_stack.java import Java, find_java
 from local_stack.postgres import Postgres
 from local_stack.processes import ManagedProcess, Processes
+from local_stack.spark_connect import SparkConnect
 from workorders.core import schema
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -46,6 +47,7 @@ class LocalStack:
         self,
         *,
         airflow: bool = False,
+        spark_connect: bool = False,
         stock: bool = False,
         dags_folder: Path | None = None,
         triggers_folder: Path | None = None,
@@ -58,6 +60,7 @@ class LocalStack:
 
         Args:
             airflow: Whether to start Airflow as well (api-server, scheduler, dag-processor, triggerer).
+            spark_connect: Whether to start a Spark Connect server as well; ``start_spark_connect`` does it later.
             stock: Whether Airflow keeps its own settings, except folders, ports and secrets: Dags are created paused,
                 its pages ask for a login, and a change may take minutes to be noticed.
             dags_folder: Airflow's Dag bundle, the repository's ``dags`` unless given.
@@ -68,6 +71,7 @@ class LocalStack:
             say: What to do with a line of progress.
         """
         self._with_airflow = airflow
+        self._with_spark_connect = spark_connect
         self._stock = stock
         self._dags_folder = dags_folder or CHECKOUT / "dags"
         self._triggers_folder = triggers_folder or CHECKOUT / "include" / "triggers"
@@ -90,6 +94,8 @@ class LocalStack:
         self.spark_jars: list[Path]
         #: The archive of the classes that Spark's JVM loads.
         self.spark_classes: Path
+        #: The Spark Connect server, which may not run.
+        self.spark_connect = SparkConnect()
 
     def __enter__(self) -> Self:
         """Start everything.
@@ -197,6 +203,7 @@ class LocalStack:
             "SPARK_LOCAL_DIRS": temporary,
             "SPARK_SUBMIT_OPTS": spark_options,
             "SPARK_LAUNCHER_OPTS": java_options,
+            "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": self.spark_connect.airflow_connection,
             **(self._airflow.settings if self._airflow else {}),
             **self._added,
         }
@@ -236,8 +243,12 @@ class LocalStack:
             ]
         for part in parts:
             part.result()
-        if self._with_airflow:
-            self._start_airflow(self._processes)
+        with ThreadPoolExecutor(2) as pool:
+            late = [pool.submit(self.start_spark_connect)] if self._with_spark_connect else []
+            if self._with_airflow:
+                late.append(pool.submit(self._start_airflow, self._processes))
+        for part in late:
+            part.result()
 
     def _start_databases(self) -> None:
         with self._progress("Starting Postgres"):
@@ -253,6 +264,15 @@ class LocalStack:
 
     def _prepare_spark(self, java: Java) -> None:
         self.spark_classes = class_data.archive(java, say=self._say)
+
+    def start_spark_connect(self) -> None:
+        """Start the Spark Connect server if it does not run."""
+        if self._processes is None:
+            raise AssertionError("The stack is not running.")
+        if not self.spark_connect.is_started:
+            with self._progress("Starting the Spark Connect server"):
+                self.spark_connect.create(self._processes, self.environment())
+                self.spark_connect.start()
 
     def _start_airflow(self, processes: Processes) -> None:
         self._airflow = Airflow(

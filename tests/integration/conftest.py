@@ -1,6 +1,7 @@
 """A name, a topic and a trigger of its own for every test, so that tests share one stack and nothing else."""
 
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -20,6 +21,7 @@ from workorders.kafka.client.settings import client_settings
 
 Submit = Callable[..., "subprocess.CompletedProcess[str]"]
 
+_ON_SERVER = CHECKOUT / "tests" / "support" / "attempt_on_server.py"
 # Some 10 s on an idle machine; much more where many share it.
 _SUBMIT_SECONDS = 400
 
@@ -80,19 +82,29 @@ def stalled(topics: Topics, going_on: GoingOn, name: str) -> int:
     return going_on.stalled_batch()
 
 
-@pytest.fixture
-def submit(stack: LocalStack) -> Submit:
-    """Runs a batch through `spark-submit`, as the ingest DAG does."""
+@pytest.fixture(params=["spark", "spark_connect"])
+def submit(request: pytest.FixtureRequest, stack: LocalStack) -> Submit:
+    """Makes an attempt at a batch as the ingest Dag does, once with each type of Spark connection."""
+    if request.param == "spark_connect":
+        stack.start_spark_connect()
 
     def run(
         batch_id: int, *arguments: str, application: Path = CHECKOUT / "spark_apps" / "create_work_orders.py"
     ) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [
+        command = (
+            [sys.executable, str(_ON_SERVER)]
+            if request.param == "spark_connect"
+            else [
                 "spark-submit",
-                *("--master", "local[2]", "--jars", ",".join(map(str, stack.spark_jars))),
-                *(str(application), "--batch", str(batch_id), *arguments),
-            ],
+                "--master",
+                "local[2]",
+                "--jars",
+                ",".join(map(str, stack.spark_jars)),
+                str(application),
+            ]
+        )
+        return subprocess.run(
+            [*command, "--batch", str(batch_id), *arguments],
             env=stack.environment(),
             capture_output=True,
             text=True,

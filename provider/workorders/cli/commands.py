@@ -30,6 +30,7 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
         "db": "Upgrade the database's tables, and print their version.",
         "retention": "Erase old inputs and delete old work orders.",
         "search": "Update the full-text index and the counts by state.",
+        "spark": "Run a Spark Connect server for the batches.",
     },
 }
 """What each command does, by panel and in the order of the help: known before the command is imported."""

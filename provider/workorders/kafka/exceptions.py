@@ -66,6 +66,12 @@ class StalledError(WorkOrdersError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class SparkServerError(WorkOrdersError):
+    """A Spark Connect server did not answer, or lost a query; the ledger alone knows what was committed."""
+
+    error_code = "WO-SPARK-SERVER"
+
+
 class RangeError(WorkOrdersError):
     """Base of errors of one range; nothing of it was committed."""
 

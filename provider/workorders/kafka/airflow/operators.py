@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from workorders.airflow.task_errors import EXPECTED_FAILURES, explain_failures, 
 from workorders.core.admission import limits
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.airflow.connections import kafka_settings
+from workorders.kafka.airflow.connections import connect_server, kafka_settings
 from workorders.kafka.airflow.ingest_runs import IngestRuns, is_run_active, run_id
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin, run
@@ -33,7 +34,7 @@ from workorders.kafka.exceptions import (
     NotPlannedError,
     StalledError,
 )
-from workorders.kafka.ingest.preflight import preflight
+from workorders.kafka.ingest.preflight import PreflightResult, preflight
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import attempt_lock
@@ -42,6 +43,8 @@ from workorders.kafka.planning.planner import plan_batch
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from workorders.kafka.spark.connect import ConnectServer, ConnectSession
 
 MAX_NOTE_CHARACTERS = 1000
 """Airflow's limit of a note, in characters."""
@@ -165,8 +168,20 @@ class TriggerIngestOperator(TriggerDagRunOperator):
         super().execute(context)
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """An attempt that has its epoch, and whose ranges were held against Kafka."""
+
+    batch: Batch
+    epoch: int
+    prepared: PreflightResult
+
+
 class CreateWorkOrdersOperator(SparkSubmitOperator):
-    """Creates the work orders of a planned batch and moves the ledger, in a Spark application.
+    """Creates the work orders of a planned batch and moves the ledger with Spark.
+
+    The type of the Spark connection decides how: `spark` submits an application, `spark_connect` runs the batch on a
+    Spark Connect server that is running already, which saves the start of a JVM.
 
     Postgres and Kafka are checked first, so that a batch that cannot be ingested now does not start a JVM every minute.
     Each attempt takes a new epoch, so that an earlier one changes nothing any more. A clear of the task of a finished
@@ -218,6 +233,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         self.max_rejected_share = max_rejected_share
         self.alert_after = alert_after
         self.notify = tuple(notify)
+        self._session: ConnectSession | None = None
 
     @log_failure_wrapped
     def execute(self, context: "Context") -> None:
@@ -242,9 +258,9 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         try:
             connections = JobSecrets(database_url(self.database_connection), kafka_settings(self.kafka_connection))
             with attempt_lock(connections.database_url, batch_id):
-                epoch = self._begin(connections, batch_id, again=self._is_retry(context))
-                if epoch is not None:
-                    self._submit(context, connections, batch_id, epoch)
+                begun = self._begin(connections, batch_id, again=self._is_retry(context))
+                if begun is not None:
+                    self._ingest(context, connections, begun)
         except StalledError as error:
             wait = error.retry_after_seconds
             raise StalledError(self._sentence(context, batch_id, str(error), wait), retry_after_seconds=wait) from None
@@ -257,10 +273,10 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         ti = context["ti"]
         return tries_since_clear(ti.try_number, ti.max_tries) > 1
 
-    def _begin(self, connections: JobSecrets, batch_id: int, *, again: bool) -> int | None:
+    def _begin(self, connections: JobSecrets, batch_id: int, *, again: bool) -> "_Begun | None":
         """Take the batch, and refuse to start Spark for a batch without readable messages.
 
-        Returns the attempt's epoch; None if an operator's decision left nothing to do. A retry then succeeds, and a
+        Returns the attempt; None if an operator's decision left nothing to do. A retry then succeeds, and a
         clear replays what was ingested.
         """
         with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
@@ -285,7 +301,39 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                 refusals = {range_: str(error) for range_, error in prepared.unreadable.items()}
                 stalls.record(database, batch, epoch, refusals)
                 raise StalledError(" ".join(refusals.values()))
-        return epoch
+        return _Begun(batch, epoch, prepared)
+
+    def _ingest(self, context: "Context", connections: JobSecrets, begun: "_Begun") -> None:
+        server = connect_server(self._conn_id)
+        if server is None:
+            self._submit(context, connections, begun.batch.id, begun.epoch)
+        else:
+            self._run_on_server(server, connections, begun)
+
+    def _run_on_server(self, server: "ConnectServer", connections: JobSecrets, begun: "_Begun") -> None:
+        """Do the driver's part in this process, with a session on a running server."""
+        # A task that submits loads neither PySpark nor Arrow.
+        from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
+        from workorders.kafka.spark.driver import ingest_prepared  # noqa: PLC0415
+        from workorders.kafka.spark.report import outcome_table  # noqa: PLC0415
+
+        conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
+        with ConnectSession(server, pool=self.trigger_name, conf=conf) as self._session:
+            results = ingest_prepared(connections, begun.batch, begun.epoch, begun.prepared, self._session.open)
+        for line in outcome_table(results).splitlines():
+            self.log.info("%s", line)
+        errors = [result.error for result in results if result.error is not None]
+        if errors:
+            with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
+                wait = ledger.seconds_to_next_try(database, begun.batch.id)
+            raise StalledError(" ".join(errors), retry_after_seconds=wait)
+
+    def on_kill(self) -> None:
+        """End the Spark application, or the query on the server."""
+        if self._session is not None:
+            self._session.release()
+        else:
+            super().on_kill()
 
     def _submit(self, context: "Context", connections: JobSecrets, batch_id: int, epoch: int) -> None:
         self.application_args = ["--batch", str(batch_id), "--epoch", str(epoch)]

@@ -15,8 +15,9 @@ from workorders.core.postgres.connection import connect
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import executor_settings, java_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.exceptions import SparkServerError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
-from workorders.kafka.ingest.preflight import preflight
+from workorders.kafka.ingest.preflight import PreflightResult, preflight
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.ledger.attempt_lock import attempt_lock
@@ -31,6 +32,8 @@ OpenSession = Callable[[], SparkSession]
 # Spark's source converts a message's timestamp to microseconds and fails above the year 294246, which any producer may
 # write. The column cannot be left out, and every retry fails as well. The error's class stays in the JVM.
 _UNREADABLE_TIMESTAMP = "overflows when converting to Spark's microsecond-precision TimestampType"
+_LOST_STATUS = frozenset({"UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED"})
+_LOST_CONDITIONS = ("INVALID_HANDLE", "SESSION_", "OPERATION_", "NO_ACTIVE_SESSION", "RESPONSE_ALREADY_RECEIVED")
 _WITHOUT_SPARK = (
     "{}: a message has a timestamp that Spark cannot hold, so this range is read without Spark, which is slow."
 )
@@ -57,9 +60,7 @@ def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_
     except (WorkOrdersError, psycopg.Error) as error:
         print(f"Batch {given.batch}: {one_line(error)}", flush=True)  # noqa: T201 - the task's log is this process's output
         return 1
-    for sentence_ in superseded:
-        print(sentence_, flush=True)  # noqa: T201
-    print(outcome_table(results), flush=True)  # noqa: T201
+    print("\n".join([*superseded, outcome_table(results)]), flush=True)  # noqa: T201
     errors = [result.error for result in results if result.error is not None]
     for reason in errors:
         print(reason, flush=True)  # noqa: T201
@@ -90,12 +91,23 @@ def ingest_batch(
         attempt_epoch = positions.take_epoch(connection, batch_id) if epoch is None else epoch
         batch = batches.load(connection, batch_id)
     prepared = preflight(connections.kafka, batch, attempt_epoch, max_rejected_share=max_rejected_share)
+    return ingest_prepared(connections, batch, attempt_epoch, prepared, session), batch.supersessions
+
+
+def ingest_prepared(
+    connections: JobSecrets, batch: Batch, epoch: int, prepared: PreflightResult, session: OpenSession
+) -> list[RangeOutcome]:
+    """Make one attempt at a batch whose ranges were checked; return the outcome of each range.
+
+    Raises:
+        psycopg.Error: the database failed outside the ranges' own transactions.
+    """
     results = [
         RangeOutcome(range_, Created(), 0.0, describe_failure(range_, refusal))
         for range_, refusal in prepared.unreadable.items()
     ]
     results += _SparkIngest(connections, batch, session).ingest(prepared.attempts)
-    return _reconcile_with_database(connections, batch, attempt_epoch, results), batch.supersessions
+    return _reconcile_with_database(connections, batch, epoch, results)
 
 
 class _SparkIngest:
@@ -115,17 +127,16 @@ class _SparkIngest:
         task = self._task(attempts)
         try:
             found = self._run(task, [attempt for attempt in attempts if attempt.read_from < attempt.range.end])
-        except ConfigurationError as error:  # the session was refused, and a retry would be as well
-            return [
-                RangeOutcome(attempt.range, Created(), 0.0, describe_failure(attempt.range, error))
-                for attempt in attempts
-            ]
+        except (ConfigurationError, SparkServerError) as error:  # there is no session, and would be none for one range
+            return [_failed(attempt, error) for attempt in attempts]
         except (PySparkException, Py4JError) as error:
+            if is_server_lost(error):  # the query may still run there, and a second one would only wait for its locks
+                return [_failed(attempt, _server_lost(error)) for attempt in attempts]
             if len(attempts) == 1 and _UNREADABLE_TIMESTAMP in str(error):
                 print(_WITHOUT_SPARK.format(attempts[0].range), flush=True)  # noqa: T201 - for the task's log
                 return [task.ingest_without_spark(attempts[0])]
             if len(attempts) == 1:
-                return [RangeOutcome(attempts[0].range, Created(), 0.0, describe_failure(attempts[0].range, error))]
+                return [_failed(attempts[0], error)]
             return [outcome for attempt in attempts for outcome in self.ingest([attempt])]
         # Spark read to the end and reported no message: the whole range is aborted, compacted or transaction markers.
         invisible = [attempt for attempt in attempts if attempt.range not in {outcome.range for outcome in found}]
@@ -145,6 +156,26 @@ class _SparkIngest:
         messages = read_ranges(self._session(), java_settings(self._connections.kafka), attempts)
         rows = messages.mapInArrow(task, RESULT_SCHEMA).collect()
         return outcomes_from_rows([row.asDict() for row in rows], attempts)
+
+
+def _failed(attempt: Attempt, error: Exception) -> RangeOutcome:
+    return RangeOutcome(attempt.range, Created(), 0.0, describe_failure(attempt.range, error))
+
+
+def is_server_lost(error: Exception) -> bool:
+    """Return whether the connection to a Spark Connect server failed, or the server no longer knows the query."""
+    if not isinstance(error, PySparkException):
+        return False
+    # PySpark's Connect client, whose import takes most of a second, is loaded only if a server is used.
+    status = getattr(error, "getGrpcStatusCode", lambda: None)()
+    return getattr(status, "name", None) in _LOST_STATUS or (error.getCondition() or "").startswith(_LOST_CONDITIONS)
+
+
+def _server_lost(error: Exception) -> SparkServerError:
+    return SparkServerError(
+        f"The connection to the Spark Connect server was lost while the batch was ingested: {one_line(error)}; what "
+        f"the ledger does not have was not committed. Look into the server's log if the next try fails as well."
+    )
 
 
 def _reconcile_with_database(

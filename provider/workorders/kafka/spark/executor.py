@@ -4,7 +4,7 @@ import gc
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
 from itertools import chain
@@ -25,6 +25,7 @@ from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ingest.verification import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
+from workorders.kafka.spark.installed_package import installed_package
 
 RESULT_SCHEMA = (
     "topic string, partition int, created long, rejected long, existing long, seconds double, error string, "
@@ -59,6 +60,8 @@ class PartitionIngest:
     kafka_settings: Mapping[str, str]
     mapping: RecordMapping
     attempts: Sequence[Attempt]
+    package: str = field(default_factory=installed_package)
+    """Which package the caller has; a worker with another one touches nothing."""
 
     def __call__(self, record_batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         """Ingest one Kafka partition and yield one row of RESULT_SCHEMA; nothing for a partition without messages.
@@ -69,9 +72,19 @@ class PartitionIngest:
         if first is None:
             return
         attempt = self._attempt(first["topic"][0].as_py(), first["partition"][0].as_py())
+        if self.package != installed_package():
+            yield _row(RangeOutcome(attempt.range, Created(), 0.0, self._other_package(attempt)))
+            return
         with _gc_disabled():
             outcome = self.ingest(attempt, chain([first], record_batches))
         yield _row(outcome)
+
+    def _other_package(self, attempt: Attempt) -> str:
+        return (
+            f"{attempt.range}: Spark's Python workers have workorders {installed_package()} and this task has "
+            f"{self.package}; nothing was committed there. Install the same package on both sides; restart a Spark "
+            f"Connect server after it has changed."
+        )
 
     def ingest_without_spark(self, attempt: Attempt) -> RangeOutcome:
         """Read one range with our own consumer, one message at a time and several times slower, and ingest it."""

@@ -1,17 +1,22 @@
 """The Spark session of the application, which starts first: this module imports nothing but PySpark."""
 
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from workorders.kafka.spark.network import protection
 
-_SETTINGS = {
+APPLICATION_SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # A second copy of a running task only waits for the first one, after a useless read.
     "spark.speculation": "false",
+}
+"""Settings that only a starting application can have."""
+SESSION_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     # Spark's default is its older Kafka interface, which converts every row to objects and back: four of the JVM's ten
     # microseconds per message. The newer one reads with the same consumer.
@@ -20,6 +25,7 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "16MB",
 }
+"""Settings of every session that reads messages, on a Connect server as well."""
 
 
 def open_session() -> SparkSession:
@@ -31,7 +37,7 @@ def open_session() -> SparkSession:
     # Before the JVM starts, PySpark's settings are empty, without those of the command line and of spark-defaults.conf.
     # No public function starts the JVM without a session.
     SparkContext._ensure_initialized()
-    settings = _SETTINGS | protection(dict(SparkConf().getAll()))
+    settings = {**APPLICATION_SETTINGS, **SESSION_SETTINGS, **protection(dict(SparkConf().getAll()))}
     builder = SparkSession.builder.appName("workorders")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -9,6 +9,7 @@ import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.definitions import define
 from support.going_on import TEN, GoingOn, decided
@@ -52,6 +53,7 @@ class Task:
         monkeypatch.setattr(operators, "database_url", lambda _: stack.database_url)
         monkeypatch.setattr(operators, "kafka_settings", lambda _: stack.kafka_settings)
         if application is None:
+            monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
             monkeypatch.setattr(self._operator, "_submit", self._note)
         else:
             monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: application())
@@ -126,6 +128,34 @@ def planned(stack: LocalStack, topics: Topics, name: str) -> int:
     batch_id = GoingOn(stack, name).plan().batch_id
     assert batch_id is not None
     return batch_id
+
+
+def test_a_spark_connect_connection_runs_the_batch_on_its_server_and_a_clear_replays_it(
+    stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack.start_spark_connect()
+    task = Task(stack, name, planned, monkeypatch, application=lambda: pytest.fail("an application was submitted"))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", stack.spark_connect.airflow_connection)
+    task.run()
+    batch = batches.load(connection, planned)
+    assert [(part.created, part.rejected) for part in batch.finished] == [(10, 0), (10, 0)]
+    before = everything(connection, batch.trigger)
+    task.run(clears=1)
+    after = everything(connection, batch.trigger)
+    assert after.pop("kafka_batches") != before.pop("kafka_batches")  # a replay has an epoch of its own
+    assert after == before
+
+
+def test_a_spark_connect_server_that_does_not_run_stalls_the_batch_with_the_next_try(
+    stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = Task(stack, name, planned, monkeypatch, application=lambda: pytest.fail("an application was submitted"))
+    nothing = json.dumps({"conn_type": "spark_connect", "host": "localhost", "port": free_port()})
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", nothing)
+    with pytest.raises(StalledError, match=r"Start it with `workorders spark serve`.*Next try in") as raised:
+        task.run()
+    assert raised.value.retry_after_seconds is not None
+    assert not batches.load(connection, planned).finished
 
 
 def test_a_failed_application_is_tried_again_when_the_ledger_says_so(

@@ -190,6 +190,7 @@ def test_an_attempt_with_an_older_epoch_changes_nothing(
     assert not batches.load(connection, batch_of(planned)).ranges[0].finished
 
 
+@pytest.mark.parametrize("submit", ["spark"], indirect=True)
 def test_a_stream_that_the_jvm_cuts_off_commits_nothing_of_its_partition_and_all_of_the_others(
     connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
 ) -> None:

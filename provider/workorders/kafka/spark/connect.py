@@ -1,0 +1,231 @@
+"""A session on a running Spark Connect server: one per attempt, opened when it is needed and released at its end.
+
+The server may run a query twice after a lost connection, with the same epoch. Both find the ledger locked, and only one
+can move it; so whatever happens here, the caller asks the ledger what was committed.
+"""
+
+import threading
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+from urllib.parse import quote
+
+import grpc
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.sql.connect import proto
+from pyspark.sql.connect.client import DefaultChannelBuilder
+from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
+from pyspark.sql.connect.session import SparkSession as ConnectSparkSession
+
+from workorders.core.exceptions import ConfigurationError, one_line
+from workorders.kafka.exceptions import SparkServerError
+from workorders.kafka.spark.session import SESSION_SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_PORT: Final = 15002
+"""Spark's own default."""
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
+# Waits of 0.05, 0.2, 0.8 and 3.2 s. PySpark's own policy waits for ten minutes, in which the task shows nothing.
+_MAX_RETRIES: Final = 4
+_PROBE_SECONDS: Final = 10.0
+SILENCE_SECONDS: Final = 60.0
+"""How long the server may be silent before its connection is closed, in seconds."""
+_RELEASE_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ConnectServer:
+    """Where a Spark Connect server is, and how to log in. Without a repr, because of the token."""
+
+    name: str
+    """What people call it: the id of the Airflow connection."""
+    host: str
+    port: int = DEFAULT_PORT
+    user: str = "workorders"
+    token: str | None = None
+    use_ssl: bool = False
+    ca: str | None = None
+    """PEM text of the authority that signed the server's certificate; None for the system's own ones."""
+
+    def __post_init__(self) -> None:
+        """Refuse a channel that others can read.
+
+        Raises:
+            ConfigurationError: the server is not on this machine, and TLS or the token is missing.
+        """
+        if not self.is_loopback and not (self.use_ssl and self.token):
+            raise ConfigurationError(
+                f"The Spark Connect connection {self.name} leads to {self.host}, and passwords would "
+                f"cross the network in plain text; no work order was created. Put a TLS proxy before the server, and "
+                f"set use_ssl in the connection's extra and the server's token as its password."
+            )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the server is on this machine."""
+        return self.host in _LOOPBACK
+
+    def __str__(self) -> str:
+        return f"the Spark Connect server {self.host}:{self.port} of connection {self.name}"
+
+
+class _Channel(DefaultChannelBuilder):
+    """PySpark's channel, with a certificate authority of one's own."""
+
+    def __init__(self, server: ConnectServer, session_id: str) -> None:
+        # PySpark accepts a token without TLS only for a host of exactly this name.
+        host = "localhost" if server.is_loopback else server.host
+        fields = {"user_id": server.user, "session_id": session_id, "use_ssl": str(server.use_ssl).lower()}
+        if server.token:
+            fields["token"] = server.token
+        super().__init__(
+            f"sc://{host}:{server.port}/;" + ";".join(f"{k}={quote(v, safe='')}" for k, v in fields.items())
+        )
+        self._ca = server.ca
+
+    def toChannel(self) -> grpc.Channel:  # noqa: N802 - PySpark's name
+        """Return a new channel."""
+        if self._ca is None or not self.use_ssl:
+            return super().toChannel()
+        credentials = grpc.ssl_channel_credentials(self._ca.encode())
+        if self.token is not None:
+            credentials = grpc.composite_channel_credentials(
+                credentials, grpc.access_token_call_credentials(self.token)
+            )
+        return self._secure_channel(self.endpoint, credentials)
+
+
+class ConnectSession:
+    """The session of one attempt at a batch; a context manager that releases it.
+
+    Args:
+        server: where.
+        pool: the server's scheduler pool, so that the batches of one trigger do not delay those of others.
+        conf: Spark settings of the trigger.
+    """
+
+    def __init__(self, server: ConnectServer, *, pool: str, conf: Mapping[str, Any]) -> None:
+        self._server = server
+        self._id = str(uuid.uuid4())
+        self._settings = {**SESSION_SETTINGS, "spark.scheduler.pool": pool}
+        self._conf = dict(conf)
+        self._session: ConnectSparkSession | None = None
+        self._watchdog: _Watchdog | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self) -> "SparkSession":
+        """Return the session; open it at the first call.
+
+        Raises:
+            SparkServerError: the server did not answer, or refused the token.
+            ConfigurationError: its Spark is another version, or a setting of the trigger is none of a session's.
+        """
+        if self._session is None:
+            channel = _Channel(self._server, self._id)
+            session = ConnectSparkSession(channel)
+            session.client.set_retry_policies([DefaultPolicy(max_retries=_MAX_RETRIES)])
+            self._session = session
+            try:
+                self._prepare(session)
+            except PySparkException as error:
+                raise SparkServerError(
+                    f"{_capital(str(self._server))} could not be used: {one_line(error)}; nothing was committed. "
+                    f"Start it with `workorders spark serve`, or let the trigger use a connection of the type spark."
+                ) from error
+            self._watchdog = _Watchdog(channel, self._id, self._server.user, session)
+            self._watchdog.start()
+        return cast("SparkSession", self._session)  # the same interface, without a common base
+
+    def _prepare(self, session: ConnectSparkSession) -> None:
+        # The first answer also tells the client the server's own id of the session. Without it, a query that is sent
+        # again to a restarted server would run there.
+        version = session.version
+        if _minor(version) != _minor(pyspark.__version__):
+            raise ConfigurationError(
+                f"{_capital(str(self._server))} runs Spark {version} and this task has PySpark {pyspark.__version__}; "
+                f"nothing was committed. Use the same minor version on both sides."
+            )
+        for name, value in self._conf.items():
+            if not session.conf.isModifiable(name):
+                raise ConfigurationError(
+                    f"{name} cannot be set for a session on {self._server}; nothing was committed. Set it when the "
+                    f"server starts (`workorders spark serve --conf {name}={value}`), and leave it out of the trigger."
+                )
+        for name, value in (self._settings | self._conf).items():
+            session.conf.set(name, str(value) if not isinstance(value, bool) else str(value).lower())
+
+    def close(self) -> None:
+        """Release the session, which ends its queries, and close the connection; no error is raised."""
+        session, self._session = self._session, None
+        if self._watchdog is not None:
+            self._watchdog.stop()
+        if session is not None:
+            self.release()
+            session.release_session_on_close = False  # PySpark's own call has no deadline
+            session.stop()
+
+    def release(self) -> None:
+        """End the session's queries and forget the session; also from a signal handler while a query runs."""
+        builder = _Channel(self._server, self._id)
+        request = proto.ReleaseSessionRequest(
+            session_id=self._id, user_context=proto.UserContext(user_id=self._server.user)
+        )
+        with builder.toChannel() as channel, suppress(grpc.RpcError):
+            SparkConnectServiceStub(channel).ReleaseSession(request, timeout=_RELEASE_SECONDS)
+
+
+class _Watchdog(threading.Thread):
+    """Closes the connection of a server that is silent.
+
+    No Spark up to 4.2 sends keepalives, so a client would wait without end for a machine that is gone. The server's
+    progress messages are no sign of life: they come only when something has changed.
+    """
+
+    def __init__(self, builder: _Channel, session_id: str, user: str, session: ConnectSparkSession) -> None:
+        super().__init__(name="spark-connect-watchdog", daemon=True)
+        self._builder = builder
+        self._request = proto.ConfigRequest(
+            session_id=session_id,
+            user_context=proto.UserContext(user_id=user),
+            operation=proto.ConfigRequest.Operation(get=proto.ConfigRequest.Get(keys=["spark.sql.session.timeZone"])),
+        )
+        self._session = session
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Ask the server again and again, on a connection of its own."""
+        answered = monotonic()
+        with self._builder.toChannel() as channel:
+            stub = SparkConnectServiceStub(channel)
+            while not self._stopped.wait(_PROBE_SECONDS):
+                try:
+                    stub.Config(self._request, timeout=_PROBE_SECONDS)
+                    answered = monotonic()
+                except grpc.RpcError:
+                    if monotonic() - answered > SILENCE_SECONDS:
+                        self._session.client.close()
+                        return
+
+    def stop(self) -> None:
+        """End the thread; does not wait for it."""
+        self._stopped.set()
+
+
+def _minor(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

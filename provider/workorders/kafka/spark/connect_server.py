@@ -1,0 +1,122 @@
+"""A Spark Connect server for the batches: `workorders spark serve`.
+
+It is an application of ours with Spark's Connect plugin and not Spark's `SparkConnectServer`, which gives each session
+a Python daemon of its own: seconds for each batch, and a daemon that is never ended.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import SparkConf
+from pyspark.sql import SparkSession
+
+from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.spark.network import LOOPBACK, protection
+from workorders.kafka.spark.session import APPLICATION_SETTINGS
+
+TOKEN_VARIABLE: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of a variable
+"""Spark's own variable for the token that clients must have."""
+
+_SERVER_SETTINGS: Final[Mapping[str, str]] = {
+    **APPLICATION_SETTINGS,
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    # With isolation each session has Python daemons of its own, which outlive it.
+    "spark.sql.artifact.isolation.enabled": "false",
+    "spark.python.daemon.module": "workorders.kafka.spark.worker_daemon",
+    # Each trigger has a pool, and a free core goes to the pool with the fewest running tasks.
+    "spark.scheduler.mode": "FAIR",
+    # A task that dies leaves its query running until the server has not heard of it for so long. Its reader is fenced
+    # by the ledger, but it holds the range.
+    "spark.connect.execute.manager.detachedTimeout": "30s",
+    "spark.connect.session.manager.defaultSessionTimeout": "10m",
+    # The plan of a query has Kafka's password among its options; the server keeps the text for its pages.
+    "spark.sql.redaction.string.regex": "(?s).+",
+    "spark.redaction.string.regex": "(?s).+",
+    "spark.sql.redaction.options.regex": "(?i).*",
+    "spark.sql.connect.ui.retainedSessions": "10",
+    "spark.sql.connect.ui.retainedStatements": "10",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "1000",
+    # Spark keeps the messages of the last poll, and idle consumers, for minutes.
+    "spark.kafka.consumer.fetchedData.cache.timeout": "1s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "1s",
+    "spark.kafka.consumer.cache.timeout": "10s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "1s",
+}
+
+
+def serve(
+    *,
+    host: str,
+    port: int,
+    master: str,
+    jars: list[Path],
+    conf: Mapping[str, str],
+    ready: Callable[[int], None],
+) -> None:
+    """Run a Connect server until SIGTERM or SIGINT.
+
+    Args:
+        host: address to listen on.
+        port: port to listen on; 0 for a free one.
+        master: Spark master whose executors run the batches.
+        jars: the jars of Spark's Kafka source.
+        conf: Spark settings that win over ours.
+        ready: called with the port after a first query has loaded what every batch needs.
+
+    Raises:
+        ConfigurationError: other machines could reach the server, and it has no token.
+    """
+    token = os.environ.get(TOKEN_VARIABLE)
+    if host != LOOPBACK and not token:
+        raise ConfigurationError(
+            f"The Spark Connect server would listen on {host} without a token, and clients run any code; it was not "
+            f"started. Set {TOKEN_VARIABLE}, and put a TLS proxy before it, or leave out --host."
+        )
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    spark = _session(host, port, master, jars, conf)
+    try:
+        bound = _bound_port(spark)
+        _warm_up(spark)
+        ready(bound)
+        ended.wait()
+    finally:
+        spark.stop()
+
+
+def _session(host: str, port: int, master: str, jars: list[Path], conf: Mapping[str, str]) -> SparkSession:
+    settings = {
+        "spark.master": master,
+        **_SERVER_SETTINGS,
+        "spark.connect.grpc.binding.address": host,
+        "spark.connect.grpc.binding.port": str(port),
+        # On the class path and not by `--jars`, so that an archive of classes can hold theirs.
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
+        "spark.driver.extraJavaOptions": "-Dlog4j2.level=WARN",
+        **({} if master.startswith("local") else {"spark.jars": ",".join(map(str, jars))}),
+        **conf,
+    }
+    settings |= protection(settings)
+    # As a SparkConf, so that they are arguments of the JVM that starts: memory and class path are too late afterwards.
+    return (
+        SparkSession.builder.config(conf=SparkConf().setAll(list(settings.items()))).appName("workorders").getOrCreate()
+    )
+
+
+def _bound_port(spark: SparkSession) -> int:
+    # As PySpark's own tests ask for it: the singleton of a Scala object.
+    singleton: Any = getattr(spark.sparkContext._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    return int(getattr(singleton, "MODULE$").localPort())
+
+
+def _warm_up(spark: SparkSession) -> None:
+    """Run a query as a batch does: the first one of a server costs ten seconds."""
+    spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()

@@ -1,13 +1,14 @@
 """`workorders batches`: planned batches and their results."""
 
-import shlex
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from workorders.cli import times
-from workorders.cli.connections import Database, connect
-from workorders.cli.output import AsJson, Column, count, print_fields, print_json, print_table, safe
+from workorders.cli.connections import connect
+from workorders.cli.options import AsJson, BeforeNumber, Database, Limit, OfTrigger, argument
+from workorders.cli.output import Column, count, json_object, print_fields, print_json, print_page, print_table, safe
 from workorders.core import triggers
 from workorders.core.exceptions import one_line
 from workorders.kafka.ledger import batches as store
@@ -17,36 +18,12 @@ from workorders.kafka.ledger.positions import PartitionStatus
 
 app = typer.Typer(no_args_is_help=True)
 
-_COLUMNS = (
-    Column("batch", number=True),
-    Column("trigger"),
-    Column("status"),
-    Column("planned"),
-    Column("dispatched"),
-    Column("finished"),
-    Column("partitions", number=True),
-    Column("created", number=True),
-    Column("rejected", number=True),
-)
-_RANGE_COLUMNS = (
-    Column("partition"),
-    Column("offsets"),
-    Column("status"),
-    Column("finished"),
-    Column("created", number=True),
-    Column("rejected", number=True),
-)
-
 
 @app.command("list")
 def list_(
-    trigger: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only batches of this trigger.", show_default=False)
-    ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of batches.")] = 20,
-    before: Annotated[
-        int | None, typer.Option(metavar="BATCH", help="Only batches before this one.", show_default=False)
-    ] = None,
+    trigger: OfTrigger = None,
+    limit: Limit = 20,
+    before: BeforeNumber = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -66,20 +43,14 @@ def list_(
             triggers.find(connection, trigger)  # an unknown name is an error and not an empty list
         found = store.summaries(connection, trigger, before=before, limit=limit)
     if as_json:
-        print_json([_summary_json(batch) for batch in found])
-        return
-    print_table(_COLUMNS, [_cells(batch) for batch in found])
-    if len(found) == limit:
-        filters = [] if trigger is None else ["--trigger", trigger]
-        next_page = ["workorders", "batches", "list", *filters, "--limit", str(limit), "--before", str(found[-1].id)]
-        print(f"\nNext page: {shlex.join(next_page)}")
+        print_json([json_object(batch, id="batch") | {"status": _status(batch)} for batch in found])
+    else:
+        print_page(_COLUMNS, found, "batches list", limit=limit, trigger=trigger)
 
 
 @app.command()
 def show(
-    batch: Annotated[int, typer.Argument(metavar="BATCH", help="Number of the batch.", show_default=False)],
-    as_json: AsJson = False,
-    database: Database = None,
+    batch: Annotated[int, argument("BATCH", "Number of the batch.")], as_json: AsJson = False, database: Database = None
 ) -> None:
     """Show a batch, its ranges, and why one is unfinished.
 
@@ -94,75 +65,50 @@ def show(
             for row in positions.status(connection, found.trigger.name)
             if row.batch_id == found.id
         }
+    parts = [(part, held.get((part.range.partition.topic, part.range.partition.partition))) for part in found.ranges]
     if as_json:
-        print_json(_json(found, held))
+        print_json(_json(found, parts))
     else:
-        _print(found, held)
+        _print(found, parts)
 
 
-def _cells(batch: BatchSummary) -> tuple[str, ...]:
-    return (
-        str(batch.id),
-        batch.trigger,
-        _word(finished=batch.finished_at is not None, handed_over=batch.handed_over_at is not None),
-        times.show(batch.planned_at),
-        times.show(batch.handed_over_at),
-        times.show(batch.finished_at),
-        count(batch.partitions),
-        count(batch.created),
-        count(batch.rejected),
-    )
+_Part = tuple[BatchRange, PartitionStatus | None]
+"""A range, and its partition if this batch holds it."""
 
 
-def _word(*, finished: bool, handed_over: bool) -> str:
-    if finished:
-        return "finished"
-    return "dispatched" if handed_over else "planned"
-
-
-def _batch_word(batch: Batch) -> str:
-    return _word(finished=not batch.unfinished, handed_over=batch.handed_over_at is not None)
-
-
-def _range_word(part: BatchRange, held: PartitionStatus | None) -> str:
-    if part.finished:
-        return "finished"
-    if part.superseded:
-        return "superseded"
-    return "stalled" if held is not None and held.status == "stalled" else "waiting"
-
-
-def _print(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> None:
+def _print(batch: Batch, parts: Sequence[_Part]) -> None:
     print_fields(
         [
-            ("batch", str(batch.id)),
+            ("batch", batch.id),
             ("trigger", batch.trigger.name),
             ("workflow", batch.trigger.workflow),
-            ("status", _batch_word(batch)),
-            ("planned", times.show(batch.planned_at)),
-            ("dispatched", times.show(batch.handed_over_at)),
+            ("status", _status(batch)),
+            ("planned", batch.planned_at),
+            ("dispatched", batch.handed_over_at),
         ]
     )
     print()
-    rows = []
-    for part in batch.ranges:
-        partition = part.range.partition
-        rows.append(
-            (
-                f"{partition.topic} {partition.partition}",
-                f"[{part.range.start}, {part.range.end})",
-                _range_word(part, held.get((partition.topic, partition.partition))),
-                times.show(part.finished_at),
-                count(part.created, unknown=""),
-                count(part.rejected, unknown=""),
-            )
-        )
-    print_table(_RANGE_COLUMNS, rows)
-    for row in held.values():
-        if row.status == "stalled":
+    print_table(_PART_COLUMNS, parts)
+    for _, row in parts:
+        if row is not None and row.status == "stalled":
             print(safe(_stall(row)))
     for sentence in batch.supersessions:
         print(safe(sentence))
+
+
+def _status(batch: Batch | BatchSummary) -> str:
+    if batch.finished_at is not None if isinstance(batch, BatchSummary) else not batch.unfinished:
+        return "finished"
+    return "planned" if batch.handed_over_at is None else "dispatched"
+
+
+def _part_status(part: _Part) -> str:
+    range_, row = part
+    if range_.finished:
+        return "finished"
+    if range_.superseded:
+        return "superseded"
+    return "stalled" if row is not None and row.status == "stalled" else "waiting"
 
 
 def _stall(row: PartitionStatus) -> str:
@@ -172,49 +118,54 @@ def _stall(row: PartitionStatus) -> str:
     return f"{place} is stalled since {since}, attempt {row.attempts}, next try {next_try}: {reason}"
 
 
-def _summary_json(batch: BatchSummary) -> dict[str, Any]:
-    return {
-        "batch": batch.id,
-        "trigger": batch.trigger,
-        "status": _word(finished=batch.finished_at is not None, handed_over=batch.handed_over_at is not None),
-        "planned_at": batch.planned_at,
-        "handed_over_at": batch.handed_over_at,
-        "finished_at": batch.finished_at,
-        "partitions": batch.partitions,
-        "created": batch.created,
-        "rejected": batch.rejected,
-    }
-
-
-def _json(batch: Batch, held: dict[tuple[str, int], PartitionStatus]) -> dict[str, Any]:
-    ranges = []
-    for part in batch.ranges:
-        partition = part.range.partition
-        row = held.get((partition.topic, partition.partition))
-        ranges.append(
-            {
-                "topic": partition.topic,
-                "partition": partition.partition,
-                "topic_id": partition.topic_id,
-                "start": part.range.start,
-                "end": part.range.end,
-                "status": _range_word(part, row),
-                "finished_at": part.finished_at,
-                "created": part.created,
-                "rejected": part.rejected,
-                "existing": part.existing if part.finished else None,
-                "superseded_by": part.superseded_by,
-                "attempts": row.attempts if row else None,
-                "next_try": row.next_attempt_at if row else None,
-                "last_error": row.last_error if row else None,
-            }
-        )
+def _json(batch: Batch, parts: Sequence[_Part]) -> dict[str, Any]:
     return {
         "batch": batch.id,
         "trigger": batch.trigger.name,
         "workflow": batch.trigger.workflow,
-        "status": _batch_word(batch),
+        "status": _status(batch),
         "planned_at": batch.planned_at,
         "handed_over_at": batch.handed_over_at,
-        "ranges": ranges,
+        "ranges": [_part_json(part) for part in parts],
     }
+
+
+def _part_json(part: _Part) -> dict[str, Any]:
+    found, row = part
+    return {
+        "topic": found.range.partition.topic,
+        "partition": found.range.partition.partition,
+        "topic_id": found.range.partition.topic_id,
+        "start": found.range.start,
+        "end": found.range.end,
+        "status": _part_status(part),
+        "finished_at": found.finished_at,
+        "created": found.created,
+        "rejected": found.rejected,
+        "existing": found.existing if found.finished else None,
+        "superseded_by": found.superseded_by,
+        "attempts": row.attempts if row else None,
+        "next_try": row.next_attempt_at if row else None,
+        "last_error": row.last_error if row else None,
+    }
+
+
+_COLUMNS: Sequence[Column[BatchSummary]] = (
+    Column("batch", lambda batch: batch.id, number=True),
+    Column("trigger", lambda batch: batch.trigger),
+    Column("status", _status),
+    Column("planned", lambda batch: batch.planned_at),
+    Column("dispatched", lambda batch: batch.handed_over_at),
+    Column("finished", lambda batch: batch.finished_at),
+    Column("partitions", lambda batch: count(batch.partitions), number=True),
+    Column("created", lambda batch: count(batch.created), number=True),
+    Column("rejected", lambda batch: count(batch.rejected), number=True),
+)
+_PART_COLUMNS: Sequence[Column[_Part]] = (
+    Column("partition", lambda part: f"{part[0].range.partition.topic} {part[0].range.partition.partition}"),
+    Column("offsets", lambda part: f"[{part[0].range.start}, {part[0].range.end})"),
+    Column("status", _part_status),
+    Column("finished", lambda part: part[0].finished_at),
+    Column("created", lambda part: count(part[0].created, unknown=""), number=True),
+    Column("rejected", lambda part: count(part[0].rejected, unknown=""), number=True),
+)

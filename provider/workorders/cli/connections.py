@@ -5,9 +5,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from workorders.core.environment import DATABASE_URL_VARIABLE
 from workorders.core.exceptions import ConfigurationError
@@ -20,17 +18,6 @@ T = TypeVar("T")
 
 DATABASE_CONNECTION = "workorders_db"
 """The Airflow connection that is used when neither option nor environment names the database."""
-
-Database = Annotated[
-    str | None,
-    typer.Option(
-        "--database",
-        metavar="URL",
-        envvar=DATABASE_URL_VARIABLE,
-        show_default=False,
-        help=f"Database; default: Airflow's connection {DATABASE_CONNECTION}.",
-    ),
-]
 
 
 def database_url(given: str | None) -> str:

@@ -7,8 +7,9 @@ from typing import Annotated, BinaryIO
 import typer
 
 from workorders.cli.account import account
-from workorders.cli.connections import Database, connect_to_write
-from workorders.cli.output import AsJson, print_json
+from workorders.cli.connections import connect_to_write
+from workorders.cli.options import Actor, AsJson, Database, Folder, Reason, TriggerName, option
+from workorders.cli.output import print_json
 from workorders.cli.triggers import read
 from workorders.core import triggers
 from workorders.core.creation.manual import ManualRequest
@@ -21,40 +22,21 @@ from workorders.core.triggers import Trigger
 
 
 def create(
-    trigger: Annotated[str, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the trigger.")],
+    trigger: TriggerName,
     *,
-    reason: Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="Reason, which is recorded.")],
-    body: Annotated[str | None, typer.Option(metavar="JSON", show_default=False, help="Input, a JSON object.")] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", show_default=False, help="File with the input; - is standard input."),
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", show_default=False, help="Idempotency key: one work order per key."),
-    ] = None,
-    actor: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", show_default=False, help="Name of the person who asks; your account if not given."
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            envvar=TRIGGERS_VARIABLE,
-            metavar="FOLDER",
-            show_default=False,
-            help="Folder of trigger files, for a trigger new to the database.",
-        ),
-    ] = None,
+    reason: Reason,
+    body: Annotated[str | None, option("JSON", "Input, a JSON object.")] = None,
+    file: Annotated[Path | None, option("FILE", "File with the input; - is standard input.")] = None,
+    key: Annotated[str | None, option("TEXT", "Idempotency key: one work order per key.")] = None,
+    actor: Actor = None,
+    folder: Folder = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
     """Create one work order by hand, with the actor and the reason.
 
-    The trigger may be of any type. With a key that was used before, nothing is created, and the work order of that key
-    is named.
+    The trigger may be of any type; one that is new to the database is read from the folder. With a key that was used
+    before, nothing is created, and the work order of that key is named.
 
     \b
     Examples:
@@ -92,8 +74,9 @@ def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:
     try:
         return triggers.find(connection, name)
     except UnknownTriggerError:
-        files = [] if folder is None else read(yaml_files(folder, "trigger"))
-    definition = next((file.definition for file in files if file.definition and file.definition.name == name), None)
+        sources = [] if folder is None else read(yaml_files(folder, "trigger"))
+    found = (definition for source in sources for definition in source.definitions if definition.name == name)
+    definition = next(found, None)
     if definition is None:
         where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no right file in {folder} has that name"
         raise UnknownTriggerError(f"No trigger {name} is known here; nothing was created; {where}.")

@@ -2,7 +2,8 @@
 
 import typer
 
-from workorders.cli.connections import Database, database_url
+from workorders.cli.connections import database_url
+from workorders.cli.options import Database
 from workorders.core import schema
 
 app = typer.Typer(no_args_is_help=True)

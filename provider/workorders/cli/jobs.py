@@ -2,46 +2,40 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from workorders.cli import times
 from workorders.cli.account import signed
-from workorders.cli.connections import Database, connect, connect_to_write
-from workorders.cli.output import AsJson, Column, count, note, print_fields, print_json, print_table
+from workorders.cli.connections import connect, connect_to_write
+from workorders.cli.options import AsJson, BeforeNumber, Database, Limit, argument, option
+from workorders.cli.output import Column, count, json_object, note, print_fields, print_json, print_page
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.postgres.connection import Connection
 
 app = typer.Typer(no_args_is_help=True)
 
-_Id = Annotated[int, typer.Argument(metavar="ID", help="Number of the job.", show_default=False)]
+_Id = Annotated[int, argument("ID", "Number of the job.")]
 
-_COLUMNS = (
-    Column("id", number=True),
-    Column("created"),
-    Column("kind"),
-    Column("state"),
-    Column("done", number=True),
-    Column("skipped", number=True),
-    Column("total", number=True),
-    Column("filter"),
-    Column("actor"),
-    Column("error"),
+_COLUMNS: Sequence[Column[Job]] = (
+    Column("id", lambda job: job.id, number=True),
+    Column("created", lambda job: job.created_at),
+    Column("kind", lambda job: job.kind),
+    Column("state", lambda job: job.state),
+    Column("done", lambda job: count(job.done), number=True),
+    Column("skipped", lambda job: count(sum(job.skipped.values())), number=True),
+    Column("total", lambda job: count(job.total), number=True),
+    Column("filter", lambda job: job.wanted),
+    Column("actor", lambda job: signed(job.actor, job.account)),
+    Column("error", lambda job: job.error),
 )
 
 
 @app.command("list")
-def list_(
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Number of jobs.")] = 20,
-    before: Annotated[
-        int | None, typer.Option(metavar="ID", show_default=False, help="Only jobs before this one.")
-    ] = None,
-    as_json: AsJson = False,
-    database: Database = None,
-) -> None:
+def list_(limit: Limit = 20, before: BeforeNumber = None, as_json: AsJson = False, database: Database = None) -> None:
     """List bulk jobs, newest first, with their progress.
 
     \b
@@ -51,9 +45,9 @@ def list_(
     with connect(database) as connection:
         found = jobs.list_jobs(connection, before=before, limit=limit)
     if as_json:
-        print_json([as_json_object(job) for job in found])
-        return
-    print_table(_COLUMNS, [_cells(job) for job in found])
+        print_json([_json(job) for job in found])
+    else:
+        print_page(_COLUMNS, found, "jobs list", limit=limit)
 
 
 @app.command()
@@ -67,25 +61,25 @@ def show(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
     with connect(database) as connection:
         job = jobs.get_job(connection, id_)
     if as_json:
-        print_json(as_json_object(job))
+        print_json(_json(job))
         return
     print_fields(
         [
-            ("job", str(job.id)),
+            ("job", job.id),
             ("kind", job.kind),
             ("state", job.state),
-            ("error", job.error or ""),
-            ("filter", str(job.wanted)),
+            ("error", job.error),
+            ("filter", job.wanted),
             ("options", ", ".join(f"{name} {value}" for name, value in job.options.items())),
             ("actor", signed(job.actor, job.account)),
             ("reason", job.reason),
             ("total", count(job.total)),
             ("done", count(job.done)),
             ("skipped", ", ".join(f"{number:,} {reason}" for reason, number in sorted(job.skipped.items()))),
-            ("created", times.show(job.created_at)),
-            ("started", times.show(job.started_at)),
-            ("last step", times.show(job.heartbeat_at)),
-            ("ended", times.show(job.finished_at)),
+            ("created", job.created_at),
+            ("started", job.started_at),
+            ("last step", job.heartbeat_at),
+            ("ended", job.finished_at),
         ]
     )
 
@@ -93,10 +87,7 @@ def show(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
 @app.command()
 def resume(
     id_: _Id,
-    file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", show_default=False, help="File of the export, as in `jobs show`."),
-    ] = None,
+    file: Annotated[Path | None, option("FILE", "File of the export, as in `jobs show`.")] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -134,17 +125,19 @@ def run(connection: Connection, job: Job, *, detach: bool, as_json: bool, file: 
     """
     if detach:
         note(_how_it_runs_later(job))
-    else:
-        note(f"Job {job.id} ({job.kind}) has {job.total:,} work orders; {_resume(job)} continues it if interrupted.")
-        job = runner.run_job(connection, job.id, progress=_progress, file=file)
+        if as_json:
+            print_json(_json(job))
+        return
+    note(f"Job {job.id} ({job.kind}) has {job.total:,} work orders; {_resume(job)} continues it if interrupted.")
+    job = runner.run_job(connection, job.id, progress=_progress, file=file)
     if as_json:
-        print_json(as_json_object(job))
-    elif not detach:
+        print_json(_json(job))
+    else:
         print(job)
-    if not detach and job.state == "waiting":
+    if job.state == "waiting":
         note(f"{job.error} {_resume(job)} tries again.")
         raise typer.Exit(1)
-    if not detach and job.wanted.id is not None and not job.done:
+    if job.wanted.id is not None and not job.done:
         raise typer.Exit(1)
 
 
@@ -159,43 +152,12 @@ def _resume(job: Job) -> str:
     return f"`workorders jobs resume {job.id}{file}`"
 
 
-def as_json_object(job: Job) -> dict[str, Any]:
-    """Return a job with the keys that JSON has."""
-    return {
-        "id": job.id,
-        "kind": job.kind,
-        "state": job.state,
-        "error": job.error,
-        "filter": job.wanted.to_json(),
-        "options": job.options,
-        "actor": job.actor,
-        "account": job.account,
-        "reason": job.reason,
-        "total": job.total,
-        "done": job.done,
-        "skipped": job.skipped,
-        "created_at": job.created_at,
-        "started_at": job.started_at,
-        "heartbeat_at": job.heartbeat_at,
-        "finished_at": job.finished_at,
-    }
+def _json(job: Job) -> dict[str, Any]:
+    shown = json_object(job, wanted="filter") | {"filter": job.wanted.to_json()}
+    del shown["last_id"]
+    return shown
 
 
 def _progress(job: Job) -> None:
     if sys.stderr.isatty():
         print(f"\r{job.looked_at:,} of {job.total:,}", end="\n" if job.looked_at >= job.total else "", file=sys.stderr)
-
-
-def _cells(job: Job) -> tuple[str, ...]:
-    return (
-        str(job.id),
-        times.show(job.created_at),
-        job.kind,
-        job.state,
-        count(job.done),
-        count(sum(job.skipped.values())),
-        count(job.total),
-        str(job.wanted),
-        signed(job.actor, job.account),
-        job.error or "",
-    )

@@ -1,52 +1,53 @@
 """`workorders outbox`: messages that wait for Kafka, holds, and operators' decisions."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import Annotated, Final
 
 import typer
 
-from workorders.cli import times
-from workorders.cli.connections import Database, connect, connect_to_write
-from workorders.cli.output import AsJson, Column, count, print_json, print_table
+from workorders.cli.connections import connect, connect_to_write
+from workorders.cli.options import AsJson, Database, argument, option
+from workorders.cli.output import Column, count, print_json, print_table
 from workorders.outbox import admin
 from workorders.outbox.admin import Hold, ShardStatus, TopicStatus
 
 app = typer.Typer(no_args_is_help=True)
 
-_KEY_SHOWN = 40
+_KEY_BYTES_SHOWN: Final = 40
 
-_TOPIC_COLUMNS = (
-    Column("topic"),
-    Column("waiting", number=True),
-    Column("oldest", number=True),
-    Column("held", number=True),
-    Column("sent", number=True),
-    Column("compacted", number=True),
-    Column("failed", number=True),
-    Column("last sent"),
+_TOPIC_COLUMNS: Sequence[Column[TopicStatus]] = (
+    Column("topic", lambda topic: topic.topic),
+    Column("waiting", lambda topic: count(topic.waiting), number=True),
+    Column(
+        "oldest", lambda topic: None if topic.oldest_seconds is None else f"{topic.oldest_seconds:,.1f} s", number=True
+    ),
+    Column("held", lambda topic: count(topic.held), number=True),
+    Column("sent", lambda topic: count(topic.sent), number=True),
+    Column("compacted", lambda topic: count(topic.compacted), number=True),
+    Column("failed", lambda topic: count(topic.failed), number=True),
+    Column("last sent", lambda topic: topic.last_sent_at),
 )
-_HOLD_COLUMNS = (
-    Column("hold", number=True),
-    Column("scope"),
-    Column("topic"),
-    Column("key"),
-    Column("messages", number=True),
-    Column("tries", number=True),
-    Column("since"),
-    Column("next try"),
-    Column("reason"),
+_HOLD_COLUMNS: Sequence[Column[Hold]] = (
+    Column("hold", lambda hold: hold.id, number=True),
+    Column("scope", lambda hold: hold.kind),
+    Column("topic", lambda hold: hold.topic),
+    Column("key", lambda hold: _text(hold.key and hold.key[:_KEY_BYTES_SHOWN])),
+    Column("messages", lambda hold: count(hold.messages), number=True),
+    Column("tries", lambda hold: hold.tries, number=True),
+    Column("since", lambda hold: hold.since),
+    Column("next try", lambda hold: hold.next_try_at),
+    Column("reason", lambda hold: hold.reason),
 )
-_SHARD_COLUMNS = (
-    Column("shard", number=True),
-    Column("owner"),
-    Column("leased until"),
-    Column("epoch", number=True),
-    Column("last batch", number=True),
-    Column("in flight", number=True),
-    Column("error"),
+_SHARD_COLUMNS: Sequence[Column[ShardStatus]] = (
+    Column("shard", lambda shard: shard.shard, number=True),
+    Column("owner", lambda shard: shard.owner and f"{shard.owner}{' (expired)' if shard.is_expired else ''}"),
+    Column("leased until", lambda shard: shard.leased_until),
+    Column("epoch", lambda shard: shard.epoch, number=True),
+    Column("last batch", lambda shard: count(shard.last_batch), number=True),
+    Column("in flight", lambda shard: count(shard.in_flight), number=True),
+    Column("error", lambda shard: shard.last_error),
 )
-
-HoldNumber = Annotated[int | None, typer.Argument(metavar="HOLD", help="Number of the hold.", show_default=False)]
 
 
 @app.command()
@@ -63,19 +64,23 @@ def status(as_json: AsJson = False, database: Database = None) -> None:
     with connect(database) as connection:
         topics, held, shards = admin.topics(connection), admin.holds(connection), admin.shards(connection)
     if as_json:
-        print_json({"topics": topics, "holds": [_hold_json(hold) for hold in held], "shards": shards})
+        holds = [asdict(hold) | {"key": _text(hold.key)} for hold in held]
+        print_json({"topics": topics, "holds": holds, "shards": shards})
     else:
-        _print(topics, held, shards)
+        print_table(_TOPIC_COLUMNS, topics)
+        print()
+        print_table(_SHARD_COLUMNS, shards)
+        if held:
+            print()
+            print_table(_HOLD_COLUMNS, held)
     if held or any(shard.last_error for shard in shards):
         raise typer.Exit(1)
 
 
 @app.command()
 def release(
-    hold: HoldNumber = None,
-    shard: Annotated[
-        int | None, typer.Option(metavar="N", help="Number of a stalled shard, instead of a hold.", show_default=False)
-    ] = None,
+    hold: Annotated[int | None, argument("HOLD", "Number of the hold.")] = None,
+    shard: Annotated[int | None, option("N", "Number of a stalled shard, instead of a hold.")] = None,
     sent: Annotated[
         bool | None,
         typer.Option("--sent/--unsent", help="Whether the shard's open batch is in Kafka.", show_default=False),
@@ -106,7 +111,7 @@ def release(
 
 @app.command()
 def purge(
-    hold: Annotated[int, typer.Argument(metavar="HOLD", help="Number of the hold.", show_default=False)],
+    hold: Annotated[int, argument("HOLD", "Number of the hold.")],
     yes: Annotated[bool, typer.Option("--yes", help="Delete without confirmation.")] = False,
     database: Database = None,
 ) -> None:
@@ -149,68 +154,5 @@ def reset_identity(database: Database = None) -> None:
         print("The next relay records its number of shards, cluster, checkpoint topic and transactional-id prefix.")
 
 
-def _print(topics: Sequence[TopicStatus], held: Sequence[Hold], shards: Sequence[ShardStatus]) -> None:
-    print_table(_TOPIC_COLUMNS, [_topic_cells(topic) for topic in topics])
-    print()
-    print_table(_SHARD_COLUMNS, [_shard_cells(shard) for shard in shards])
-    if held:
-        print()
-        print_table(_HOLD_COLUMNS, [_hold_cells(hold) for hold in held])
-
-
-def _topic_cells(topic: TopicStatus) -> tuple[str, ...]:
-    return (
-        topic.topic,
-        count(topic.waiting),
-        "" if topic.oldest_seconds is None else f"{topic.oldest_seconds:,.1f} s",
-        count(topic.held),
-        count(topic.sent),
-        count(topic.compacted),
-        count(topic.failed),
-        times.show(topic.last_sent_at),
-    )
-
-
-def _shard_cells(shard: ShardStatus) -> tuple[str, ...]:
-    owner = "" if shard.owner is None else f"{shard.owner}{' (expired)' if shard.is_expired else ''}"
-    return (
-        str(shard.shard),
-        owner,
-        times.show(shard.leased_until),
-        str(shard.epoch),
-        count(shard.last_batch),
-        count(shard.in_flight),
-        shard.last_error or "",
-    )
-
-
-def _hold_cells(hold: Hold) -> tuple[str, ...]:
-    return (
-        str(hold.id),
-        hold.kind,
-        hold.topic,
-        _key(hold),
-        count(hold.messages),
-        str(hold.tries),
-        times.show(hold.since),
-        times.show(hold.next_try_at),
-        hold.reason,
-    )
-
-
-def _key(hold: Hold) -> str:
-    return "" if hold.key is None else hold.key[:_KEY_SHOWN].decode(errors="replace")
-
-
-def _hold_json(hold: Hold) -> dict[str, Any]:
-    return {
-        "id": hold.id,
-        "kind": hold.kind,
-        "topic": hold.topic,
-        "key": None if hold.key is None else hold.key.decode(errors="replace"),
-        "messages": hold.messages,
-        "reason": hold.reason,
-        "tries": hold.tries,
-        "since": hold.since,
-        "next_try_at": hold.next_try_at,
-    }
+def _text(key: bytes | None) -> str | None:
+    return None if key is None else key.decode(errors="replace")

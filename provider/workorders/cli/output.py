@@ -1,15 +1,24 @@
 """What the commands print: tables, JSON, and text that came from outside."""
 
+import shlex
 import sys
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from uuid import UUID
 
 import orjson
-import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
+from workorders.cli import times
+from workorders.core.states import WorkOrderState
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
 
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories that a terminal obeys, or that hide or turn around the text next to them."""
@@ -33,31 +42,72 @@ _STYLES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(Generic[T]):
     """A column of a table."""
 
     heading: str
+    value: Callable[[T], object]
+    """Its value in a row, shown as `shown` does."""
     number: bool = False
     """Whether its values are aligned to the right."""
 
 
-def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under headings: with colours to a person, as plain text to a file or a pipe.
+class Numbered(Protocol):
+    """A row of a list that continues on another page."""
+
+    @property
+    def id(self) -> int | UUID:
+        """Number or id, after which the next page continues."""
+
+
+N = TypeVar("N", bound=Numbered)
+
+
+def print_page(columns: Sequence[Column[N]], rows: Sequence[N], command: str, *, limit: int, **filters: object) -> None:
+    """Print a page of a list; if it is full, its last line is the command for the next page.
+
+    Args:
+        columns: of the table.
+        rows: of this page.
+        command: which prints the list, such as `batches list`.
+        limit: rows of a full page.
+        filters: options of the command; None was not given.
+    """
+    print_table(columns, rows)
+    if len(rows) == limit:
+        options = {**filters, "limit": limit, "before": rows[-1].id}
+        given = [(f"--{name.replace('_', '-')}", str(value)) for name, value in options.items() if value is not None]
+        print(f"\nNext page: {shlex.join(['workorders', *command.split(), *chain(*given)])}")
+
+
+def print_table(columns: Sequence[Column[T]], rows: Sequence[T]) -> None:
+    """Print rows under headings: with colors on a terminal, as plain text to a file or a pipe.
 
     A column without a single value is left out.
     """
-    used = [place for place in range(len(columns)) if not rows or any(row[place] for row in rows)]
+    cells = [[safe(shown(column.value(row))).replace("\n", " ") for column in columns] for row in rows]
+    used = [place for place in range(len(columns)) if not rows or any(line[place] for line in cells)]
     columns = [columns[place] for place in used]
-    safe_rows = [[safe(row[place]).replace("\n", " ") for place in used] for row in rows]
+    cells = [[line[place] for place in used] for line in cells]
     if sys.stdout.isatty():
-        _print_rich(columns, safe_rows)
+        _print_rich(columns, cells)
     else:
-        print(plain(columns, safe_rows))
+        print(plain(columns, cells))
 
 
-def plain(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+def print_state_counts(counts: Mapping[str, int]) -> None:
+    """Print numbers of work orders by state, and their sum."""
+    rows = [(state.value, counts[state]) for state in WorkOrderState if state in counts]
+    columns: Sequence[Column[tuple[str, int]]] = (
+        Column("state", lambda row: row[0]),
+        Column("work orders", lambda row: count(row[1]), number=True),
+    )
+    print_table(columns, [*rows, ("total", sum(counts.values()))])
+
+
+def plain(columns: Sequence[Column[T]], cells: Sequence[Sequence[str]]) -> str:
     """Return an aligned table without lines, which `grep` and `awk` like."""
-    lines = [[column.heading for column in columns], *rows]
+    lines = [[column.heading for column in columns], *cells]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     return "\n".join(
         "  ".join(
@@ -68,7 +118,7 @@ def plain(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _print_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+def _print_rich(columns: Sequence[Column[T]], cells: Sequence[Sequence[str]]) -> None:
     # Not above: output into a file or a pipe does not wait for it.
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -77,26 +127,38 @@ def _print_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column.heading, justify="right" if column.number else "left", no_wrap=True)
-    for row in rows:
+    for line in cells:
         # Text, not str: brackets in a str would be read as markup.
-        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in line))
     console = Console()
     # A line that is too long is left to the terminal: an id that is folded into its cell cannot be copied.
     wide = console.measure(table, options=console.options.update(max_width=_WIDEST)).maximum
     Console(width=max(console.width, wide)).print(table)
 
 
-def print_fields(fields: Sequence[tuple[str, str]]) -> None:
+def print_fields(named: Sequence[tuple[str, object]]) -> None:
     """Print a name and its value on a line each; empty values are left out."""
-    width = max(len(name) for name, _ in fields)
-    for name, value in fields:
-        if value:
-            print(f"{name.ljust(width)}  {safe(value)}")
+    width = max(len(name) for name, _ in named)
+    for name, value in named:
+        if text := shown(value):
+            print(f"{name.ljust(width)}  {safe(text)}")
+
+
+def shown(value: object) -> str:
+    """Return a value as text: nothing for None, and a time to the second in UTC."""
+    if isinstance(value, datetime):
+        return times.show(value)
+    return "" if value is None else str(value)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; dataclasses, times and UUIDs have their usual forms."""
     print(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z).decode())
+
+
+def json_object(row: "DataclassInstance", **keys: str) -> dict[str, Any]:
+    """Return the fields of a dataclass as the keys of a JSON object; `keys` has those that are named otherwise."""
+    return {keys.get(field.name, field.name): getattr(row, field.name) for field in fields(row)}
 
 
 def note(sentence: str) -> None:
@@ -107,7 +169,7 @@ def note(sentence: str) -> None:
 def safe(text: str) -> str:
     r"""Return text with everything that a terminal would obey as `\u....`, apart from line ends.
 
-    Anybody may have written a message. Inside JSON this is another spelling of the same string.
+    Messages come from strangers. Inside JSON this is another spelling of the same string.
     """
     return "".join(_escape(char) if char != "\n" and unicodedata.category(char) in _UNSAFE else char for char in text)
 

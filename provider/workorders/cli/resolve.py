@@ -1,89 +1,80 @@
 """`workorders resolve` and `workorders decisions`: decisions of operators where Kafka lost data."""
 
-import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
-from workorders.cli import times
 from workorders.cli.account import account, signed
-from workorders.cli.connections import Database, connect, connect_to_write, kafka_settings
-from workorders.cli.output import AsJson, Column, note, print_json, print_table, safe
+from workorders.cli.connections import connect, connect_to_write, kafka_settings
+from workorders.cli.options import (
+    Actor,
+    AsJson,
+    BeforeNumber,
+    Database,
+    DryRun,
+    Limit,
+    OfTrigger,
+    Reason,
+    TriggerName,
+    Yes,
+    argument,
+    option,
+    takes,
+)
+from workorders.cli.output import Column, json_object, note, print_json, print_page, safe
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.open import open_admin
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
-from workorders.kafka.recovery.resolution import (
-    AppliedDecisions,
-    DecisionRequest,
-    RecordedDecision,
-    apply,
-    list_decisions,
-    preview,
-)
+from workorders.kafka.recovery.resolution import DecisionRequest, RecordedDecision, apply, list_decisions, preview
 from workorders.kafka.status.partition_status import source_of
-
-if TYPE_CHECKING:
-    from workorders.kafka.client.admin import KafkaAdmin
 
 app = typer.Typer(no_args_is_help=True)
 
-Trigger = Annotated[str, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the trigger.")]
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False, help="Name of the topic.")]
-Partitions = Annotated[
+_Topic = Annotated[str, argument("TOPIC", "Name of the topic.")]
+_Partitions = Annotated[
     list[int] | None,
-    typer.Option(
-        "--partition",
-        metavar="N",
-        min=0,
-        show_default=False,
-        help="Partition number, repeatable; all that need the decision if not given.",
-    ),
+    option("N", "Partition number, repeatable; all that need the decision if not given.", "--partition", min=0),
 ]
-Reason = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="Reason, which is recorded.")]
-Actor = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", show_default=False, help="Name of the person who decides; your account if not given."),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the decisions and change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Apply without confirmation.")]
 
-_COLUMNS = (
-    Column("decision", number=True),
-    Column("decided"),
-    Column("actor"),
-    Column("trigger"),
-    Column("partition"),
-    Column("kind"),
-    Column("from", number=True),
-    Column("to", number=True),
-    Column("lost"),
-    Column("superseded batch", number=True),
-    Column("reason"),
+_COLUMNS: Sequence[Column[RecordedDecision]] = (
+    Column("decision", lambda decision: decision.id, number=True),
+    Column("decided", lambda decision: decision.decided_at),
+    Column("actor", lambda decision: signed(decision.actor, decision.account)),
+    Column("trigger", lambda decision: decision.trigger),
+    Column("partition", lambda decision: f"{decision.topic} {decision.partition}"),
+    Column("kind", lambda decision: decision.kind),
+    Column("from", lambda decision: decision.from_offset, number=True),
+    Column("to", lambda decision: decision.to_offset, number=True),
+    Column("lost", lambda decision: _offsets(decision.lost_start, decision.lost_end)),
+    Column("superseded batch", lambda decision: decision.superseded_batch_id, number=True),
+    Column("reason", lambda decision: decision.reason),
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Mode:
+    """How a decision is shown, confirmed, and recorded."""
+
+    reason: Reason
+    actor: Actor = None
+    dry_run: DryRun = False
+    yes: Yes = False
+    as_json: AsJson = False
+    database: Database = None
+
+
 @app.command("skip-lost")
+@takes(mode=_Mode)
 def skip_lost(
-    trigger: Trigger,
-    topic: Topic,
+    trigger: TriggerName,
+    topic: _Topic,
     *,
-    reason: Reason,
-    partition: Partitions = None,
-    offset: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            show_default=False,
-            help="First new offset, only for a truncated log.",
-        ),
-    ] = None,
-    actor: Actor = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    database: Database = None,
+    partition: _Partitions = None,
+    offset: Annotated[int | None, option("N", "First new offset, only for a truncated log.", min=0)] = None,
+    mode: _Mode,
 ) -> None:
     """Skip messages that Kafka has lost.
 
@@ -95,28 +86,20 @@ def skip_lost(
       workorders resolve skip-lost orders orders --partition 2 --reason "retention was 1 h" --dry-run
       workorders resolve skip-lost orders orders --reason "broker 3 lost its disk" --yes
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    request = DecisionRequest(DecisionKind.SKIP_LOST, trigger, topic, tuple(partition or ()), offset)
-    _resolve(request, reason=reason, actor=actor, dry_run=dry_run, yes=yes, as_json=as_json, database=database)
+    _resolve(DecisionRequest(DecisionKind.SKIP_LOST, trigger, topic, tuple(partition or ()), offset), mode)
 
 
 @app.command("accept-topic")
+@takes(mode=_Mode)
 def accept_topic(
-    trigger: Trigger,
-    topic: Topic,
+    trigger: TriggerName,
+    topic: _Topic,
     *,
-    reason: Reason,
-    partition: Partitions = None,
+    partition: _Partitions = None,
     offset: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, show_default=False, help="First offset to read; the new topic's first one if not given."
-        ),
+        int | None, option("N", "First offset to read; the new topic's first one if not given.", min=0)
     ] = None,
-    actor: Actor = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    database: Database = None,
+    mode: _Mode,
 ) -> None:
     """Follow a topic that was re-created under its name.
 
@@ -125,27 +108,19 @@ def accept_topic(
     \b
     Example:
       workorders resolve accept-topic orders orders --reason "re-created with 12 partitions"
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
-    request = DecisionRequest(DecisionKind.ACCEPT_TOPIC, trigger, topic, tuple(partition or ()), offset)
-    _resolve(request, reason=reason, actor=actor, dry_run=dry_run, yes=yes, as_json=as_json, database=database)
+    """  # noqa: D301 - as above
+    _resolve(DecisionRequest(DecisionKind.ACCEPT_TOPIC, trigger, topic, tuple(partition or ()), offset), mode)
 
 
 @app.command("seek")
+@takes(mode=_Mode)
 def seek(
-    trigger: Trigger,
-    topic: Topic,
+    trigger: TriggerName,
+    topic: _Topic,
     *,
-    reason: Reason,
-    partition: Annotated[
-        list[int],
-        typer.Option("--partition", metavar="N", min=0, show_default=False, help="Partition number, repeatable."),
-    ],
-    offset: Annotated[int, typer.Option(metavar="N", min=0, show_default=False, help="Next offset to read.")],
-    actor: Actor = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    database: Database = None,
+    partition: Annotated[list[int], option("N", "Partition number, repeatable.", "--partition", min=0)],
+    offset: Annotated[int, option("N", "Next offset to read.", min=0)],
+    mode: _Mode,
 ) -> None:
     """Continue at an offset, forward or back.
 
@@ -155,19 +130,14 @@ def seek(
     \b
     Example:
       workorders resolve seek orders orders --partition 2 --offset 5000 --reason "rows were deleted by mistake"
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
-    request = DecisionRequest(DecisionKind.SEEK, trigger, topic, tuple(partition), offset)
-    _resolve(request, reason=reason, actor=actor, dry_run=dry_run, yes=yes, as_json=as_json, database=database)
+    """  # noqa: D301 - as above
+    _resolve(DecisionRequest(DecisionKind.SEEK, trigger, topic, tuple(partition), offset), mode)
 
 
 def decisions(
-    trigger: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only decisions about this trigger.", show_default=False)
-    ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of decisions.")] = 20,
-    before: Annotated[
-        int | None, typer.Option(metavar="DECISION", help="Only decisions before this one.", show_default=False)
-    ] = None,
+    trigger: OfTrigger = None,
+    limit: Limit = 20,
+    before: BeforeNumber = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -176,66 +146,43 @@ def decisions(
     \b
     Example:
       workorders decisions --trigger orders
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """  # noqa: D301 - as above
     with connect(database) as connection:
         if trigger is not None:
             triggers.find(connection, trigger)  # an unknown name is an error and not an empty list
         found = list_decisions(connection, trigger, before=before, limit=limit)
     if as_json:
-        print_json([_recorded_json(decision) for decision in found])
-        return
-    print_table(_COLUMNS, [_cells(decision) for decision in found])
-    if len(found) == limit:
-        filters = [] if trigger is None else ["--trigger", trigger]
-        next_page = ["workorders", "decisions", *filters, "--limit", str(limit), "--before", str(found[-1].id)]
-        print(f"\nNext page: {shlex.join(next_page)}")
+        keys = {"id": "decision", "superseded_batch_id": "superseded_batch"}
+        print_json([json_object(decision, **keys) for decision in found])
+    else:
+        print_page(_COLUMNS, found, "decisions", limit=limit, trigger=trigger)
 
 
-def _resolve(
-    request: DecisionRequest,
-    *,
-    reason: str,
-    actor: str | None,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-    database: str | None,
-) -> None:
-    if as_json and not (dry_run or yes):
+def _resolve(request: DecisionRequest, mode: _Mode) -> None:
+    if mode.as_json and not (mode.dry_run or mode.yes):
         raise typer.BadParameter("--json cannot ask for confirmation, so it needs --dry-run or --yes.")
-    with connect_to_write(database) as connection:
+    with connect_to_write(mode.database) as connection:
         source = source_of(connection, request.trigger)
         connection.rollback()
-        cluster = _cluster(source.kafka_connection)
-        decisions = preview(connection, cluster, request)
-        if not as_json:
-            for decision in decisions:
-                print(safe(str(decision)))
-        if dry_run:
-            if as_json:
-                print_json({"applied": False, "decisions": [_json(decision, None) for decision in decisions]})
-            else:
-                print("Nothing was changed.")
+        try:
+            cluster = open_admin(source.kafka_connection, kafka_settings)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{error} Nothing was changed.") from error
+        found = preview(connection, cluster, request)
+        if mode.as_json and mode.dry_run:
+            print_json({"applied": False, "decisions": [_json(decision, None) for decision in found]})
             return
-        if not yes and not typer.confirm("Apply?"):
+        if not mode.as_json:
+            for decision in found:
+                print(safe(str(decision)))
+        if mode.dry_run or not (mode.yes or typer.confirm("Apply?")):
             print("Nothing was changed.")
-            raise typer.Exit(1)
+            raise typer.Exit(0 if mode.dry_run else 1)
         me = account()
         applied = apply(
-            connection, cluster, decisions, actor=actor or me, reason=reason, group=source.group, account=me
+            connection, cluster, found, actor=mode.actor or me, reason=mode.reason, group=source.group, account=me
         )
-    _report(applied, as_json=as_json)
-
-
-def _cluster(connection_id: str) -> "KafkaAdmin":
-    try:
-        return open_admin(connection_id, kafka_settings)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{error} Nothing was changed.") from error
-
-
-def _report(applied: AppliedDecisions, *, as_json: bool) -> None:
-    if as_json:
+    if mode.as_json:
         print_json({"applied": True, "decisions": [_json(decision, number) for number, decision in applied.decisions]})
     else:
         numbers = ", ".join(str(number) for number, _ in applied.decisions)
@@ -264,39 +211,5 @@ def _json(decision: Decision, number: int | None) -> dict[str, Any]:
     }
 
 
-def _cells(decision: RecordedDecision) -> tuple[str, ...]:
-    lost = "" if decision.lost_start is None else f"[{decision.lost_start}, {decision.lost_end})"
-    return (
-        str(decision.id),
-        times.show(decision.decided_at),
-        signed(decision.actor, decision.account),
-        decision.trigger,
-        f"{decision.topic} {decision.partition}",
-        decision.kind,
-        str(decision.from_offset),
-        str(decision.to_offset),
-        lost,
-        "" if decision.superseded_batch_id is None else str(decision.superseded_batch_id),
-        decision.reason,
-    )
-
-
-def _recorded_json(decision: RecordedDecision) -> dict[str, Any]:
-    return {
-        "decision": decision.id,
-        "decided_at": decision.decided_at,
-        "actor": decision.actor,
-        "account": decision.account,
-        "reason": decision.reason,
-        "trigger": decision.trigger,
-        "topic": decision.topic,
-        "partition": decision.partition,
-        "kind": decision.kind,
-        "from_topic_id": decision.from_topic_id,
-        "from_offset": decision.from_offset,
-        "to_topic_id": decision.to_topic_id,
-        "to_offset": decision.to_offset,
-        "lost_start": decision.lost_start,
-        "lost_end": decision.lost_end,
-        "superseded_batch": decision.superseded_batch_id,
-    }
+def _offsets(start: int | None, end: int | None) -> str:
+    return "" if start is None else f"[{start}, {end})"

@@ -1,22 +1,26 @@
 """`workorders retention`: erase and delete what each workflow's definition no longer keeps."""
 
-from typing import Annotated
+from collections.abc import Sequence
 
 import typer
 
-from workorders.cli.connections import Database, connect_to_write
-from workorders.cli.output import AsJson, Column, count, note, print_json, print_table
+from workorders.cli.connections import connect_to_write
+from workorders.cli.options import AsJson, Database, DryRun
+from workorders.cli.output import Column, count, note, print_json, print_table
 from workorders.core.maintenance import retention
+from workorders.core.maintenance.retention import RetentionPreview
 
 app = typer.Typer(no_args_is_help=True)
 
+_COLUMNS: Sequence[Column[RetentionPreview]] = (
+    Column("workflow", lambda due: due.workflow),
+    Column("to delete", lambda due: count(due.deleted), number=True),
+    Column("to erase", lambda due: count(due.wiped), number=True),
+)
+
 
 @app.command()
-def run(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what is due and change nothing.")] = False,
-    as_json: AsJson = False,
-    database: Database = None,
-) -> None:
+def run(dry_run: DryRun = False, as_json: AsJson = False, database: Database = None) -> None:
     """Erase and delete what is due, in small steps.
 
     \b
@@ -38,8 +42,5 @@ def run(
     if as_json:
         print_json(due)
         return
-    print_table(
-        (Column("workflow"), Column("to delete", number=True), Column("to erase", number=True)),
-        [(kept.workflow, count(kept.deleted), count(kept.wiped)) for kept in due],
-    )
+    print_table(_COLUMNS, due)
     note("This was a dry run; nothing was changed. An input to erase may belong to a work order to delete.")

@@ -2,7 +2,8 @@
 
 import typer
 
-from workorders.cli.connections import Database, connect_to_write
+from workorders.cli.connections import connect_to_write
+from workorders.cli.options import Database
 from workorders.cli.output import count
 from workorders.core.maintenance import refresh
 

@@ -1,15 +1,15 @@
 """`workorders sequences`: gaps in sequences, and what an operator decides of one."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import typer
 
-from workorders.cli import times
 from workorders.cli.account import account
-from workorders.cli.connections import Database, connect, connect_to_write
-from workorders.cli.output import AsJson, Column, count, print_json, print_table
+from workorders.cli.connections import connect, connect_to_write
+from workorders.cli.options import Actor, AsJson, Database, Limit, OfTrigger, Reason, TriggerName, Yes, argument
+from workorders.cli.output import Column, count, json_object, print_json, print_table
 from workorders.core import triggers
 from workorders.core.admission import gap_alerts, gaps
 from workorders.core.admission.gaps import Decider, Gap
@@ -17,39 +17,24 @@ from workorders.core.postgres.connection import Connection
 
 app = typer.Typer(no_args_is_help=True)
 
-Trigger = Annotated[str, typer.Argument(metavar="TRIGGER", show_default=False, help="Name of the trigger.")]
-Key = Annotated[
-    str, typer.Argument(metavar="KEY", show_default=False, help="Id of the sequence, or the value of its key.")
-]
-Reason = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="Reason, which is recorded.")]
-Actor = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", show_default=False, help="Name of the person who decides; your account if not given."),
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Apply without confirmation.")]
+_Key = Annotated[str, argument("KEY", "Id of the sequence, or the value of its key.")]
 
-_COLUMNS = (
-    Column("trigger"),
-    Column("sequence"),
-    Column("key"),
-    Column("high-water mark", number=True),
-    Column("next parked", number=True),
-    Column("parked", number=True),
-    Column("since"),
-    Column("waits until"),
-    Column("alerted"),
+_COLUMNS: Sequence[Column[Gap]] = (
+    Column("trigger", lambda gap: gap.trigger),
+    Column("sequence", lambda gap: gap.key),
+    Column("key", lambda gap: gap.name),
+    Column("high-water mark", lambda gap: gap.high_water_mark, number=True),
+    Column("next parked", lambda gap: gap.next_parked, number=True),
+    Column("parked", lambda gap: count(gap.parked), number=True),
+    Column("since", lambda gap: gap.parked_since),
+    Column("waits until", lambda gap: gap.wait_until),
+    Column("alerted", lambda gap: "yes" if gap.alerted else ""),
 )
+_KEYS = {"key": "sequence", "name": "key", "parked_since": "since", "wait_until": "waits_until"}
 
 
 @app.command("list")
-def list_(
-    trigger: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only sequences of this trigger.", show_default=False)
-    ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of sequences.")] = 50,
-    as_json: AsJson = False,
-    database: Database = None,
-) -> None:
+def list_(trigger: OfTrigger = None, limit: Limit = 50, as_json: AsJson = False, database: Database = None) -> None:
     """List sequences with a gap, the oldest gap first.
 
     \b
@@ -59,13 +44,13 @@ def list_(
     with connect(database) as connection:
         found = gaps.gaps(connection, trigger, limit=limit)
     if as_json:
-        print_json([_json(gap) for gap in found])
+        print_json([json_object(gap, **_KEYS) for gap in found])
     else:
-        print_table(_COLUMNS, [_cells(gap) for gap in found])
+        print_table(_COLUMNS, found)
 
 
 @app.command()
-def alerts(trigger: Trigger, as_json: AsJson = False, database: Database = None) -> None:
+def alerts(trigger: TriggerName, as_json: AsJson = False, database: Database = None) -> None:
     """Print each alert that is due once.
 
     Use it for a trigger that no listener watches. Exits with 1 if an alert is due.
@@ -87,8 +72,8 @@ def alerts(trigger: Trigger, as_json: AsJson = False, database: Database = None)
 
 @app.command()
 def wait(
-    trigger: Trigger,
-    key: Key,
+    trigger: TriggerName,
+    key: _Key,
     *,
     reason: Reason,
     seconds: Annotated[
@@ -111,7 +96,7 @@ def wait(
 
 @app.command()
 def skip(
-    trigger: Trigger, key: Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
+    trigger: TriggerName, key: _Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
 ) -> None:
     """Skip the missing numbers of the first gap.
 
@@ -129,7 +114,7 @@ def skip(
 
 @app.command()
 def release(
-    trigger: Trigger, key: Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
+    trigger: TriggerName, key: _Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
 ) -> None:
     """Skip the missing numbers of all gaps.
 
@@ -147,7 +132,7 @@ def release(
 
 @app.command()
 def drop(
-    trigger: Trigger, key: Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
+    trigger: TriggerName, key: _Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
 ) -> None:
     """Delete a finished sequence without parked events.
 
@@ -189,31 +174,3 @@ def _report(sequence: UUID, numbers: Sequence[int]) -> None:
     print(
         f"Done: {count(len(numbers))} work orders of sequence {sequence} were admitted ({numbers[0]} to {numbers[-1]})."
     )
-
-
-def _cells(gap: Gap) -> tuple[str, ...]:
-    return (
-        gap.trigger,
-        str(gap.key),
-        gap.name,
-        "" if gap.high_water_mark is None else str(gap.high_water_mark),
-        str(gap.next_parked),
-        count(gap.parked),
-        times.show(gap.parked_since),
-        times.show(gap.wait_until),
-        "yes" if gap.alerted else "",
-    )
-
-
-def _json(gap: Gap) -> dict[str, Any]:
-    return {
-        "trigger": gap.trigger,
-        "sequence": gap.key,
-        "key": gap.name,
-        "high_water_mark": gap.high_water_mark,
-        "next_parked": gap.next_parked,
-        "parked": gap.parked,
-        "since": gap.parked_since,
-        "waits_until": gap.wait_until,
-        "alerted": gap.alerted,
-    }

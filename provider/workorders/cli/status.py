@@ -3,34 +3,38 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import typer
-
-from workorders.cli import times
-from workorders.cli.connections import Database, connect, kafka_settings
-from workorders.cli.output import AsJson, Column, count, note, print_json, print_table, safe
+from workorders.cli.connections import connect, kafka_settings
+from workorders.cli.options import AsJson, Database, argument
+from workorders.cli.output import Column, count, json_object, note, print_json, print_table, safe
 from workorders.core.exceptions import one_line
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
 
-_COLUMNS = (
-    Column("partition"),
-    Column("ledger", number=True),
-    Column("group", number=True),
-    Column("group is"),
-    Column("last stable", number=True),
-    Column("high watermark", number=True),
-    Column("lag", number=True),
-    Column("group lag", number=True),
-    Column("status"),
-    Column("since"),
-    Column("attempts", number=True),
-    Column("next try"),
+_COLUMNS: Sequence[Column[PartitionRow]] = (
+    Column("partition", lambda row: f"{row.topic} {row.partition}"),
+    Column("ledger", lambda row: count(row.next_offset, unknown="-"), number=True),
+    # With an end of the log Kafka has answered, so the group has no offset.
+    Column("group", lambda row: count(row.group_offset, unknown="?" if row.last_stable is None else "-"), number=True),
+    Column("group is", lambda row: row.group_relation),
+    Column("last stable", lambda row: count(row.last_stable), number=True),
+    Column("high watermark", lambda row: count(row.high_watermark), number=True),
+    Column("lag", lambda row: count(row.lag), number=True),
+    Column("group lag", lambda row: count(row.group_lag), number=True),
+    Column("status", lambda row: row.status),
+    Column("since", lambda row: row.since),
+    Column("attempts", lambda row: row.attempts or None, number=True),
+    Column("next try", lambda row: row.next_attempt_at),
 )
+_KEYS = {
+    "next_offset": "ledger",
+    "group_offset": "group",
+    "group_relation": "group_is",
+    "batch_id": "batch",
+    "next_attempt_at": "next_try",
+}
 
 
 def status(
-    trigger: Annotated[
-        str | None, typer.Argument(metavar="TRIGGER", show_default=False, help="Only this trigger.")
-    ] = None,
+    trigger: Annotated[str | None, argument("TRIGGER", "Only this trigger.")] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -81,7 +85,7 @@ def status(
 def _print(trigger: TriggerStatus) -> None:
     print(safe(f"{trigger.name}: workflow {trigger.workflow}, group {trigger.group}"))
     if trigger.partitions:
-        print_table(_COLUMNS, [_cells(row) for row in trigger.partitions])
+        print_table(_COLUMNS, trigger.partitions)
     else:
         print("No partition was planned yet.")
     for row in trigger.partitions:
@@ -95,24 +99,6 @@ def _print(trigger: TriggerStatus) -> None:
         note(trigger.problem)
 
 
-def _cells(row: PartitionRow) -> Sequence[str]:
-    return (
-        f"{row.topic} {row.partition}",
-        count(row.next_offset, unknown="-"),
-        # With an end of the log Kafka has answered, so the group has no offset.
-        count(row.group_offset, unknown="?" if row.last_stable is None else "-"),
-        row.group_relation or "",
-        count(row.last_stable),
-        count(row.high_watermark),
-        count(row.lag),
-        count(row.group_lag),
-        row.status,
-        times.show(row.since),
-        str(row.attempts) if row.attempts else "",
-        times.show(row.next_attempt_at),
-    )
-
-
 def _json(trigger: TriggerStatus) -> dict[str, Any]:
     return {
         "trigger": trigger.name,
@@ -121,25 +107,5 @@ def _json(trigger: TriggerStatus) -> dict[str, Any]:
         "kafka_connection": trigger.kafka_connection,
         "problem": trigger.problem,
         "group_notes": trigger.group_notes,
-        "partitions": [
-            {
-                "topic": row.topic,
-                "partition": row.partition,
-                "topic_id": row.topic_id,
-                "ledger": row.next_offset,
-                "group": row.group_offset,
-                "group_is": row.group_relation,
-                "last_stable": row.last_stable,
-                "high_watermark": row.high_watermark,
-                "lag": row.lag,
-                "group_lag": row.group_lag,
-                "status": row.status,
-                "batch": row.batch_id,
-                "since": row.since,
-                "attempts": row.attempts,
-                "next_try": row.next_attempt_at,
-                "last_error": row.last_error,
-            }
-            for row in trigger.partitions
-        ],
+        "partitions": [json_object(row, **_KEYS) for row in trigger.partitions],
     }

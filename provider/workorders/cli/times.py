@@ -13,17 +13,15 @@ _FIRST_YEAR: Final = 1970
 _LAST_YEAR: Final = 9998
 
 
-def option(name: str, text: str | None) -> datetime | None:
-    """Return the time that an option was given; None when it was not given.
+def option(text: str) -> datetime:
+    """Return the time that an option was given.
 
     Raises:
         typer.BadParameter: the text means no time; the command line ends with the right form.
     """
-    if text is None:
-        return None
     time = parse(text, now=datetime.now(UTC))
     if time is None:
-        raise typer.BadParameter(f"expected {_FORM}; got {text!r}.", param_hint=name)
+        raise typer.BadParameter(f"expected {_FORM}; got {text!r}.")
     return time
 
 

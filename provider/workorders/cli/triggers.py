@@ -3,14 +3,18 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workorders.cli import times
-from workorders.cli.connections import Database, connect
-from workorders.cli.output import AsJson, Column, note, print_json, print_table
+from workorders.cli import definition_files
+from workorders.cli.connections import connect
+from workorders.cli.definition_files import Source
+from workorders.cli.options import AsJson, Database, Folder, argument
+from workorders.cli.output import Column, note, print_json, print_table
 from workorders.core.definitions.json_schema import published
 from workorders.core.definitions.loading import load_trigger, yaml_files
 from workorders.core.definitions.trigger import TriggerDefinition, trigger_types
@@ -22,27 +26,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(invoke_without_command=True)
 
-_COLUMNS = (
-    Column("trigger"),
-    Column("type"),
-    Column("workflow"),
-    Column("topics"),
-    Column("file"),
-    Column("database"),
-    Column("registered"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A trigger file, read."""
-
-    path: Path
-    definition: TriggerDefinition | None
-    """None when the file is wrong."""
-    error: str | None
-    """The errors, one line per field."""
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -51,22 +34,29 @@ class Row:
     name: str
     type: str
     workflow: str
-    topics: tuple[str, ...]
+    topics: Sequence[str]
     file: str | None
-    database: str
-    """`yes`, `older` (another definition; replaced with the next batch), `no` (nothing planned yet), or `?`."""
-    registered: "RegisteredTrigger | None"
+    database: str | None
+    """`yes`, `older` (another definition; replaced with the next batch), `no` (nothing planned yet), None: unknown."""
+    registered_at: datetime | None
+    updated_at: datetime | None
+
+
+_COLUMNS: Sequence[Column[Row]] = (
+    Column("trigger", lambda row: row.name),
+    Column("type", lambda row: row.type),
+    Column("workflow", lambda row: row.workflow),
+    Column("topics", lambda row: ", ".join(row.topics)),
+    Column("file", lambda row: row.file or "no file"),
+    Column("database", lambda row: row.database or "?"),
+    Column("registered", lambda row: row.registered_at),
+)
 
 
 @app.callback()
 def list_(
     context: typer.Context,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            envvar=TRIGGERS_VARIABLE, metavar="FOLDER", show_default=False, help="Folder of the trigger files."
-        ),
-    ] = None,
+    folder: Folder = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -88,28 +78,22 @@ def list_(
         raise ConfigurationError(
             f"The folder of the trigger files is not set; give --folder, or set {TRIGGERS_VARIABLE} to their folder."
         )
-    files = read(yaml_files(folder, "trigger"))
-    registered = _registered(database)
-    rows = merge(files, registered)
-    errors = [file for file in files if file.error is not None]
+    sources = read(yaml_files(folder, "trigger"))
+    rows = merge(sources, _registered(database))
+    errors = [{"file": source.name, "error": source.error} for source in sources if source.error]
     if as_json:
-        print_json({"triggers": [_json(row) for row in rows], "errors": [_error_json(file) for file in errors]})
+        print_json({"triggers": rows, "errors": errors})
     else:
-        print_table(_COLUMNS, [_cells(row) for row in rows])
-        for file in errors:
-            note(file.error or "")
+        print_table(_COLUMNS, rows)
+        for error in errors:
+            note(error["error"])
     if errors:
         sys.exit(1)
 
 
 @app.command()
 def check(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE|FOLDER", exists=True, help="Trigger file, or a folder of them.", show_default=False
-        ),
-    ],
+    path: Annotated[Path, argument("FILE|FOLDER", "Trigger file, or a folder of them.", exists=True)],
 ) -> None:
     """Check trigger files, without a database.
 
@@ -120,22 +104,11 @@ def check(
       workorders triggers check include/triggers
       workorders triggers check include/triggers/orders.yaml
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    files = read(yaml_files(path, "trigger") if path.is_dir() else [path])
-    for file in files:
-        if file.definition is not None:
-            print(f"{file.path.name}: trigger {file.definition.name} is right.")
-        else:
-            note(file.error or "")
-    if not files:
-        raise ConfigurationError(f"The folder {path} has no trigger file; their names end in .yaml or .yml.")
-    if any(file.error is not None for file in files):
-        sys.exit(1)
+    definition_files.report("trigger", read(definition_files.find_files(path, "trigger")))
 
 
 @app.command()
-def schema(
-    type_: Annotated[str, typer.Argument(metavar="TYPE", show_default=False, help="Type of the trigger.")],
-) -> None:
+def schema(type_: Annotated[str, argument("TYPE", "Type of the trigger.")]) -> None:
     """Print the JSON Schema of trigger files, for editors.
 
     \b
@@ -146,61 +119,48 @@ def schema(
     print(published(type_), end="")
 
 
-def read(paths: Sequence[Path]) -> list[File]:
-    """Read trigger files; a wrong one does not keep the others from being read."""
+def read(files: Sequence[Path]) -> list[Source[TriggerDefinition]]:
+    """Read trigger files; one with an error does not keep the others from being read."""
     types = trigger_types()
-    seen: dict[str, Path] = {}
-    return [_read(path, types, seen) for path in paths]
+    return definition_files.read("trigger", {file.name: partial(_load, file, types) for file in files})
 
 
-def _read(path: Path, types: Mapping[str, type[TriggerDefinition]], seen: dict[str, Path]) -> File:
-    try:
-        definition = load_trigger(path, types)
-    except ConfigurationError as error:
-        return File(path, None, str(error))
-    except OSError as error:
-        return File(path, None, f"{path.name}: this file cannot be read: {error.strerror}.")
-    first = seen.setdefault(definition.name, path)
-    if first != path:
-        return File(
-            path,
-            None,
-            f"{path.name}: name: trigger {definition.name} is already defined in {first.name}; "
-            f"every trigger needs a name of its own.",
-        )
-    return File(path, definition, None)
+def _load(file: Path, types: Mapping[str, type[TriggerDefinition]]) -> Sequence[TriggerDefinition]:
+    return [load_trigger(file, types)]
 
 
-def merge(files: Sequence[File], registered: "Sequence[RegisteredTrigger] | None") -> list[Row]:
-    """Return a row a trigger, sorted by name, whether its file, the database or both know it; pure.
+def merge(sources: Sequence[Source[TriggerDefinition]], registered: "Sequence[RegisteredTrigger] | None") -> list[Row]:
+    """Return a row per trigger of a file, of the database, or of both, sorted by name; pure.
 
     Args:
-        files: what was read.
-        registered: what the database knows; None when it was not asked.
+        sources: the files that were read.
+        registered: the triggers of the database; None if it is unavailable.
     """
     known = {row.name: row for row in registered or ()}
     rows = []
-    for file in files:
-        if file.definition is not None:
-            definition = file.definition
-            found = known.pop(definition.name, None)
+    for source in sources:
+        for definition in source.definitions:
             fields = definition.model_dump(mode="json")
-            rows.append(
-                Row(
-                    definition.name,
-                    definition.type,
-                    definition.workflow,
-                    tuple(fields.get("topics", ())),
-                    file.path.name,
-                    "?" if registered is None else _database_word(fields, found),
-                    found,
-                )
-            )
-    rows += [
-        Row(row.name, row.type, row.workflow, tuple(row.definition.get("topics", ())), None, "yes", row)
-        for row in known.values()
-    ]
+            found = known.pop(definition.name, None)
+            database = None if registered is None else _database_word(fields, found)
+            rows.append(_row(fields, source.name, database, found))
+    for row in known.values():
+        fields = {**row.definition, "name": row.name, "type": row.type, "workflow": row.workflow}
+        rows.append(_row(fields, None, "yes", row))
     return sorted(rows, key=lambda row: row.name)
+
+
+def _row(fields: Mapping[str, Any], file: str | None, database: str | None, found: "RegisteredTrigger | None") -> Row:
+    return Row(
+        fields["name"],
+        fields["type"],
+        fields["workflow"],
+        fields.get("topics", ()),
+        file,
+        database,
+        found.created_at if found else None,
+        found.updated_at if found else None,
+    )
 
 
 def _database_word(fields: Mapping[str, Any], found: "RegisteredTrigger | None") -> str:
@@ -222,32 +182,3 @@ def _registered(database: str | None) -> "list[RegisteredTrigger] | None":
     except (WorkOrdersError, psycopg.OperationalError, psycopg.errors.UndefinedTable) as error:
         note(f"The database was not asked: {one_line(error)}")
         return None
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    return (
-        row.name,
-        row.type,
-        row.workflow,
-        ", ".join(row.topics),
-        row.file or "no file",
-        row.database,
-        times.show(row.registered.created_at) if row.registered else "",
-    )
-
-
-def _json(row: Row) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "type": row.type,
-        "workflow": row.workflow,
-        "topics": row.topics,
-        "file": row.file,
-        "database": None if row.database == "?" else row.database,
-        "registered_at": row.registered.created_at if row.registered else None,
-        "updated_at": row.registered.updated_at if row.registered else None,
-    }
-
-
-def _error_json(file: File) -> dict[str, Any]:
-    return {"file": file.path.name, "error": file.error}

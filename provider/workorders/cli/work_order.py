@@ -2,60 +2,47 @@
 
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 import orjson
-import typer
 
 from workorders.cli import times
-from workorders.cli.connections import Database, connect
-from workorders.cli.output import AsJson, Column, hexdump, print_fields, print_json, print_table, safe
+from workorders.cli.connections import connect
+from workorders.cli.options import AsJson, Database, argument, option
+from workorders.cli.output import Column, hexdump, json_object, print_fields, print_json, print_table, safe
 from workorders.core.admission import duplicates, rejections
 from workorders.core.admission.duplicates import Repeat, Repeats
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import work_orders
 from workorders.core.history.work_orders import RunSummary, WorkOrder
 
-RAW_BYTES_SHOWN: Final = 512
+_RAW_BYTES_SHOWN: Final = 512
 
-_RUN_COLUMNS: Final = (
-    Column("run", number=True),
-    Column("id"),
-    Column("state"),
-    Column("actor"),
-    Column("reason"),
-    Column("created"),
-    Column("started"),
-    Column("finished"),
-    Column("error"),
+_RUN_COLUMNS: Sequence[Column[RunSummary]] = (
+    Column("run", lambda run: run.attempt, number=True),
+    Column("id", lambda run: run.id),
+    Column("state", lambda run: run.state),
+    Column("actor", lambda run: run.actor),
+    Column("reason", lambda run: run.reason),
+    Column("created", lambda run: run.created_at),
+    Column("started", lambda run: run.started_at),
+    Column("finished", lambda run: run.finished_at),
+    Column("error", lambda run: ": ".join(part for part in (run.error_type, run.error) if part)),
 )
-_REPEAT_COLUMNS: Final = (Column("id"), Column("created"), Column("stream"), Column("position", number=True))
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A work order with what belongs to it."""
-
-    work_order: WorkOrder
-    runs: Sequence[RunSummary]
-    repeats: Repeats
-    duplicate_of: UUID | None
+_REPEAT_COLUMNS: Sequence[Column[Repeat]] = (
+    Column("id", lambda repeat: repeat.id),
+    Column("created", lambda repeat: repeat.created_at),
+    Column("stream", lambda repeat: repeat.stream),
+    Column("position", lambda repeat: repeat.position, number=True),
+)
 
 
 def show(
-    id_: Annotated[UUID, typer.Argument(metavar="ID", help="Id of the work order.", show_default=False)],
+    id_: Annotated[UUID, argument("ID", "Id of the work order.")],
     as_json: AsJson = False,
-    raw: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="New file for the raw value of a rejected message.",
-        ),
-    ] = None,
+    raw: Annotated[Path | None, option("FILE", "New file for the raw value of a rejected message.")] = None,
     database: Database = None,
 ) -> None:
     """Show a work order: its origin, input or rejection, and runs.
@@ -73,18 +60,16 @@ def show(
       workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --json | jq .body
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        found = _Found(
-            work_orders.get_work_order(connection, id_),
-            work_orders.runs_of(connection, id_),
-            duplicates.summary(connection, id_),
-            duplicates.original(connection, id_),
-        )
+        work_order = work_orders.get_work_order(connection, id_)
+        runs = work_orders.runs_of(connection, id_)
+        repeats = duplicates.summary(connection, id_)
+        original = duplicates.original(connection, id_)
     if raw is not None:
-        _write_raw(found.work_order, raw)
+        _write_raw(work_order, raw)
     if as_json:
-        print_json(_json(found))
+        print_json(_json(work_order) | {"duplicate_of": original, "repeats": _repeats_json(repeats), "runs": runs})
     else:
-        _print(found)
+        _print(work_order, runs, repeats)
 
 
 def _write_raw(work_order: WorkOrder, file: Path) -> None:
@@ -100,29 +85,28 @@ def _write_raw(work_order: WorkOrder, file: Path) -> None:
         raise ConfigurationError(f"The raw value could not be written to {file}: {error.strerror}.") from error
 
 
-def _print(found: _Found) -> None:
-    work_order, runs = found.work_order, found.runs
+def _print(work_order: WorkOrder, runs: Sequence[RunSummary], repeats: Repeats) -> None:
     print_fields(
         [
-            ("work order", str(work_order.id)),
+            ("work order", work_order.id),
             ("state", work_order.state),
             ("trigger", f"{work_order.trigger or '?'} ({work_order.trigger_type or '?'})"),
             ("workflow", work_order.workflow or "?"),
-            ("created", times.show(work_order.created_at)),
-            ("stream", work_order.stream or ""),
-            ("position", "" if work_order.position is None else str(work_order.position)),
-            ("rejected", f"{work_order.reason}: {work_order.detail}" if work_order.reason else ""),
-            ("repeated", _repeated(found.repeats)),
+            ("created", work_order.created_at),
+            ("stream", work_order.stream),
+            ("position", work_order.position),
+            ("rejected", f"{work_order.reason}: {work_order.detail}" if work_order.reason else None),
+            ("repeated", _repeated(repeats)),
         ]
     )
     _print_part("request", work_order.request)
     _print_part("body", work_order.body)
     if work_order.reason:
         print(f"\nraw value: {_raw(work_order.raw)}")
-    _print_repeats(work_order.id, found.repeats)
+    _print_repeats(work_order.id, repeats)
     if runs:
         print("\nruns:")
-        print_table(_RUN_COLUMNS, [_run_cells(run) for run in runs])
+        print_table(_RUN_COLUMNS, runs)
         print(f"\nLog and output of the newest: workorders runs show {runs[-1].id}")
 
 
@@ -137,14 +121,9 @@ def _print_repeats(id_: UUID, known: Repeats) -> None:
     _print_part("request of the last ignored repeat", known.last_request)
     if known.kept:
         print("\nrepeats, kept as rejected work orders:")
-        print_table(_REPEAT_COLUMNS, [_repeat_cells(repeat) for repeat in known.newest])
+        print_table(_REPEAT_COLUMNS, known.newest)
     if known.kept > len(known.newest):
         print(f"All {known.kept:,}: workorders work-orders list --rejection {rejections.DUPLICATE} --text {id_}")
-
-
-def _repeat_cells(repeat: Repeat) -> tuple[str, ...]:
-    position = "" if repeat.position is None else str(repeat.position)
-    return (str(repeat.id), times.show(repeat.created_at), repeat.stream or "", position)
 
 
 def _print_part(name: str, json_text: str | None) -> None:
@@ -157,61 +136,22 @@ def _raw(raw: bytes | None) -> str:
         return "null"
     if not raw:
         return "empty (0 bytes)"
-    more = "" if len(raw) <= RAW_BYTES_SHOWN else f"; the first {RAW_BYTES_SHOWN} are shown, and --raw FILE writes all"
-    return f"{len(raw):,} bytes{more}\n{hexdump(raw, most=RAW_BYTES_SHOWN)}"
-
-
-def _run_cells(run: RunSummary) -> tuple[str, ...]:
-    error = ": ".join(part for part in (run.error_type, run.error) if part)
-    return (
-        str(run.attempt),
-        str(run.id),
-        run.state,
-        run.actor or "",
-        run.reason or "",
-        times.show(run.created_at),
-        times.show(run.started_at),
-        times.show(run.finished_at),
-        error,
+    more = (
+        "" if len(raw) <= _RAW_BYTES_SHOWN else f"; the first {_RAW_BYTES_SHOWN} are shown, and --raw FILE writes all"
     )
+    return f"{len(raw):,} bytes{more}\n{hexdump(raw, most=_RAW_BYTES_SHOWN)}"
 
 
-def _json(found: _Found) -> dict[str, Any]:
-    work_order = found.work_order
-    return {
-        "id": work_order.id,
-        "trigger": work_order.trigger,
-        "trigger_type": work_order.trigger_type,
-        "workflow": work_order.workflow,
-        "state": work_order.state,
-        "created_at": work_order.created_at,
-        "stream": work_order.stream,
-        "position": work_order.position,
-        "request": _fragment(work_order.request),
-        "body": _fragment(work_order.body),
-        "rejection": _rejection_json(work_order),
-        "duplicate_of": found.duplicate_of,
-        "repeats": _repeats_json(found.repeats),
-        "runs": found.runs,
-    }
+def _json(work_order: WorkOrder) -> dict[str, Any]:
+    shown = json_object(work_order) | {"request": _fragment(work_order.request), "body": _fragment(work_order.body)}
+    reason, detail, raw = (shown.pop(name) for name in ("reason", "detail", "raw"))
+    raw_base64 = None if raw is None else b64encode(raw).decode()
+    rejection = None if reason is None else {"reason": reason, "detail": detail, "raw_base64": raw_base64}
+    return shown | {"rejection": rejection}
 
 
 def _repeats_json(known: Repeats) -> dict[str, Any]:
-    return {
-        "total": known.total,
-        "kept": known.kept,
-        "ignored": known.ignored,
-        "last_at": known.last_at,
-        "last_request": _fragment(known.last_request),
-        "newest": known.newest,
-    }
-
-
-def _rejection_json(work_order: WorkOrder) -> dict[str, Any] | None:
-    if work_order.reason is None:
-        return None
-    raw = None if work_order.raw is None else b64encode(work_order.raw).decode()
-    return {"reason": work_order.reason, "detail": work_order.detail, "raw_base64": raw}
+    return json_object(known) | {"total": known.total, "last_request": _fragment(known.last_request)}
 
 
 def _fragment(json_text: str | None) -> orjson.Fragment | None:

@@ -1,16 +1,15 @@
 """`workorders work-orders`: find them, count them, look at one."""
 
-import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Annotated
 
 import typer
 
 from workorders.cli import bulk, filters, times, work_order
-from workorders.cli.connections import Database, connect
-from workorders.cli.output import AsJson, Column, count, note, print_json, print_table
+from workorders.cli.connections import connect
+from workorders.cli.options import AsJson, BeforeId, Database, Limit, takes
+from workorders.cli.output import Column, note, print_json, print_page, print_state_counts
 from workorders.core.history import search_index, work_orders
 from workorders.core.history import state_counts as stored
 from workorders.core.history.filters import Filter
@@ -19,15 +18,15 @@ from workorders.core.states import WorkOrderState
 
 app = typer.Typer(no_args_is_help=True)
 
-_COLUMNS = (
-    Column("id"),
-    Column("created"),
-    Column("trigger"),
-    Column("workflow"),
-    Column("state"),
-    Column("stream"),
-    Column("position", number=True),
-    Column("reason"),
+_COLUMNS: Sequence[Column[WorkOrderSummary]] = (
+    Column("id", lambda work_order: work_order.id),
+    Column("created", lambda work_order: work_order.created_at),
+    Column("trigger", lambda work_order: work_order.trigger or "?"),
+    Column("workflow", lambda work_order: work_order.workflow or "?"),
+    Column("state", lambda work_order: work_order.state),
+    Column("stream", lambda work_order: work_order.stream),
+    Column("position", lambda work_order: work_order.position, number=True),
+    Column("reason", lambda work_order: work_order.reason),
 )
 
 app.command("show")(work_order.show)
@@ -37,16 +36,9 @@ app.command("export")(bulk.export)
 
 
 @app.command("list")
-@filters.as_options
+@takes(wanted=filters.chosen)
 def list_(
-    wanted: Filter,
-    *,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of work orders.")] = 20,
-    before: Annotated[
-        UUID | None, typer.Option(metavar="ID", show_default=False, help="Only work orders before this one.")
-    ] = None,
-    as_json: AsJson = False,
-    database: Database = None,
+    *, wanted: Filter, limit: Limit = 20, before: BeforeId = None, as_json: AsJson = False, database: Database = None
 ) -> None:
     """List work orders, newest first.
 
@@ -57,7 +49,7 @@ def list_(
     Examples:
       workorders work-orders list
       workorders work-orders list --state rejected --since 24h
-      workorders work-orders list --reason not-json --trigger orders
+      workorders work-orders list --rejection not-json --trigger orders
       workorders work-orders list --text "PAT-000123 admission" --since 7d
       workorders work-orders list --stream orders/0@ --from-position 100 --to-position 200
       workorders work-orders list --since 2026-03-01T14:00 --until 2026-03-01T15:00 --json
@@ -69,21 +61,19 @@ def list_(
         until_when = datetime.fromtimestamp((filled_until.int >> 80) / 1000, UTC)
         note(f"Texts are searched up to {times.show(until_when)}; words of newer work orders follow in some minutes.")
     if as_json:
-        print_json([_summary_json(work_order) for work_order in found])
-        return
-    print_table(_COLUMNS, [_cells(work_order) for work_order in found])
-    if len(found) == limit:
-        print(f"\nNext page: {_next_page(wanted, found[-1].id, limit)}")
+        print_json(found)
+    else:
+        options = {"rejection" if name == "reason" else name: value for name, value in wanted.to_json().items()}
+        print_page(_COLUMNS, found, "work-orders list", limit=limit, **options)
 
 
 @app.command("count")
-@filters.as_options
+@takes(wanted=filters.chosen)
 def count_(
-    wanted: Filter,
     *,
+    wanted: Filter,
     latest: Annotated[
-        bool,
-        typer.Option("--latest", help="Latest stored numbers, of a trigger or a workflow."),
+        bool, typer.Option("--latest", help="Latest stored numbers, of a trigger or a workflow.")
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -111,53 +101,4 @@ def count_(
     if as_json:
         print_json({state.value: counts.get(state, 0) for state in WorkOrderState})
     else:
-        rows = [(name, count(counts[name])) for name in WorkOrderState if name in counts]
-        print_table(
-            (Column("state"), Column("work orders", number=True)), [*rows, ("total", count(sum(counts.values())))]
-        )
-
-
-def _next_page(wanted: Filter, last: UUID, limit: int) -> str:
-    options: Sequence[tuple[str, object]] = (
-        ("--trigger", wanted.trigger),
-        ("--workflow", wanted.workflow),
-        ("--state", wanted.state),
-        ("--rejection", wanted.reason),
-        # Not as it was typed: "2h" would mean another time on the next page.
-        ("--since", wanted.since and wanted.since.isoformat()),
-        ("--until", wanted.until and wanted.until.isoformat()),
-        ("--stream", wanted.stream),
-        ("--from-position", wanted.from_position),
-        ("--to-position", wanted.to_position),
-        ("--text", wanted.text),
-        ("--limit", limit),
-        ("--before", last),
-    )
-    words = [word for name, value in options if value is not None for word in (name, str(value))]
-    return shlex.join(["workorders", "work-orders", "list", *words])
-
-
-def _cells(work_order: WorkOrderSummary) -> tuple[str, ...]:
-    return (
-        str(work_order.id),
-        times.show(work_order.created_at),
-        work_order.trigger or "?",
-        work_order.workflow or "?",
-        work_order.state,
-        work_order.stream or "",
-        "" if work_order.position is None else str(work_order.position),
-        work_order.reason or "",
-    )
-
-
-def _summary_json(work_order: WorkOrderSummary) -> dict[str, Any]:
-    return {
-        "id": work_order.id,
-        "trigger": work_order.trigger,
-        "workflow": work_order.workflow,
-        "state": work_order.state,
-        "created_at": work_order.created_at,
-        "stream": work_order.stream,
-        "position": work_order.position,
-        "reason": work_order.reason,
-    }
+        print_state_counts(counts)

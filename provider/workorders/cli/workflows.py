@@ -1,47 +1,37 @@
 """`workorders workflows`: the files of a folder, what the database knows of them, and bringing them there."""
 
 import os
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from workorders.cli.connections import Database, connect, connect_to_write
-from workorders.cli.output import AsJson, Column, note, print_json, print_table
+from workorders.cli import definition_files
+from workorders.cli.connections import connect, connect_to_write
+from workorders.cli.options import AsJson, Database
+from workorders.cli.output import Column, print_json, print_table
 from workorders.core import workflows
 from workorders.core.definitions.decorator import declared_workflows
 from workorders.core.definitions.json_schema import WORKFLOW, published
-from workorders.core.definitions.loading import load_workflow, yaml_files
+from workorders.core.definitions.loading import load_workflow
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.environment import WORKFLOW_MODULES_VARIABLE
-from workorders.core.exceptions import ConfigurationError
 from workorders.core.workflows import Workflow
 
 app = typer.Typer(no_args_is_help=True)
 
-_COLUMNS = (
-    Column("workflow"),
-    Column("runs"),
-    Column("concurrency", number=True),
-    Column("ordering_key"),
-    Column("retries", number=True),
-    Column("timeout s", number=True),
-)
 _Path = Annotated[Path, typer.Argument(metavar="FILE|FOLDER", exists=True, help="Workflow file, or a folder of them.")]
 
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A workflow file or a module of decorated functions, read."""
-
-    name: str
-    definitions: tuple[WorkflowDefinition, ...]
-    error: str | None
-    """The errors, one line per field."""
+_COLUMNS: Sequence[Column[Workflow]] = (
+    Column("workflow", lambda workflow: workflow.name),
+    Column("runs", lambda workflow: (at := workflow.definition) and (at.callable or f"Dag {at.dag_id}")),
+    Column("concurrency", lambda workflow: (at := workflow.definition) and (at.concurrency or "no limit"), number=True),
+    Column("ordering_key", lambda workflow: (at := workflow.definition) and at.ordering_key),
+    Column("retries", lambda workflow: (at := workflow.definition) and at.retries.attempts, number=True),
+    Column("timeout s", lambda workflow: (at := workflow.definition) and at.timeout_seconds, number=True),
+)
 
 
 @app.command("list")
@@ -60,7 +50,7 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
     if as_json:
         print_json([_json(workflow) for workflow in found])
     else:
-        print_table(_COLUMNS, [_cells(workflow) for workflow in found])
+        print_table(_COLUMNS, found)
 
 
 @app.command()
@@ -74,7 +64,7 @@ def check(path: _Path) -> None:
       workorders workflows check include/workflows
       workorders workflows check include/workflows/register_event.yaml
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    _end_if_wrong(read(_files(path)), text=lambda definition: f"workflow {definition.name} is right.")
+    definition_files.report("workflow", _read(path))
 
 
 @app.command()
@@ -90,14 +80,14 @@ def register(path: _Path, database: Database = None) -> None:
       workorders workflows register include/workflows
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     modules = [name.strip() for name in os.environ.get(WORKFLOW_MODULES_VARIABLE, "").split(",") if name.strip()]
-    sources = read(_files(path), modules)
+    sources = _read(path, modules)
     if any(source.error for source in sources):
-        _end_if_wrong(sources, text=lambda definition: f"workflow {definition.name} is right, and was not registered.")
+        definition_files.report("workflow", sources, "is right, and was not registered")
     with connect_to_write(database) as connection:
         for source in sources:
             for definition in source.definitions:
                 workflows.register(connection, definition)
-    _end_if_wrong(sources, text=lambda definition: f"workflow {definition.name} is registered.")
+    definition_files.report("workflow", sources, "is registered")
 
 
 @app.command()
@@ -112,64 +102,17 @@ def schema() -> None:
     print(published(WORKFLOW), end="")
 
 
-def read(paths: Sequence[Path], modules: Sequence[str] = ()) -> list[Source]:
-    """Read workflow files and modules; a wrong one does not keep the others from being read."""
-    first: dict[str, str] = {}
-    files = [_read(path.name, partial(_load, path), first) for path in paths]
-    return files + [_read(name, partial(declared_workflows, name), first) for name in modules]
-
-
-def _load(path: Path) -> list[WorkflowDefinition]:
-    return [load_workflow(path)]
-
-
-def _read(name: str, definitions: Callable[[], list[WorkflowDefinition]], first: dict[str, str]) -> Source:
-    try:
-        found = definitions()
-    except ConfigurationError as error:
-        return Source(name, (), str(error))
-    except OSError as error:
-        return Source(name, (), f"{name}: this file cannot be read: {error.strerror}.")
-    for definition in found:
-        if definition.name in first:
-            sentence = (
-                f"{name}: name: workflow {definition.name} is already defined in {first[definition.name]}; "
-                f"every workflow needs a name of its own."
-            )
-            return Source(name, (), sentence)
-        first[definition.name] = name
-    return Source(name, tuple(found), None)
-
-
-def _files(path: Path) -> list[Path]:
-    files = yaml_files(path, "workflow") if path.is_dir() else [path]
-    if not files:
-        raise ConfigurationError(f"The folder {path} has no workflow file; their names end in .yaml or .yml.")
-    return files
-
-
-def _end_if_wrong(sources: Sequence[Source], text: Callable[[WorkflowDefinition], str]) -> None:
-    for source in sources:
-        for definition in source.definitions:
-            print(f"{source.name}: {text(definition)}")
-        if source.error:
-            note(source.error)
-    if any(source.error for source in sources):
-        sys.exit(1)
-
-
-def _cells(workflow: Workflow) -> tuple[str, ...]:
-    definition = workflow.definition
-    if definition is None:
-        return (workflow.name, *[""] * (len(_COLUMNS) - 1))
-    return (
-        workflow.name,
-        definition.callable or f"Dag {definition.dag_id}",
-        str(definition.concurrency or "no limit"),
-        str(definition.ordering_key or ""),
-        str(definition.retries.attempts),
-        str(definition.timeout_seconds),
+def _read(path: Path, modules: Sequence[str] = ()) -> list[definition_files.Source[WorkflowDefinition]]:
+    files = definition_files.find_files(path, "workflow")
+    return definition_files.read(
+        "workflow",
+        {file.name: partial(_load, file) for file in files}
+        | {module: partial(declared_workflows, module) for module in modules},
     )
+
+
+def _load(file: Path) -> Sequence[WorkflowDefinition]:
+    return [load_workflow(file)]
 
 
 def _json(workflow: Workflow) -> dict[str, Any]:

@@ -40,6 +40,8 @@ def test_a_rerun_is_counted_first_then_done_and_kept_as_a_job(workorders: Comman
     done = workorders(*command, "--reason", "a test", "--actor", "ada", "--json").json()
     assert (done["state"], done["done"], done["skipped"], done["actor"]) == ("finished", 3, {}, "ada")
     assert done["account"] == account()
+    names = "id kind state error filter options actor account reason total done skipped"
+    assert set(done) == {*names.split(), "created_at", "started_at", "heartbeat_at", "finished_at"}
     listed = workorders("jobs", "list", "--json").json()
     assert done["id"] in [job["id"] for job in listed]
     shown = workorders("jobs", "show", str(done["id"]))
@@ -47,7 +49,7 @@ def test_a_rerun_is_counted_first_then_done_and_kept_as_a_job(workorders: Comman
     assert workorders("jobs", "cancel", str(done["id"])).code == 1
 
 
-def test_a_job_for_later_is_resumed_and_cancelled_by_its_number(
+def test_a_detached_job_is_resumed_and_cancelled_by_its_number(
     workorders: Command, trigger: Trigger, name: str
 ) -> None:
     command = ("work-orders", "rerun", "--trigger", name, "--reason", "a test", "--detach", "--json")
@@ -67,7 +69,7 @@ def test_one_work_order_that_cannot_be_rerun_ends_the_command_with_1(
     assert workorders("work-orders", "cancel", str(waiting.id), "--reason", "a test").code == 0
 
 
-def test_a_rerun_beyond_a_limit_says_so_before_and_after(
+def test_a_rerun_beyond_a_limit_reports_it_before_and_after(
     workorders: Command, connection: Connection, trigger: Trigger, name: str
 ) -> None:
     limit(connection, name, waiting=3, kind="hard")
@@ -99,18 +101,18 @@ def test_an_export_writes_what_matches(workorders: Command, trigger: Trigger, na
     assert (again.code, "already exists" in again.err) == (1, True)
 
 
-def test_an_export_for_later_says_that_only_this_machine_can_do_it(
+def test_a_detached_export_reports_that_only_this_machine_can_do_it(
     workorders: Command, trigger: Trigger, name: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "all.csv"
     ended = workorders("work-orders", "export", str(file), "--trigger", name, "--detach")
     assert ended.code == 0
-    said = re.search(rf"only `workorders jobs resume (\d+) --file {re.escape(str(file))}` on this machine", ended.err)
-    assert said is not None
+    match = re.search(rf"only `workorders jobs resume (\d+) --file {re.escape(str(file))}` on this machine", ended.err)
+    assert match is not None
     assert "workorders_jobs" not in ended.err
-    refused = workorders("jobs", "resume", said[1])
+    refused = workorders("jobs", "resume", match[1])
     assert (refused.code, f"is an export to {file}, which is not the file that you named" in refused.err) == (1, True)
-    assert workorders("jobs", "resume", said[1], "--file", str(file)).code == 0
+    assert workorders("jobs", "resume", match[1], "--file", str(file)).code == 0
     assert file.is_file()
 
 
@@ -156,7 +158,7 @@ def test_retention_is_counted_and_run(workorders: Command, connection: Connectio
     (due,) = [kept for kept in workorders("retention", "run", "--dry-run", "--json").json() if kept["workflow"] == name]
     assert due["deleted"] == 4
     assert workorders("retention", "run", "--json").json()["deleted"] >= 4
-    # Asked without the history, which counts on ids that nobody moves into the past as this test has done.
+    # Asked without the history, which relies on ids that never move into the past, as this test moved them.
     left = connection.execute(
         "DELETE FROM workorders.work_orders WHERE trigger_id = %s RETURNING state::text", (trigger.id,)
     ).fetchall()

@@ -128,6 +128,8 @@ def test_a_batch_is_shown_from_planned_to_finished(
         return row
 
     assert (listed()["batch"], listed()["status"], listed()["partitions"]) == (batch, "planned", 2)
+    names = "batch trigger status planned_at handed_over_at finished_at partitions created rejected"
+    assert set(listed()) == set(names.split())
     batches.mark_handed_over(connection, [batch])
     first, second = (part.range for part in batches.load(connection, batch).ranges)
     batches.finish(connection, batch, first, Created(9, 1, 0))
@@ -146,7 +148,9 @@ def test_a_batch_is_shown_from_planned_to_finished(
     assert (listed()["status"], listed()["created"]) == ("finished", 19)
 
 
-def test_batches_go_on_behind_a_page(workorders: Command, connection: Connection, trigger: Trigger, batch: int) -> None:
+def test_batches_continue_after_a_page(
+    workorders: Command, connection: Connection, trigger: Trigger, batch: int
+) -> None:
     older = workorders("batches", "list", "--trigger", trigger.name, "--before", str(batch), "--json").json()
     assert older == []
     text = workorders("batches", "list", "--trigger", trigger.name, "--limit", "1").out
@@ -166,11 +170,16 @@ def test_the_status_shows_the_reason_of_a_stall_below_the_table(
     (found,) = workorders("status", trigger.name, "--json").json()
     assert list(found) == ["trigger", "workflow", "group", "kafka_connection", "problem", "group_notes", "partitions"]
     waiting, stalled = found["partitions"]
+    names = (
+        "topic partition topic_id ledger group group_is last_stable high_watermark lag group_lag status batch since "
+        "attempts next_try last_error"
+    )
+    assert set(waiting) == set(names.split())
     assert (waiting["status"], waiting["batch"], waiting["next_try"]) == (f"in batch {batch}", batch, None)
     assert (stalled["status"], stalled["attempts"], stalled["last_error"]) == ("stalled", 1, "The disk\nis full.")
 
 
-def test_the_status_says_how_the_group_differs_and_what_waits_for_a_transaction(
+def test_the_status_shows_how_the_group_differs_and_what_waits_for_a_transaction(
     workorders: Command, connection: Connection, trigger: Trigger, topics: Topics, cluster: KafkaAdmin
 ) -> None:
     topic = topics.create(trigger.name)
@@ -193,7 +202,7 @@ def test_the_status_says_how_the_group_differs_and_what_waits_for_a_transaction(
     assert (row["group_is"], row["status"]) == ("ahead", "waiting for an open transaction")
 
 
-def test_the_status_shows_the_ledger_when_kafka_is_away(
+def test_the_status_shows_the_ledger_while_kafka_is_unavailable(
     workorders: Command, trigger: Trigger, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKORDERS_KAFKA", json.dumps({"bootstrap.servers": f"127.0.0.1:{free_port()}"}))
@@ -206,19 +215,19 @@ def test_the_status_shows_the_ledger_when_kafka_is_away(
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "sentence"),
     [
         ({"password": "secret"}, "The database did not answer (connection failed: "),
         ({"options": "-c statement_timeout=1"}, "The database failed (canceling statement due to statement timeout"),
     ],
 )
 def test_an_error_that_stays_is_one_sentence_as_well(
-    workorders: Command, stack: LocalStack, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], said: str
+    workorders: Command, stack: LocalStack, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], sentence: str
 ) -> None:
     monkeypatch.setattr(schema, "_revisions_in", lambda connection: connection.execute("SELECT pg_sleep(60)"))
     ended = workorders("db", "version", "--database", make_conninfo(stack.database_url, **wrong))
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith(said)
+    assert ended.err.startswith(sentence)
     assert "secret" not in ended.err
 
 
@@ -257,7 +266,7 @@ def test_a_wrong_trigger_file_does_not_hide_the_others(workorders: Command, name
     assert [name, "kafka"] in [line.split()[:2] for line in ended.out.splitlines()]
 
 
-def test_files_are_listed_when_the_database_is_away(workorders: Command, name: str, tmp_path: Path) -> None:
+def test_files_are_listed_while_the_database_is_unavailable(workorders: Command, name: str, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(TRIGGER_FILE.format(name=name))
     away = f"postgresql://a:secret@127.0.0.1:{free_port()}/a"
     ended = workorders("triggers", "--folder", str(tmp_path), "--database", away)
@@ -267,7 +276,7 @@ def test_files_are_listed_when_the_database_is_away(workorders: Command, name: s
     assert ended.out.splitlines()[1].split() == [name, "kafka", "admit", "orders", "a.yaml", "?"]
 
 
-def test_the_tables_are_made_and_their_version_is_told(workorders: Command, stack: LocalStack, name: str) -> None:
+def test_the_tables_are_created_and_their_version_is_printed(workorders: Command, stack: LocalStack, name: str) -> None:
     database = name.replace("-", "_")
     stack.postgres.create_database(database)
     where = ("--database", stack.postgres.url(database))
@@ -295,7 +304,7 @@ def test_the_tables_are_made_and_their_version_is_told(workorders: Command, stac
         ("db", "upgrade"),
     ],
 )
-def test_a_database_that_is_away_is_one_sentence(workorders: Command, arguments: tuple[str, ...]) -> None:
+def test_an_unavailable_database_is_one_sentence(workorders: Command, arguments: tuple[str, ...]) -> None:
     away = f"postgresql://a:secret@127.0.0.1:{free_port()}/a"
     ended = workorders(*arguments, "--database", away)
     assert (ended.code, ended.out) == (1, "")
@@ -307,15 +316,15 @@ def test_a_database_that_is_away_is_one_sentence(workorders: Command, arguments:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("status", "nobody"), "No trigger nobody "),
-        (("work-orders", "list", "--trigger", "nobody"), "No trigger nobody "),
-        (("work-orders", "list", "--workflow", "nobody"), "No work order was ever created for a workflow nobody"),
+        (("status", "unknown"), "No trigger unknown "),
+        (("work-orders", "list", "--trigger", "unknown"), "No trigger unknown "),
+        (("work-orders", "list", "--workflow", "unknown"), "No work order was ever created for a workflow unknown"),
         (("work-orders", "show", "01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f"), "There is no work order 01997a3e"),
-        (("batches", "list", "--trigger", "nobody"), "No trigger nobody "),
+        (("batches", "list", "--trigger", "unknown"), "No trigger unknown "),
         (("batches", "show", "999999999"), "There is no batch 999999999 "),
     ],
 )
-def test_what_is_not_there_is_one_sentence(workorders: Command, arguments: tuple[str, ...], sentence: str) -> None:
+def test_an_unknown_name_is_one_sentence(workorders: Command, arguments: tuple[str, ...], sentence: str) -> None:
     ended = workorders(*arguments)
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith(sentence)

@@ -38,7 +38,7 @@ def test_standard_input_is_read(workorders: Command, trigger: Trigger, monkeypat
     assert workorders("create", trigger.name, "--file", "-", "--reason", "x").code == 0
 
 
-def test_a_trigger_that_only_has_a_file_is_written_down(workorders: Command, tmp_path: Path, name: str) -> None:
+def test_a_trigger_that_only_has_a_file_is_registered(workorders: Command, tmp_path: Path, name: str) -> None:
     (tmp_path / "one.yaml").write_text(f"name: {name}\ntype: manual\nworkflow: admit\n", encoding="utf-8")
     ended = workorders("create", name, "--body", "{}", "--reason", "x", "--folder", str(tmp_path))
     assert (ended.code, ended.err) == (0, "")
@@ -61,7 +61,7 @@ def test_what_does_not_fit_is_one_sentence(
     assert reason in " ".join(ended.err.split())
 
 
-def test_a_trigger_that_nobody_knows_is_one_sentence(workorders: Command, tmp_path: Path) -> None:
-    ended = workorders("create", "nobody", "--body", "{}", "--reason", "x", "--folder", str(tmp_path))
+def test_an_unknown_trigger_is_one_sentence(workorders: Command, tmp_path: Path) -> None:
+    ended = workorders("create", "unknown", "--body", "{}", "--reason", "x", "--folder", str(tmp_path))
     assert ended.code == 1
-    assert ended.err.startswith("No trigger nobody is known here; nothing was created")
+    assert ended.err.startswith("No trigger unknown is known here; nothing was created")

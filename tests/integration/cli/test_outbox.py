@@ -53,7 +53,9 @@ def test_status_shows_what_waits_and_what_is_held_and_ends_with_1(
     assert "no topic" in shown.out
     found = json.loads(workorders("outbox", "status", "--json").out)
     assert (found["topics"][0]["topic"], found["topics"][0]["waiting"]) == (name, 2)
-    assert found["holds"][0]["reason"] == "no topic"
+    (hold,) = found["holds"]
+    assert hold["reason"] == "no topic"
+    assert set(hold) == {"id", "kind", "topic", "key", "messages", "reason", "tries", "since", "next_try_at"}
     assert [shard["shard"] for shard in found["shards"]] == [0]
 
 
@@ -72,7 +74,7 @@ def test_messages_are_deleted_unsent_only_by_a_clear_word(outbox: Outbox, workor
     assert outbox.ask("SELECT count(*) FROM workorders.outbox_held") == [(0,)]
 
 
-def test_a_shard_that_stands_still_goes_on_by_a_decision(outbox: Outbox, workorders: Command, name: str) -> None:
+def test_a_stalled_shard_continues_by_a_decision(outbox: Outbox, workorders: Command, name: str) -> None:
     outbox.write(OutboxMessage(topic=name, key="k", value="1"))
     outbox.ask(
         """
@@ -88,7 +90,7 @@ def test_a_shard_that_stands_still_goes_on_by_a_decision(outbox: Outbox, workord
     assert outbox.waiting() == 0
 
 
-def test_the_identity_is_reset_and_what_stays_is_said(outbox: Outbox, workorders: Command) -> None:
+def test_the_identity_is_reset_and_what_stays_is_printed(outbox: Outbox, workorders: Command) -> None:
     outbox.ask("UPDATE workorders.outbox_identity SET shards = 2, cluster_id = 'c', transactional_id_prefix = 'p'")
     outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = -1 WHERE shard = 1")
     assert (

@@ -99,6 +99,7 @@ def test_a_decision_is_listed_with_who_when_why_from_and_to(workorders: Command,
         "superseded_batch": stalled,
     }
     assert row["from_topic_id"] == row["to_topic_id"]
+    assert len(row) == 16
     listed = workorders("decisions", "--trigger", name).out
     assert "a weekend" in listed
     assert f"ada (account {account()})" in listed
@@ -135,7 +136,7 @@ def test_what_does_not_fit_ends_with_a_sentence_and_changes_nothing(
     assert database(connection, name) == before
 
 
-def test_settings_that_the_client_refuses_are_said_and_change_nothing(
+def test_settings_that_the_client_refuses_are_reported_and_change_nothing(
     workorders: Command,
     connection: Connection,
     stack: LocalStack,
@@ -154,7 +155,7 @@ def test_settings_that_the_client_refuses_are_said_and_change_nothing(
     assert database(connection, name) == before
 
 
-def test_an_attempt_at_work_is_said(stack: LocalStack, workorders: Command, stalled: int, name: str) -> None:
+def test_an_attempt_at_work_is_reported(stack: LocalStack, workorders: Command, stalled: int, name: str) -> None:
     with attempt_lock(stack.database_url, stalled):
         ended = workorders("resolve", "skip-lost", name, name, "--reason", "x", "--yes")
     assert ended.code == 1

@@ -35,10 +35,12 @@ def test_the_list_names_the_gap_and_the_line_of_the_alert_works(
 ) -> None:
     (gap,) = workorders("sequences", "list", "--trigger", trigger.name, "--json").json()
     assert (gap["key"], gap["high_water_mark"], gap["next_parked"], gap["parked"]) == ('"order-7"', 1, 4, 3)
+    names = "trigger sequence key high_water_mark next_parked parked since waits_until alerted"
+    assert set(gap) == set(names.split())
     assert gap["sequence"] in workorders("sequences", "list").out
-    told = workorders("sequences", "alerts", trigger.name)
-    assert told.code == 1
-    assert f'`workorders sequences skip {trigger.name} {gap["sequence"]} --reason "..."`' in told.out
+    alerted = workorders("sequences", "alerts", trigger.name)
+    assert alerted.code == 1
+    assert f'`workorders sequences skip {trigger.name} {gap["sequence"]} --reason "..."`' in alerted.out
     assert workorders("sequences", "alerts", trigger.name, "--json").json() == []
     done = workorders("sequences", "skip", trigger.name, gap["sequence"], "--reason", "never sent", "--yes")
     assert done.out == f"Done: 2 work orders of sequence {gap['sequence']} were admitted (4 to 5).\n"
@@ -46,7 +48,7 @@ def test_the_list_names_the_gap_and_the_line_of_the_alert_works(
 
 
 @pytest.mark.parametrize("answer", [False, True])
-def test_without_yes_it_says_what_follows_and_asks(
+def test_without_yes_it_prints_what_follows_and_asks(
     workorders: Command, connection: Connection, trigger: Trigger, monkeypatch: pytest.MonkeyPatch, *, answer: bool
 ) -> None:
     def confirm(_: Any) -> bool:

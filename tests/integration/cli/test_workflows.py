@@ -90,11 +90,11 @@ def test_a_run_is_shown_with_its_output_and_its_log(workorders: Command, connect
     assert workorders("runs", "show", str(group.run_ids[0]), "--json").json()["log_truncated"] is True
 
 
-def test_an_unknown_run_or_workflow_or_state_is_said(workorders: Command) -> None:
+def test_an_unknown_run_or_workflow_or_state_is_an_error(workorders: Command) -> None:
     ended = workorders("runs", "show", str(uuid4()))
     assert (ended.code, ended.out) == (1, "")
     assert "There is no run" in ended.err
     assert "No workflow nonsense is registered" in workorders("runs", "list", "--workflow", "nonsense").err
     ended = workorders("runs", "list", "--state", "done")
     assert ended.code == 2
-    assert "expected one of available, claimed" in ended.err
+    assert "is not one of 'available', 'claimed'" in ended.err

@@ -8,9 +8,9 @@ import pytest
 from workorders.cli.account import account, signed
 
 
-def test_the_account_is_the_operating_systems_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_account_is_the_operating_systems_in_any_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
-        monkeypatch.setenv(variable, "somebody-else")
+        monkeypatch.setenv(variable, "another")
     assert account() == pwd.getpwuid(os.getuid()).pw_name
 
 

@@ -18,7 +18,7 @@ def workorders(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     return Command(monkeypatch, capsys)
 
 
-def test_without_a_database_one_sentence_says_how_to_name_one(workorders: Command) -> None:
+def test_without_a_database_one_sentence_tells_how_to_name_one(workorders: Command) -> None:
     ended = workorders("status")
     assert (ended.code, ended.out) == (1, "")
     assert "set WORKORDERS_DATABASE_URL to postgresql://" in ended.err
@@ -31,7 +31,7 @@ def test_a_wrong_database_url_is_not_repeated(workorders: Command) -> None:
     assert "secret" not in ended.err
 
 
-def test_without_a_folder_one_sentence_says_how_to_name_one(workorders: Command) -> None:
+def test_without_a_folder_one_sentence_tells_how_to_name_one(workorders: Command) -> None:
     ended = workorders("triggers")
     assert ended.code == 1
     assert "give --folder" in ended.err
@@ -40,7 +40,7 @@ def test_without_a_folder_one_sentence_says_how_to_name_one(workorders: Command)
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("work-orders", "list", "--state", "done"), "expected one of pending, running"),
+        (("work-orders", "list", "--state", "done"), "is not one of 'pending', 'running'"),
         (("work-orders", "list", "--since", "yesterday"), "expected a time such as"),
         (("work-orders", "list", "--before", "7"), "--before"),
         (("work-orders", "list", "--limit", "0"), "--limit"),
@@ -48,7 +48,7 @@ def test_without_a_folder_one_sentence_says_how_to_name_one(workorders: Command)
         (("nonsense",), "nonsense"),
     ],
 )
-def test_a_wrong_call_ends_with_2_and_says_what_is_right(
+def test_a_wrong_call_ends_with_2_and_names_what_is_right(
     workorders: Command, arguments: tuple[str, ...], word: str
 ) -> None:
     ended = workorders(*arguments)

@@ -1,13 +1,18 @@
 import json
+from operator import itemgetter
 
 import pytest
 
 from workorders.cli.output import Column, hexdump, plain, print_table, safe
 
-COLUMNS = (Column("name"), Column("count", number=True), Column("note"))
+COLUMNS: list[Column[tuple[str, ...]]] = [
+    Column("name", itemgetter(0)),
+    Column("count", itemgetter(1), number=True),
+    Column("note", itemgetter(2)),
+]
 
 
-def test_numbers_stand_at_the_right_and_no_line_ends_with_spaces() -> None:
+def test_numbers_are_aligned_to_the_right_and_no_line_ends_with_spaces() -> None:
     assert plain(COLUMNS, [("a", "1,000", "x"), ("long", "2", "")]) == "\n".join(
         ["name  count  note", "a     1,000  x", "long      2"]
     )

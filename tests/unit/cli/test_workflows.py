@@ -24,7 +24,7 @@ def test_right_and_wrong_files_are_told_apart_without_a_database(workorders: Com
     assert "wrong.yaml: calable: there is no such field; did you mean callable?" in ended.err
 
 
-def test_a_folder_without_workflow_files_is_said(workorders: Command, tmp_path: Path) -> None:
+def test_a_folder_without_workflow_files_is_an_error(workorders: Command, tmp_path: Path) -> None:
     ended = workorders("workflows", "check", str(tmp_path))
     assert ended.code == 1
     assert "has no workflow file" in ended.err

@@ -1,0 +1,76 @@
+"""Options and arguments that several commands share."""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from workorders.cli.connections import DATABASE_CONNECTION
+from workorders.core.environment import DATABASE_URL_VARIABLE, TRIGGERS_VARIABLE
+
+
+def option(metavar: str, help_: str, *names: str, **settings: Any) -> Any:
+    """Return an option without a default in its help; its name is the parameter's unless it is given."""
+    return typer.Option(*names, metavar=metavar, help=help_, show_default=False, **settings)
+
+
+def argument(metavar: str, help_: str, **settings: Any) -> Any:
+    """Return an argument without a default in its help."""
+    return typer.Argument(metavar=metavar, help=help_, show_default=False, **settings)
+
+
+Database = Annotated[
+    str | None,
+    option(
+        "URL",
+        f"Database; default: Airflow's connection {DATABASE_CONNECTION}.",
+        "--database",
+        envvar=DATABASE_URL_VARIABLE,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
+Folder = Annotated[Path | None, option("FOLDER", "Folder of the trigger files.", envvar=TRIGGERS_VARIABLE)]
+
+TriggerName = Annotated[str, argument("TRIGGER", "Name of the trigger.")]
+OfTrigger = Annotated[str | None, option("NAME", "Only of this trigger.")]
+Limit = Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Maximum number of rows.")]
+BeforeNumber = Annotated[int | None, option("N", "Only rows before the one with this number.")]
+BeforeId = Annotated[UUID | None, option("ID", "Only rows before the one with this id.")]
+
+Reason = Annotated[str, option("TEXT", "Reason, which is recorded.")]
+Actor = Annotated[str | None, option("NAME", "Person who asks or decides; your account if not given.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Apply without confirmation.")]
+
+
+def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command have parameters that are made of several options each.
+
+    Args:
+        makers: by the name of the command's parameter, the function or the dataclass that makes its value; their
+            parameters become options of the command.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        options = {name: signature(maker).parameters for name, maker in makers.items()}
+        parameters: list[Parameter] = []
+        for name, own in signature(command).parameters.items():
+            parameters += options[name].values() if name in options else [own]
+
+        @wraps(command)
+        def with_values(**given: Any) -> None:
+            made = {name: maker(**{part: given.pop(part) for part in options[name]}) for name, maker in makers.items()}
+            command(**given, **made)
+
+        # Typer reads both to know the options.
+        with_values.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        vars(with_values)["__signature__"] = Signature(
+            [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
+        )
+        return with_values
+
+    return decorate

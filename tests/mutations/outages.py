@@ -78,7 +78,7 @@ OUTAGES = (
         "caller-told-to-come-again-in-vain",
         5,
         (Change("webhook/handler.py", "except VALUE_ERRORS as error:", "except () as error:"),),
-        (f"{WEBHOOK}::test_an_error_that_no_further_try_heals_is_not_taken_for_a_database_that_is_away",),
+        (f"{WEBHOOK}::test_an_error_that_no_retry_heals_is_not_taken_for_an_unavailable_database",),
     ),
     Mutation(
         "slow-look-holds-up-all-waits",

@@ -22,7 +22,7 @@ WEBHOOKS = (
         ),
         (
             f"{RECEIVING}::test_the_oldest_body_of_an_unknown_sender_makes_room_for_a_new_one",
-            f"{RECEIVING}::test_an_address_with_many_bodies_loses_its_own_oldest_and_nobody_elses",
+            f"{RECEIVING}::test_an_address_with_many_bodies_loses_its_own_oldest_and_no_other",
         ),
     ),
     Mutation(
@@ -59,7 +59,7 @@ WEBHOOKS = (
                 "type(error).__name__)",
             ),
         ),
-        (f"{SECRETS}::test_after_a_failure_nobody_asks_again_for_some_seconds",),
+        (f"{SECRETS}::test_after_a_failure_no_look_up_follows_for_some_seconds",),
     ),
     Mutation(
         "last-known-secret-counts-without-end",
@@ -87,7 +87,7 @@ WEBHOOKS = (
             Change("webhook/definition.py", "if authentication == PUBLIC:", "if False:"),
         ),
         (
-            f"{APP}::test_a_webhook_that_answers_with_results_takes_no_key_that_anybody_could_have_made_up",
+            f"{APP}::test_a_webhook_that_answers_with_results_takes_no_key_that_any_caller_could_have_made_up",
             f"{DEFINITION}::test_a_public_webhook_does_not_answer_with_the_result_of_another_callers_event",
         ),
     ),

@@ -1,6 +1,6 @@
 """The webhooks behind a real server in a process of its own, as Airflow's API server mounts them: `PORT`.
 
-What trigger files and connections there are stands in the environment, as for Airflow.
+The environment has the folder of trigger files and the connections, as for Airflow.
 """
 
 import sys

@@ -32,12 +32,12 @@ class Webhooks:
         self.client = TestClient(app, raise_server_exceptions=False)
 
     def clock(self) -> float:
-        """Let enough time pass between two looks that a changed file is seen at once."""
+        """Let enough time pass between two looks that a changed file is noticed immediately."""
         self._now += 60
         return self._now
 
     def define(self, name: str, **fields: Any) -> None:
-        """Write a trigger file; it is public unless told otherwise."""
+        """Write a trigger file; it is public by default."""
         content = {"name": name, "type": "webhook", "workflow": "admit", "authentication": "public", **fields}
         (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
 

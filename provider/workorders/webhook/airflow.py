@@ -1,8 +1,6 @@
 """Connects webhooks with Airflow: the folder of trigger files, secrets, and databases. They have no Dag."""
 
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG, BaseHook
@@ -23,9 +21,8 @@ def application() -> "FastAPI":
     from workorders.webhook.handler import RequestHandler  # noqa: PLC0415
     from workorders.webhook.hooks import Hooks  # noqa: PLC0415
 
-    clock: Callable[[], float] = time.monotonic
-    folder: Path | None = configured_trigger_folder()
-    return make_app(Hooks(folder, clock), RequestHandler(database_url), _secret, clock)
+    hooks = Hooks(configured_trigger_folder(), time.monotonic)
+    return make_app(hooks, RequestHandler(database_url), _secret, time.monotonic)
 
 
 def make_dags(definition: WebhookTriggerDefinition) -> list[DAG]:

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from workorders.core.creation.create_one import CreateResult
 from workorders.core.history.runs import WorkOrderOutcome
 from workorders.webhook.authentication import Secret
-from workorders.webhook.callers import Callers, network_of, signature_fault
+from workorders.webhook.callers import Callers, network_of
 from workorders.webhook.capacity import IncomingBody, too_large
 from workorders.webhook.completion import CompletionPoller
 from workorders.webhook.handler import RequestHandler
@@ -46,9 +46,8 @@ class Webhooks:
         self._hooks = hooks
         self._handler = handler
         self._threads = Threads()
-        self._callers = Callers(
-            Secrets(lambda id_: self._threads.run_alone(f"connection {id_}", lambda: secret(id_)), clock), clock
-        )
+        secrets = Secrets(lambda id_: self._threads.run_alone(f"connection {id_}", lambda: secret(id_)), clock)
+        self._callers = Callers(secrets, self._threads, clock)
         self._refusals = RefusalLog(clock)
         self._pollers: dict[str, CompletionPoller] = {}
 
@@ -91,12 +90,7 @@ class Webhooks:
     async def _create(self, hook: Hook, received: Received, incoming: IncomingBody) -> CreateResult:
         definition = hook.definition
         with hook.capacity.processing(incoming):
-            secret = await self._callers.secret(definition)
-            if secret is not None:
-                fault = await self._threads.run(
-                    definition.name, lambda: signature_fault(definition, received, secret), is_known=False
-                )
-                self._callers.require_signature(definition, received, fault)
+            await self._callers.check_signature(definition, received)
             return await self._threads.run(
                 definition.name, lambda: self._handler.create(hook, received), is_known=not definition.is_public
             )

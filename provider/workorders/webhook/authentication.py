@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
@@ -32,16 +32,13 @@ class Secret:
 
 
 class _Method(Definition):
-    needs_body: ClassVar[bool] = False
-    """Whether the check needs the body, so that the caller is unknown until the body is complete."""
-
     connection: ConnectionId
     """Airflow connection that holds the secret: its password, and for `basic` its login as well."""
 
     @property
     def secret_headers(self) -> frozenset[str]:
         """Headers that carry the credentials, in lower case; they are never stored."""
-        return frozenset({"authorization"})
+        return frozenset({"authorization", getattr(self, "header", "authorization")})
 
     def proves(self, selector: str) -> bool:
         """Return whether only an authenticated caller can have chosen the value that `selector` picks.
@@ -59,11 +56,6 @@ class ApiKey(_Method):
     """A key in a header."""
     header: HeaderName = "x-api-key"
     """Header that carries the key."""
-
-    @property
-    def secret_headers(self) -> frozenset[str]:
-        """Headers that carry the credentials."""
-        return frozenset({"authorization", self.header})
 
     def missing(self, headers: Mapping[str, str]) -> str | None:
         """Return which part of the credentials is missing or malformed, or None."""
@@ -102,9 +94,6 @@ class Basic(_Method):
 class Hmac(_Method):
     """The caller signs the body with a shared secret."""
 
-    needs_body: ClassVar[bool] = True
-    """The signature covers the body."""
-
     type: Literal["hmac"]
     """A signature of the body."""
     header: HeaderName = "x-signature"
@@ -132,11 +121,6 @@ class Hmac(_Method):
         if "tolerance" in self.model_fields_set and self.timestamp_header is None:
             raise ValueError("expected timestamp_header with tolerance: without a signed time no request is too old.")
         return self
-
-    @property
-    def secret_headers(self) -> frozenset[str]:
-        """Headers that carry the credentials."""
-        return frozenset({"authorization", self.header})
 
     def proves(self, selector: str) -> bool:
         """Return whether the signature covers the value that `selector` picks."""

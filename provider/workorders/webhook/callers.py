@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from typing import Final
 
-from workorders.webhook.authentication import PUBLIC, ApiKey, Basic, Hmac, Secret
+from workorders.webhook.authentication import PUBLIC, ApiKey, Basic, Hmac
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.refusals import RefusedError, TryAgainError
 from workorders.webhook.requests import Received
 from workorders.webhook.secrets import Secrets
+from workorders.webhook.threads import Threads
 
 FAILURES_PER_SECOND: Final = 1.0
 """Failures per second that an address may have; the failure that finds none left makes it two per second."""
@@ -65,11 +66,13 @@ class Callers:
 
     Args:
         secrets: what callers are checked against.
+        threads: where signatures are checked.
         clock: returns the seconds of a monotonic clock.
     """
 
-    def __init__(self, secrets: Secrets, clock: Callable[[], float]) -> None:
+    def __init__(self, secrets: Secrets, threads: Threads, clock: Callable[[], float]) -> None:
         self._secrets = secrets
+        self._threads = threads
         self._clock = clock
         self._peers: OrderedDict[tuple[str, str], _Peer] = OrderedDict()
 
@@ -92,23 +95,24 @@ class Callers:
             fault = method.fault(await self._secrets.get(method.connection), headers)
             self._require(method, peer, fault)
 
-    async def secret(self, definition: WebhookTriggerDefinition) -> Secret | None:
-        """Return the secret of the body's signature; None if the headers have authenticated the caller.
+    async def check_signature(self, definition: WebhookTriggerDefinition, received: Received) -> None:
+        """Authenticate by the signature of the complete body, if that is the webhook's method.
 
         Raises:
+            RefusedError: the caller may not call.
             TryAgainError: the secret is unavailable.
         """
         method = definition.authentication
-        return await self._secrets.get(method.connection) if isinstance(method, Hmac) else None
+        if not isinstance(method, Hmac):
+            return
+        secret = await self._secrets.get(method.connection)
 
-    def require_signature(self, definition: WebhookTriggerDefinition, received: Received, fault: str | None) -> None:
-        """Record the result of `signature_fault`.
+        def find_fault() -> str | None:
+            headers, body = received.by_name, received.body
+            return method.fault(secret, headers, body, path=definition.path, now=time.time())
 
-        Raises:
-            RefusedError: there is a fault.
-        """
-        if isinstance(definition.authentication, Hmac):
-            self._require(definition.authentication, self._peer(definition, received), fault)
+        fault = await self._threads.run(definition.name, find_fault, is_known=False)
+        self._require(method, self._peer(definition, received), fault)
 
     def _require(self, method: ApiKey | Basic | Hmac, peer: _Peer, fault: str | None) -> None:
         now = self._clock()
@@ -135,14 +139,6 @@ class Callers:
         if len(self._peers) > _MAX_PEERS:
             self._peers.popitem(last=False)
         return found
-
-
-def signature_fault(definition: WebhookTriggerDefinition, received: Received, secret: Secret) -> str | None:
-    """Return what is wrong with the signature of a request, or None. Reads the whole body."""
-    method = definition.authentication
-    if not isinstance(method, Hmac):
-        return None
-    return method.fault(secret, received.by_name, received.body, path=definition.path, now=time.time())
 
 
 def network_of(address: str | None) -> str:

@@ -109,8 +109,8 @@ class WebhookTriggerDefinition(TriggerDefinition):
 
     @property
     def knows_callers_by_headers(self) -> bool:
-        """Whether a caller is authenticated before its body is read."""
-        return self.authentication != PUBLIC and not self.authentication.needs_body
+        """Whether a caller is authenticated before its body is read, which a signature covers."""
+        return self.authentication != PUBLIC and self.authentication.type != "hmac"
 
     @property
     def requires_json_type(self) -> bool:

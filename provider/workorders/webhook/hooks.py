@@ -16,7 +16,6 @@ _LOG = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
 """The folder is read at most once per this time."""
-_RETRY_SECONDS = 60
 
 _Stamp = tuple[int, int, int]
 
@@ -28,13 +27,6 @@ class Hook:
     definition: WebhookTriggerDefinition
     capacity: Capacity = field(default_factory=Capacity, compare=False)
     """What it holds of its requests."""
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    stamp: _Stamp
-    definition: TriggerDefinition | None
-    """None if the file is wrong."""
 
 
 class Hooks:
@@ -49,7 +41,8 @@ class Hooks:
         self._folder = folder
         self._clock = clock
         self._looked_at: float | None = None
-        self._files: dict[Path, _File] = {}
+        self._stamps: dict[Path, _Stamp] = {}
+        self._files: dict[Path, TriggerDefinition | None] = {}  # None if the file is wrong
         self._hooks: Mapping[str, Hook] = {}
 
     def get(self, path: str) -> Hook:
@@ -61,17 +54,14 @@ class Hooks:
         """
         found = self._hooks.get(path)
         if found is not None and not found.definition.enabled:
-            raise TryAgainError(
-                "disabled", f"Nothing was created: the webhook {path} is disabled.", seconds=_RETRY_SECONDS
-            )
+            raise TryAgainError("disabled", f"Nothing was created: the webhook {path} is disabled.")
         if found is not None:
             return found
-        if any(file.definition is None for file in self._files.values()):
+        if None in self._files.values():
             raise TryAgainError(
                 "not-known-now",
                 f"There is no webhook {printable(path)}, but a trigger file with a mistake may define it. Nothing was "
                 "created.",
-                seconds=_RETRY_SECONDS,
             )
         raise RefusedError(404, "unknown-webhook", f"There is no webhook {printable(path)}; nothing was created.")
 
@@ -91,44 +81,34 @@ class Hooks:
         """
         if not self.is_reload_due():
             return
-        stamps = self._stamps()
-        if stamps != {path: file.stamp for path, file in self._files.items()}:
-            self._files = {path: self._read(path, stamp) for path, stamp in stamps.items()}
+        stamps = self._read_stamps()
+        if stamps != self._stamps:
+            known = {path: self._files[path] for path, stamp in self._stamps.items() if stamps.get(path) == stamp}
+            self._files = {path: known[path] if path in known else _read(path) for path in stamps}
+            self._stamps = stamps
             self._hooks = self._by_path()
         self._looked_at = self._clock()
 
-    def _stamps(self) -> dict[Path, _Stamp]:
+    def _read_stamps(self) -> dict[Path, _Stamp]:
         if self._folder is None:
             raise TryAgainError(
                 "not-set-up",
                 "The folder of trigger files is not configured; set WORKORDERS_TRIGGERS for Airflow's API server.",
-                seconds=_RETRY_SECONDS,
             )
         try:
             stats = {path: path.stat() for path in yaml_files(self._folder, "trigger")}
         except (ConfigurationError, OSError) as error:
             _LOG.error("The trigger files cannot be read: %s", error)
             raise TryAgainError(
-                "not-set-up", "The folder of trigger files cannot be read; nothing was created.", seconds=_RETRY_SECONDS
+                "not-set-up", "The folder of trigger files cannot be read; nothing was created."
             ) from error
         return {path: (stat.st_mtime_ns, stat.st_size, stat.st_ino) for path, stat in stats.items()}
-
-    def _read(self, path: Path, stamp: _Stamp) -> _File:
-        known = self._files.get(path)
-        if known is not None and known.stamp == stamp:
-            return known
-        try:
-            return _File(stamp, load_trigger(path))
-        except (ConfigurationError, OSError) as error:
-            _LOG.error("A trigger file is wrong, so its webhook accepts no request: %s", error)
-            return _File(stamp, None)
 
     def _by_path(self) -> dict[str, Hook]:
         before = {hook.definition.name: hook for hook in self._hooks.values()}
         hooks: dict[str, Hook] = {}
         names: set[str] = set()
-        for file, read in self._files.items():
-            definition = read.definition
+        for file, definition in self._files.items():
             if definition is None or definition.name in names:
                 continue
             names.add(definition.name)
@@ -147,3 +127,11 @@ class Hooks:
             known = before.get(definition.name)
             hooks[definition.path] = Hook(definition, known.capacity if known else Capacity())
         return hooks
+
+
+def _read(path: Path) -> TriggerDefinition | None:
+    try:
+        return load_trigger(path)
+    except (ConfigurationError, OSError) as error:
+        _LOG.error("A trigger file is wrong, so its webhook accepts no request: %s", error)
+        return None

@@ -37,9 +37,9 @@ class RefusedError(WorkOrdersError):
 
 
 class TryAgainError(RefusedError):
-    """The request cannot be served now, but can be later."""
+    """The request cannot be served now, but can be later: by default, once an operator has changed something."""
 
-    def __init__(self, code: str, reason: str, *, seconds: int, status: int = 503) -> None:
+    def __init__(self, code: str, reason: str, *, seconds: int = 60, status: int = 503) -> None:
         super().__init__(status, code, reason, {"Retry-After": str(seconds)})
 
 

@@ -21,7 +21,6 @@ LAST_KNOWN_SECONDS: Final = 300.0
 _PATIENCE_SECONDS: Final = 5.0
 _SHORT_PATIENCE_SECONDS: Final = 1.0
 """How long a caller waits for a look-up if the last known secret can serve it."""
-_RETRY_SECONDS: Final = 60
 
 
 @dataclass(slots=True)
@@ -61,7 +60,6 @@ class Secrets:
         raise TryAgainError(
             "cannot-authenticate",
             "Nothing was created: callers of this webhook cannot be authenticated, because its secret is unavailable.",
-            seconds=_RETRY_SECONDS,
         )
 
     async def _refresh(self, connection_id: str, known: _Known) -> None:

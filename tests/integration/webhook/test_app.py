@@ -91,7 +91,7 @@ def test_what_is_no_json_object_is_refused_with_the_reason_and_creates_nothing(
     assert work_orders(connection, name) == []
 
 
-def test_a_body_that_is_too_large_is_refused_also_when_it_does_not_say_its_length(
+def test_a_body_that_is_too_large_is_refused_also_without_a_declared_length(
     webhooks: Webhooks, connection: Connection, name: str
 ) -> None:
     webhooks.define(name, max_body_bytes=20)
@@ -110,7 +110,7 @@ def test_only_post_is_taken(webhooks: Webhooks, name: str) -> None:
     assert answer.json()["error"] == "method-not-allowed"
 
 
-def test_a_path_that_nobody_defined_is_unknown(webhooks: Webhooks, name: str) -> None:
+def test_an_undefined_path_is_unknown(webhooks: Webhooks, name: str) -> None:
     answer = webhooks.post(name)
     assert (answer.status_code, answer.json()["error"]) == (404, "unknown-webhook")
 
@@ -174,7 +174,7 @@ class TestWhoMayCall:
         assert client.post(f"/{name}", content=b"{}", auth=("ada", SECRET), headers=json_type).status_code == 201
 
     @pytest.mark.parametrize("connection_id", ["nowhere", "empty"])
-    def test_without_the_secret_nobody_gets_in_and_everybody_is_told_to_come_again(
+    def test_without_the_secret_no_caller_is_admitted_and_all_are_told_to_retry(
         self, webhooks: Webhooks, name: str, connection_id: str
     ) -> None:
         webhooks.secrets["empty"] = type(webhooks.secrets["shop"])("", "")
@@ -188,10 +188,10 @@ class TestWhoMayCall:
     ) -> None:
         webhooks.define(name, authentication={"type": "api_key", "connection": "shop"})
         answers = [webhooks.post(name, X_Api_Key="hunter2"), webhooks.post(name, b"[]", X_Api_Key=SECRET)]
-        told = caplog.text + "".join(answer.text + str(answer.headers) for answer in answers)
-        assert "was refused with 401" in told
-        assert "hunter2" not in told
-        assert SECRET not in told
+        texts = caplog.text + "".join(answer.text + str(answer.headers) for answer in answers)
+        assert "was refused with 401" in texts
+        assert "hunter2" not in texts
+        assert SECRET not in texts
 
 
 class TestKeys:
@@ -264,7 +264,7 @@ def limit(connection: Connection, name: str, kind: str) -> None:
 
 
 class TestLimits:
-    def test_beyond_a_hard_limit_the_caller_is_told_to_come_again(
+    def test_beyond_a_hard_limit_the_caller_is_told_to_retry(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
         limit(connection, name, "hard")
@@ -288,7 +288,7 @@ class TestLimits:
         assert answer.json()["reason"]
 
 
-def test_too_many_requests_are_told_when_there_is_room_again(
+def test_too_many_requests_are_told_when_there_is_capacity_again(
     webhooks: Webhooks, connection: Connection, name: str
 ) -> None:
     webhooks.define(name, rate_limit_per_second=0.001, rate_burst=2)
@@ -339,7 +339,7 @@ def test_strangers_do_not_use_up_what_callers_are_allowed(webhooks: Webhooks, na
     assert webhooks.post(name, X_Api_Key=SECRET).status_code == 201
 
 
-def test_while_the_database_is_away_the_caller_is_told_to_come_again(webhooks: Webhooks, name: str) -> None:
+def test_while_the_database_is_unavailable_the_caller_is_told_to_retry(webhooks: Webhooks, name: str) -> None:
     webhooks.define(name, database_connection="away")
     answer = webhooks.post(name)
     assert (answer.status_code, answer.json()["error"]) == (503, "database-unavailable")
@@ -347,7 +347,7 @@ def test_while_the_database_is_away_the_caller_is_told_to_come_again(webhooks: W
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_while_the_database_takes_no_writes_the_caller_is_told_to_come_again(
+def test_while_the_database_takes_no_writes_the_caller_is_told_to_retry(
     webhooks: Webhooks, connection: Connection, name: str, *, known: bool
 ) -> None:
     """As during a fail-over, when a connection still leads to the server that was the primary."""
@@ -365,23 +365,23 @@ def test_while_the_database_takes_no_writes_the_caller_is_told_to_come_again(
 
 
 @pytest.mark.parametrize(
-    ("failing", "said"),
+    ("failing", "expected"),
     [
-        # No try will ever store it: a caller that is told to come again would come for ever.
+        # No retry will ever store it: a caller that is told to retry would do so without end.
         ("SELECT repeat('x', 2000000000)", (422, "not-storable")),
         ("SELECT '[1'::jsonb", (422, "not-storable")),
-        # The database is there and answers: somebody must change something, and its operators read that in the log.
+        # The database is there and answers: an operator must change something, and the log tells what.
         ("SET LOCAL statement_timeout = 50; SELECT pg_sleep(60)", (503, "not-set-up")),
         ("SET LOCAL ROLE pg_monitor; SELECT FROM workorders.triggers", (503, "not-set-up")),
     ],
 )
-def test_an_error_that_no_further_try_heals_is_not_taken_for_a_database_that_is_away(
-    webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch, failing: LiteralString, said: tuple[int, str]
+def test_an_error_that_no_retry_heals_is_not_taken_for_an_unavailable_database(
+    webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch, failing: LiteralString, expected: tuple[int, str]
 ) -> None:
     monkeypatch.setattr(handler, "create_one", lambda connection, *_, **__: connection.execute(failing))
     webhooks.define(name)
     answer = webhooks.post(name)
-    assert (answer.status_code, answer.json()["error"]) == said
+    assert (answer.status_code, answer.json()["error"]) == expected
     monkeypatch.undo()
     assert webhooks.post(name).status_code == 201
 
@@ -405,7 +405,7 @@ def test_a_connection_that_died_between_two_requests_is_replaced(
     assert webhooks.post(name).status_code == 201
 
 
-def test_a_name_that_another_type_has_is_refused_and_the_log_says_why(
+def test_a_name_that_another_type_has_is_refused_and_logged_with_the_reason(
     webhooks: Webhooks, connection: Connection, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     connection.execute(
@@ -515,7 +515,7 @@ class TestAfterCompletion:
             ({"authentication": BY_KEY, "reply_errors": False}, False),
         ],
     )
-    def test_what_an_exception_says_is_told_to_those_who_may_see_it(
+    def test_the_text_of_an_exception_is_sent_to_callers_who_may_see_it(
         self, webhooks: Webhooks, connection: Connection, name: str, *, fields: dict[str, Any], told: bool
     ) -> None:
         webhooks.define(name, workflow=name, reply="after_completion", reply_timeout="20 s", **fields)
@@ -528,10 +528,10 @@ class TestAfterCompletion:
         assert (answer.status_code, answer.json()["state"]) == (500, "failed")
         assert (answer.json().get("error"), "4711" in answer.text) == (("KeyError", True) if told else (None, False))
 
-    def test_nobody_fetches_the_result_of_another_caller_by_a_key(
+    def test_no_caller_fetches_the_result_of_another_one_by_a_key(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        """By one that was guessed, and by one that was put to a signed request that somebody has seen."""
+        """By one that was guessed, and by one that was put to a signed request that a stranger has seen."""
         body = b'{"a":1}'
         webhooks.define(name)
         webhooks.post(name, body, Idempotency_Key="order-17")
@@ -573,7 +573,7 @@ def test_a_webhook_that_is_switched_off_tells_its_callers_to_come_again(
     assert webhooks.post(name).status_code == 201
 
 
-def test_more_requests_than_memory_should_hold_are_told_to_come_again(
+def test_more_requests_than_memory_should_hold_are_told_to_retry(
     webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhooks.define(name)
@@ -595,7 +595,7 @@ def test_a_file_that_changes_counts_at_once(webhooks: Webhooks, connection: Conn
     assert webhooks.post("elsewhere/now").status_code == 404
 
 
-def test_while_a_file_has_a_mistake_nobody_is_told_that_its_path_is_unknown(webhooks: Webhooks, name: str) -> None:
+def test_while_a_file_has_a_mistake_no_caller_is_told_that_its_path_is_unknown(webhooks: Webhooks, name: str) -> None:
     webhooks.define(name)
     webhooks.define(f"{name}-b", rate_limit_per_secund=1)
     assert webhooks.post(name).status_code == 201

@@ -35,7 +35,7 @@ PROOFS: Mapping[str, Mapping[str, str]] = {
     "open": {},
     "other": {"X-Api-Key": SECRET},
 }
-"""Headers of a valid caller, by webhook. Nobody but valid callers calls `other`."""
+"""Headers of a valid caller, by webhook. Only valid callers call `other`."""
 
 
 def define(folder: Path, name: str) -> None:

@@ -140,7 +140,7 @@ def test_256_bodies_that_do_not_end_keep_no_valid_caller_out(tmp_path: Path) -> 
             for path, headers in (("/open", []), ("/signed", forged))
             for _ in range(256)
         ]
-        # Of each webhook's strangers an address may have 32; the others are told to come again.
+        # Of each webhook's strangers an address may have 32; the others are told to retry.
         await until(lambda: sum(not stranger.done() for stranger in strangers) == 64)
         callers: list[tuple[str, Headers]] = [("/open", []), ("/shop", [(b"x-api-key", b"right")])]
         answers = [await asyncio.wait_for(server.call(path, headers), 30) for path, headers in callers]
@@ -156,14 +156,14 @@ def test_a_folder_of_trigger_files_that_hangs_does_not_hold_the_servers_event_lo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, release = Server(tmp_path, shop={"authentication": "public"}), Event()
-    read = Hooks._stamps
+    read = Hooks._read_stamps
 
     def hang(hooks: Hooks) -> Any:
         server.hangs = True
         assert release.wait(60)
         return read(hooks)
 
-    monkeypatch.setattr(Hooks, "_stamps", hang)
+    monkeypatch.setattr(Hooks, "_read_stamps", hang)
 
     async def scene() -> None:
         callers = [asyncio.create_task(server.call("/shop", [])) for _ in range(3)]
@@ -226,7 +226,7 @@ def test_a_browser_is_not_made_to_send_its_password_for_a_foreign_page(
 
 
 @pytest.mark.parametrize("authentication", ["public", SIGNED])
-def test_a_webhook_that_answers_with_results_takes_no_key_that_anybody_could_have_made_up(
+def test_a_webhook_that_answers_with_results_takes_no_key_that_any_caller_could_have_made_up(
     tmp_path: Path, authentication: str | dict[str, str]
 ) -> None:
     server = Server(tmp_path, shop={"authentication": authentication, "reply": "after_completion"})
@@ -244,9 +244,9 @@ def test_a_line_of_the_log_cannot_be_forged(tmp_path: Path, caplog: pytest.LogCa
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(scene())
-    said = [record.getMessage() for record in caplog.records if record.name.startswith("workorders")]
-    assert len(said) == 2
-    assert all(line.isprintable() for line in said)
+    found = [record.getMessage() for record in caplog.records if record.name.startswith("workorders")]
+    assert len(found) == 2
+    assert all(line.isprintable() for line in found)
 
 
 def test_a_caller_that_leaves_before_its_body_ends_is_no_error_of_the_server(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ def test_the_time_may_be_as_far_from_now_as_the_tolerance() -> None:
 
 def test_nothing_is_said_of_the_time_to_who_does_not_know_the_secret() -> None:
     method = Hmac(type="hmac", connection="c", timestamp_header="x-time")
-    said = method.fault(Secret("", "s"), {"x-time": "0", "x-signature": "0" * 64}, b"{}", now=1e9)
-    assert said == "the signature in the header x-signature is not the one of this request"
+    fault = method.fault(Secret("", "s"), {"x-time": "0", "x-signature": "0" * 64}, b"{}", now=1e9)
+    assert fault == "the signature in the header x-signature is not the one of this request"
 
 
 def test_a_secret_is_not_printed() -> None:

@@ -10,6 +10,7 @@ from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.refusals import RefusedError
 from workorders.webhook.requests import Received
 from workorders.webhook.secrets import Secrets
+from workorders.webhook.threads import Threads
 
 
 class Door:
@@ -21,7 +22,7 @@ class Door:
         self.definition = WebhookTriggerDefinition.model_validate(
             {"name": "shop", "workflow": "ship", "authentication": {"connection": "c", **authentication}}
         )
-        self.callers = Callers(Secrets(self._ask, lambda: self.now), lambda: self.now)
+        self.callers = Callers(Secrets(self._ask, lambda: self.now), Threads(), lambda: self.now)
 
     async def _ask(self, _: str) -> Secret:
         self.asked += 1
@@ -60,7 +61,7 @@ def test_a_stranger_at_the_address_of_valid_callers_does_not_lock_them_out() -> 
     assert [door.knock("wrong") for _ in range(2 * FAILURES_AT_ONCE)][-1] == "too-many-failures"
 
 
-def test_who_shows_nothing_is_refused_without_a_question_and_locks_nobody_out() -> None:
+def test_a_caller_without_credentials_is_refused_without_a_look_up_and_locks_no_caller_out() -> None:
     door = Door(type="api_key")
     assert {door.knock(None) for _ in range(3 * FAILURES_AT_ONCE)} == {"not-authenticated"}
     assert door.asked == 0
@@ -104,7 +105,7 @@ def test_a_burst_passes_then_as_many_as_time_lets() -> None:
     assert [bucket.take(100) for _ in range(4)] == [0, 0, 0, 1]
 
 
-def test_a_slow_rate_says_how_long_to_wait() -> None:
+def test_a_slow_rate_tells_how_long_to_wait() -> None:
     bucket = Bucket(0.1, 1)
     assert [bucket.take(0), bucket.take(0), bucket.take(4)] == [0, 10, 6]
     assert bucket.take(10) == 0

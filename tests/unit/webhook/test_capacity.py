@@ -106,7 +106,7 @@ def test_the_oldest_body_of_an_unknown_sender_makes_room_for_a_new_one(monkeypat
     run(scene)
 
 
-def test_an_address_with_many_bodies_loses_its_own_oldest_and_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_with_many_bodies_loses_its_own_oldest_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capacity, "MAX_INCOMING_FROM_ADDRESS", 2)
 
     async def scene(held: Capacity) -> None:

@@ -36,7 +36,7 @@ def test_a_question_that_fails_is_asked_again_and_the_time_limit_holds() -> None
     assert asked == 1
 
 
-def test_nobody_is_asked_for_once_nobody_waits() -> None:
+def test_without_waiting_callers_nothing_is_polled() -> None:
     questions: list[int] = []
 
     async def ask(wanted: Collection[UUID]) -> list[UUID]:

@@ -39,7 +39,7 @@ def test_who_may_call_has_three_forms_beside_public(given: dict[str, str], kind:
     assert isinstance(load(authentication=given).authentication, kind)
 
 
-def test_a_webhook_that_does_not_say_who_may_call_is_refused() -> None:
+def test_a_webhook_without_authentication_is_refused() -> None:
     assert complaint(authentication=None) == "a.yaml: authentication: this field is required."
 
 
@@ -47,7 +47,7 @@ def test_a_webhook_that_does_not_say_who_may_call_is_refused() -> None:
     "given",
     ["open", "", 7, [], {}, {"type": "hunter2"}, {"connection": "hunter2"}, {"type": ["hunter2"]}, "hunter2"],
 )
-def test_what_stands_there_instead_is_refused_and_not_repeated(given: object) -> None:
+def test_a_wrong_value_of_authentication_is_refused_and_not_repeated(given: object) -> None:
     assert complaint(authentication=given) == (
         "a.yaml: authentication: expected public, or a mapping with the type api_key, basic or hmac."
     )
@@ -67,9 +67,9 @@ def test_what_stands_there_instead_is_refused_and_not_repeated(given: object) ->
     ],
 )
 def test_a_wrong_field_of_a_method_is_named(given: dict[str, str], sentence: str) -> None:
-    said = complaint(authentication={"type": "hmac", "connection": "c", **given})
-    assert sentence in said
-    assert "hunter2" not in said
+    found = complaint(authentication={"type": "hmac", "connection": "c", **given})
+    assert sentence in found
+    assert "hunter2" not in found
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_a_wrong_field_of_a_method_is_named(given: dict[str, str], sentence: str
     ],
 )
 def test_a_wrong_value_is_answered_with_the_field_and_the_right_form(field: str, value: object, sentence: str) -> None:
-    said = complaint(**{field: value})
-    assert said.startswith(f"a.yaml: {field}")
-    assert sentence in said
+    found = complaint(**{field: value})
+    assert found.startswith(f"a.yaml: {field}")
+    assert sentence in found
 
 
 def test_the_header_that_carries_the_proof_is_never_kept() -> None:
@@ -125,9 +125,9 @@ def by(key: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("key", ["body", "body:/id", "header:x-event", "key"])
 def test_a_public_webhook_does_not_answer_with_the_result_of_another_callers_event(key: str) -> None:
-    said = complaint(reply="after_completion", idempotency=by(key))
-    assert said.startswith("a.yaml: reply: expected at_once for a public webhook with idempotency")
-    assert "give authentication a type" in said
+    found = complaint(reply="after_completion", idempotency=by(key))
+    assert found.startswith("a.yaml: reply: expected at_once for a public webhook with idempotency")
+    assert "give authentication a type" in found
     assert load(reply="after_completion").reply == "after_completion"
     assert load(idempotency=by(key)).reply == "at_once"
 
@@ -155,11 +155,11 @@ def test_a_signed_webhook_answers_with_results_by_a_key_that_is_signed(
         assert "name its header in authentication.signed_headers" in complaint(**fields)
 
 
-def test_texts_of_exceptions_are_told_to_known_callers_unless_the_file_says_otherwise() -> None:
+def test_texts_of_exceptions_are_sent_to_known_callers_by_default() -> None:
     key = {"type": "api_key", "connection": "c"}
-    told = [
-        load(authentication=authentication, reply_errors=said).tells_errors
+    results = [
+        load(authentication=authentication, reply_errors=tells).tells_errors
         for authentication in ("public", key)
-        for said in (None, True, False)
+        for tells in (None, True, False)
     ]
-    assert told == [False, True, False, True, True, False]
+    assert results == [False, True, False, True, True, False]

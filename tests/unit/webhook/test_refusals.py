@@ -31,16 +31,16 @@ def lines(caplog: pytest.LogCaptureFixture, *scene: tuple[float, str, str]) -> l
 def test_the_first_refusal_of_a_kind_is_logged_at_once_and_the_others_are_summed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    said = lines(caplog, *[(0, "shop", "192.0.2.1")] * 400, (1, "shop", "192.0.2.2"), (2, "other", "192.0.2.1"))
-    assert len(said) == 4
-    assert said[0] == (
+    found = lines(caplog, *[(0, "shop", "192.0.2.1")] * 400, (1, "shop", "192.0.2.2"), (2, "other", "192.0.2.1"))
+    assert len(found) == 4
+    assert found[0] == (
         "Webhook path '/shop': a request of '192.0.2.1' was refused with 401 (not-authenticated): "
         "'Nothing was created: the key is wrong.'"
     )
-    assert said[3] == ("Webhook shop: 399 more requests of '192.0.2.1' were refused within 62 s (not-authenticated).")
+    assert found[3] == ("Webhook shop: 399 more requests of '192.0.2.1' were refused within 62 s (not-authenticated).")
 
 
-def test_the_sum_is_logged_when_the_minute_is_over_though_nobody_comes_any_more(
+def test_the_sum_is_logged_when_the_minute_is_over_without_another_request(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refusals, "SUM_SECONDS", 0.05)
@@ -62,13 +62,13 @@ def test_a_flood_from_many_addresses_is_summed_together(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refusals, "MAX_KINDS", 10)
-    said = lines(caplog, *[(0, "shop", f"192.0.2.{number}") for number in range(200)])
-    assert len(said) == 12
-    assert "189 more requests of 'other addresses'" in said[-1]
+    found = lines(caplog, *[(0, "shop", f"192.0.2.{number}") for number in range(200)])
+    assert len(found) == 12
+    assert "189 more requests of 'other addresses'" in found[-1]
 
 
 def test_nothing_that_a_stranger_sends_ends_a_line_or_steers_a_terminal() -> None:
-    said = printable("/x\r\n2026 ERROR forged\x1b[31m\u2028\u202e" + "y" * 10_000)
-    assert said.isprintable()
-    assert said.startswith("'/x\\r\\n2026 ERROR forged\\x1b[31m")
-    assert len(said) < 300
+    found = printable("/x\r\n2026 ERROR forged\x1b[31m\u2028\u202e" + "y" * 10_000)
+    assert found.isprintable()
+    assert found.startswith("'/x\\r\\n2026 ERROR forged\\x1b[31m")
+    assert len(found) < 300

@@ -30,7 +30,7 @@ class Backend:
         return Secret("", self.password)
 
     async def password_of(self, connection_id: str = "a") -> str | None:
-        """Return what callers are checked against; None if nobody gets in."""
+        """Return what callers are checked against; None if no caller is admitted."""
         try:
             return (await self.secrets.get(connection_id)).password
         except TryAgainError:
@@ -64,7 +64,7 @@ def test_callers_at_once_ask_once() -> None:
     run(scene)
 
 
-def test_a_question_that_hangs_delays_nobody_who_needs_another_connection() -> None:
+def test_a_look_up_that_hangs_delays_no_caller_of_another_connection() -> None:
     async def scene(backend: Backend) -> None:
         assert await backend.password_of("b") == "first"
         backend.hanging["a"] = asyncio.Event()
@@ -79,7 +79,7 @@ def test_a_question_that_hangs_delays_nobody_who_needs_another_connection() -> N
     run(scene)
 
 
-def test_after_a_failure_nobody_asks_again_for_some_seconds(caplog: pytest.LogCaptureFixture) -> None:
+def test_after_a_failure_no_look_up_follows_for_some_seconds(caplog: pytest.LogCaptureFixture) -> None:
     async def scene(backend: Backend) -> None:
         backend.fails = True
         assert [await backend.password_of() for _ in range(20)] == [None] * 20
@@ -105,7 +105,7 @@ def test_while_the_backend_is_unavailable_the_last_known_secret_counts_for_a_bou
     run(scene)
 
 
-def test_a_password_that_was_taken_away_lets_nobody_in() -> None:
+def test_a_password_that_was_removed_admits_no_caller() -> None:
     async def scene(backend: Backend) -> None:
         assert await backend.password_of() == "first"
         backend.password, backend.now = "", KEEP_SECONDS

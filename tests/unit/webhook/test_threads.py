@@ -8,7 +8,7 @@ from workorders.webhook.threads import THREADS, THREADS_FOR_STRANGERS, Threads
 
 
 async def others_answer(hanging: Callable[[Threads, Callable[[], bool]], list[asyncio.Future[bool]]]) -> None:
-    """Let some work hang; a known caller of another webhook is served all the same."""
+    """Let some work hang; a known caller of another webhook is served nevertheless."""
     threads, release = Threads(), Event()
     held = hanging(threads, lambda: release.wait(60))
     try:

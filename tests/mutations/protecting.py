@@ -107,12 +107,12 @@ SECRETS_AND_AUDIT = (
         "account-taken-from-the-environment",
         10,
         (Change("cli/account.py", "pwd.getpwuid(number).pw_name", 'os.environ["USER"]'),),
-        ("unit/cli/test_account.py::test_the_account_is_the_operating_systems_whatever_the_environment_says",),
+        ("unit/cli/test_account.py::test_the_account_is_the_operating_systems_in_any_environment",),
     ),
     Mutation(
         "user-of-a-form-not-kept",
         10,
         (Change("manual/airflow.py", "            account=user,\n", ""),),
-        ("integration/manual/test_airflow.py::test_a_form_that_names_somebody_else_keeps_the_user_who_sent_it",),
+        ("integration/manual/test_airflow.py::test_a_form_that_names_another_actor_keeps_the_user_who_sent_it",),
     ),
 )

@@ -97,7 +97,7 @@ def test_every_digit_of_the_output_is_kept(own: Connection, name: str) -> None:
     assert body_of(own, create(own, definition, due(1))) == '{"cursor":12345678901234567890.123456789}'
 
 
-def test_an_output_that_is_no_object_is_a_rejected_work_order_that_says_so(own: Connection, name: str) -> None:
+def test_an_output_that_is_no_object_is_a_rejected_work_order_with_the_reason(own: Connection, name: str) -> None:
     definition = define(name, last_output=True)
     create(own, definition, due(0))
     work(own, name, "success", b"[1]")
@@ -113,7 +113,7 @@ def test_an_output_that_cannot_be_read_is_a_rejected_work_order(own: Connection,
     assert create(own, definition, due(1)).reason == "not-an-object"
 
 
-def test_a_run_by_hand_goes_on_from_the_last_output_of_the_schedule(own: Connection, name: str) -> None:
+def test_a_manual_run_continues_from_the_last_output_of_the_schedule(own: Connection, name: str) -> None:
     definition = define(name, last_output=True)
     create(own, definition, due(0))
     work(own, name, "success", b'{"cursor": 7}')

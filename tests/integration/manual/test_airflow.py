@@ -38,7 +38,7 @@ def test_a_form_makes_a_work_order_of_the_user_who_sent_it(submit: Any, connecti
     assert '"actor": "eve"' in found.request
 
 
-def test_a_form_that_names_somebody_else_keeps_the_user_who_sent_it(submit: Any, connection: Connection) -> None:
+def test_a_form_that_names_another_actor_keeps_the_user_who_sent_it(submit: Any, connection: Connection) -> None:
     request = work_orders.get_work_order(connection, UUID(submit("one", actor="ada"))).request
     assert request is not None
     assert '"actor": "ada"' in request

@@ -15,7 +15,7 @@ def define(**fields: Any) -> CronTriggerDefinition:
     )
 
 
-def test_a_schedule_is_one_dag_with_one_task_that_is_tried_for_ever() -> None:
+def test_a_schedule_is_one_dag_with_one_task_that_is_retried_without_end() -> None:
     (dag,) = make_dags(define(tags=["own"]))
     assert (dag.dag_id, dag.catchup, dag.max_active_runs) == ("nightly_cron", False, 1)
     assert dag.tags == {"workorders", "cron", "nightly", "own"}

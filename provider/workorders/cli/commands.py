@@ -1,6 +1,7 @@
 """The commands of `workorders`, each imported when it is named: importing all of them takes longer than most need."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -37,22 +38,24 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
 
 SUMMARIES: Final = {name: summary for panel in PANELS.values() for name, summary in panel.items()}
 
-_FUNCTIONS: Final = {"status": "status", "create": "create", "decisions": "resolve"}
-"""The module of each command that is one function; any other command is the `app` of the module of its name."""
+_PLACES: Final = {
+    "status": "status:status",
+    "create": "create:create",
+    "decisions": "resolve:decisions",
+    "db": "maintenance:db",
+    "retention": "maintenance:retention",
+    "search": "maintenance:search",
+}
+"""The module and the name of commands; any other command is the `app` of the module of its name."""
 
 
 class Commands(Mapping[str, Any]):
     """Every command by its name; reading one imports it."""
 
-    def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
-
     def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            if name not in SUMMARIES:
-                raise KeyError(name)
-            self._loaded[name] = _load(name)
-        return self._loaded[name]
+        if name not in SUMMARIES:
+            raise KeyError(name)
+        return _load(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(SUMMARIES)
@@ -91,20 +94,22 @@ class LeafCommand(TyperCommand):
         return [self.options_metavar or "", *pieces]
 
 
+@cache
 def _load(name: str) -> Any:
     """Import a command and build it below a root with the settings that it would have had there from the start."""
     root = typer.Typer(rich_markup_mode=None)
     root.callback()(_nothing)
-    if name in _FUNCTIONS:
-        root.command(name, cls=LeafCommand)(getattr(import_module(f"workorders.cli.{_FUNCTIONS[name]}"), name))
-    else:
-        module = import_module(f"workorders.cli.{name.replace('-', '_')}")
-        for command in module.app.registered_commands:
+    module, _, attribute = _PLACES.get(name, f"{name.replace('-', '_')}:app").partition(":")
+    found = getattr(import_module(f"workorders.cli.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        for command in found.registered_commands:
             command.cls = LeafCommand
         # A group that is a command as well has a longer text of its own.
-        if not module.app.registered_callback:
-            module.app.info.help = SUMMARIES[name]
-        root.add_typer(module.app, name=name, short_help=SUMMARIES[name])
+        if not found.registered_callback:
+            found.info.help = SUMMARIES[name]
+        root.add_typer(found, name=name, short_help=SUMMARIES[name])
+    else:
+        root.command(name, cls=LeafCommand)(found)
     group: Any = typer.main.get_command(root)
     return group.commands[name]
 

@@ -1,5 +1,7 @@
 """What the commands print: tables, JSON, and text that came from outside."""
 
+import os
+import re
 import shlex
 import sys
 import unicodedata
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from uuid import UUID
 
 import orjson
+import typer
 
 from workorders.cli import times
 from workorders.core.states import WorkOrderState
@@ -22,19 +25,17 @@ T = TypeVar("T")
 
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories that a terminal obeys, or that hide or turn around the text next to them."""
-_WIDEST: Final = 10_000
-_BMP_END: Final = 0x10000
-_STYLES: Final = {
-    "stalled": "bold red",
+_COLORS: Final = {
+    "stalled": "bright_red",
     "rejected": "red",
     "failed": "red",
     "behind": "yellow",
     "not planned yet": "yellow",
     "waiting for an open transaction": "yellow",
-    "not in Kafka": "bold red",
-    "topic re-created": "bold red",
-    "unread messages deleted": "bold red",
-    "log truncated": "bold red",
+    "not in Kafka": "bright_red",
+    "topic re-created": "bright_red",
+    "unread messages deleted": "bright_red",
+    "log truncated": "bright_red",
     "up to date": "green",
     "success": "green",
     "finished": "green",
@@ -89,10 +90,8 @@ def print_table(columns: Sequence[Column[T]], rows: Sequence[T]) -> None:
     used = [place for place in range(len(columns)) if not rows or any(line[place] for line in cells)]
     columns = [columns[place] for place in used]
     cells = [[line[place] for place in used] for line in cells]
-    if sys.stdout.isatty():
-        _print_rich(columns, cells)
-    else:
-        print(plain(columns, cells))
+    has_colors = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    print(aligned(columns, cells, paint=_paint if has_colors else str))
 
 
 def print_state_counts(counts: Mapping[str, int]) -> None:
@@ -105,35 +104,31 @@ def print_state_counts(counts: Mapping[str, int]) -> None:
     print_table(columns, [*rows, ("total", sum(counts.values()))])
 
 
-def plain(columns: Sequence[Column[T]], cells: Sequence[Sequence[str]]) -> str:
-    """Return an aligned table without lines, which `grep` and `awk` like."""
+def aligned(columns: Sequence[Column[T]], cells: Sequence[Sequence[str]], paint: Callable[[str], str] = str) -> str:
+    """Return an aligned table without lines, which `grep` and `awk` like.
+
+    Args:
+        columns: of the table.
+        cells: of each row.
+        paint: adds colors to a cell.
+    """
     lines = [[column.heading for column in columns], *cells]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+
+    def padded(cell: str, width: int, *, number: bool) -> str:
+        space = " " * (width - len(cell))
+        return space + paint(cell) if number else paint(cell) + space
+
     return "\n".join(
         "  ".join(
-            cell.rjust(width) if column.number else cell.ljust(width)
-            for cell, column, width in zip(line, columns, widths, strict=True)
+            padded(cell, width, number=column.number) for cell, column, width in zip(line, columns, widths, strict=True)
         ).rstrip()
         for line in lines
     )
 
 
-def _print_rich(columns: Sequence[Column[T]], cells: Sequence[Sequence[str]]) -> None:
-    # Not above: output into a file or a pipe does not wait for it.
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column.heading, justify="right" if column.number else "left", no_wrap=True)
-    for line in cells:
-        # Text, not str: brackets in a str would be read as markup.
-        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in line))
-    console = Console()
-    # A line that is too long is left to the terminal: an id that is folded into its cell cannot be copied.
-    wide = console.measure(table, options=console.options.update(max_width=_WIDEST)).maximum
-    Console(width=max(console.width, wide)).print(table)
+def _paint(cell: str) -> str:
+    return typer.style(cell, fg=_COLORS[cell]) if cell in _COLORS else cell
 
 
 def print_fields(named: Sequence[tuple[str, object]]) -> None:
@@ -175,11 +170,7 @@ def safe(text: str) -> str:
 
 
 def _escape(char: str) -> str:
-    code = ord(char)
-    if code < _BMP_END:
-        return f"\\u{code:04x}"
-    high, low = divmod(code - _BMP_END, 0x400)
-    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+    return re.sub("....", r"\\u\g<0>", char.encode("utf-16-be", "surrogatepass").hex())
 
 
 def count(number: int | None, *, unknown: str = "?") -> str:

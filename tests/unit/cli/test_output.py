@@ -1,9 +1,10 @@
 import json
+import re
 from operator import itemgetter
 
 import pytest
 
-from workorders.cli.output import Column, hexdump, plain, print_table, safe
+from workorders.cli.output import Column, aligned, hexdump, print_table, safe
 
 COLUMNS: list[Column[tuple[str, ...]]] = [
     Column("name", itemgetter(0)),
@@ -13,7 +14,7 @@ COLUMNS: list[Column[tuple[str, ...]]] = [
 
 
 def test_numbers_are_aligned_to_the_right_and_no_line_ends_with_spaces() -> None:
-    assert plain(COLUMNS, [("a", "1,000", "x"), ("long", "2", "")]) == "\n".join(
+    assert aligned(COLUMNS, [("a", "1,000", "x"), ("long", "2", "")]) == "\n".join(
         ["name  count  note", "a     1,000  x", "long      2"]
     )
 
@@ -28,15 +29,19 @@ def test_an_empty_table_has_its_headings(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == "name  count  note\n"
 
 
-def test_a_terminal_sees_brackets_as_they_are(
+def test_a_terminal_sees_states_in_color_and_the_same_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    long = "x" * 300
-    print_table(COLUMNS, [("[bold]a[/bold]", "1", f"[0, 10) {long}")])
+    rows = [("stalled", "1", "[0, 10)"), ("[bold]", "2", "x" * 300)]
+    print_table(COLUMNS, rows)
     out = capsys.readouterr().out
-    assert "[bold]a[/bold]" in out
-    assert f"[0, 10) {long}" in out
+    assert "\x1b[91mstalled\x1b[0m" in out
+    assert re.sub(r"\x1b\[\d+m", "", out) == f"{aligned(COLUMNS, rows)}\n"
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_table(COLUMNS, rows)
+    assert capsys.readouterr().out == f"{aligned(COLUMNS, rows)}\n"
 
 
 @pytest.mark.parametrize("char", ["\x1b", "\x07", "\r", "\t", "\x7f", "\u009b", "\u202e", "\u200b", "\U000e0041"])

@@ -29,7 +29,9 @@ def test_nothing_but_an_upgrade_loads_sqlalchemy() -> None:
     done = subprocess.run([sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     *imported, newest, loaded = done.stdout.splitlines()
-    assert {"workorders.cli.db", "workorders.kafka.ingest.transaction", "workorders.outbox.enqueue"} <= set(imported)
+    assert {"workorders.cli.maintenance", "workorders.kafka.ingest.transaction", "workorders.outbox.enqueue"} <= set(
+        imported
+    )
     assert (newest, loaded) == (schema.newest(), "")
 
 

@@ -170,7 +170,7 @@ def _database_word(fields: Mapping[str, Any], found: "RegisteredTrigger | None")
 
 
 def _registered(database: str | None) -> "list[RegisteredTrigger] | None":
-    """Return what the database knows; None, and a note about it, if the database is unavailable."""
+    """Return what the database knows; None, and a note, if the database is unavailable."""
     # Not above: `check` and `schema` need no database, and do not wait for its driver.
     import psycopg  # noqa: PLC0415
 
@@ -180,5 +180,5 @@ def _registered(database: str | None) -> "list[RegisteredTrigger] | None":
         with connect(database) as connection:
             return work_orders.registered_triggers(connection)
     except (WorkOrdersError, psycopg.OperationalError, psycopg.errors.UndefinedTable) as error:
-        note(f"The database was not asked: {one_line(error)}")
+        note(f"The database was not read, so only the files are listed: {one_line(error)}")
         return None

@@ -124,7 +124,7 @@ class RequestHandler:
         """
         definition = hook.definition
         wanted = item(definition, received)
-        database = self._database(hook.definition.database_connection)
+        database = self._database(definition.database_connection)
         try:
             with database.connection() as connection:
                 trigger = database.trigger(connection, definition)
@@ -145,20 +145,16 @@ class RequestHandler:
             raise
         except VALUE_ERRORS as error:
             # A caller that may retry would retry without end.
-            _LOG.error("Webhook %s: the database cannot store an input: %s", hook.definition.name, one_line(error))
+            _LOG.error("Webhook %s: the database cannot store an input: %s", definition.name, one_line(error))
             raise RefusedError(
                 422, "not-storable", "The database cannot store this input; nothing was created; change the input."
             ) from error
         except (*_NOT_NOW, WorkOrdersError) as error:
+            code, problem = ("not-set-up", "The database is not ready for this webhook.")
             if is_outage(error):
-                _LOG.error("Webhook %s: the database is unavailable: %s", hook.definition.name, one_line(error))
-                raise TryAgainError(
-                    "database-unavailable", f"The database is unavailable. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
-                ) from error
-            _LOG.error("Webhook %s: the database is not ready: %s", hook.definition.name, one_line(error))
-            raise TryAgainError(
-                "not-set-up", f"The database is not ready for this webhook. {_NOT_TAKEN}", seconds=_RETRY_SECONDS
-            ) from error
+                code, problem = ("database-unavailable", "The database is unavailable.")
+            _LOG.error("Webhook %s: %s %s", definition.name, problem, one_line(error))
+            raise TryAgainError(code, f"{problem} {_NOT_TAKEN}", seconds=_RETRY_SECONDS) from error
 
     def find_ended(self, database_connection: str, ids: Collection[UUID]) -> list[UUID]:
         """Return the work orders that have ended.

@@ -271,7 +271,7 @@ def test_files_are_listed_while_the_database_is_unavailable(workorders: Command,
     away = f"postgresql://a:secret@127.0.0.1:{free_port()}/a"
     ended = workorders("triggers", "--folder", str(tmp_path), "--database", away)
     assert ended.code == 0
-    assert "The database was not asked" in ended.err
+    assert "The database was not read" in ended.err
     assert "secret" not in ended.err
     assert ended.out.splitlines()[1].split() == [name, "kafka", "admit", "orders", "a.yaml", "?"]
 

@@ -54,7 +54,9 @@ class Webhooks:
 
     def close(self) -> None:
         """Close the connections to databases."""
-        self.handler.close()
+        for database in self.handler._databases.values():
+            while database._idle:
+                database._idle.pop().close()
 
 
 def sign(body: bytes, secret: str = SECRET) -> str:

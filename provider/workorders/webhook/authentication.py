@@ -4,7 +4,6 @@ import hashlib
 import hmac
 import math
 from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
@@ -219,7 +218,7 @@ Authentication = Annotated[
 def _decoded(credentials: str) -> bytes | None:
     try:
         return b64decode(credentials.strip(), validate=True)
-    except (NotBase64, ValueError):
+    except ValueError:
         return None
 
 

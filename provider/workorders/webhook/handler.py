@@ -83,11 +83,6 @@ class _Database:
         # Looked up each time: what the workflow asks for, such as its ordering keys, may have changed.
         return triggers.find(connection, definition.name)
 
-    def close(self) -> None:
-        """Close the idle connections."""
-        while self._idle:
-            self._idle.pop().close()
-
     def _take(self) -> Connection:
         while True:
             try:
@@ -173,11 +168,6 @@ class RequestHandler:
         except (psycopg.Error, TryAgainError) as error:
             _LOG.warning("The outcome of work order %s cannot be read: %s", id_, type(error).__name__)
             return None
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        for database in self._databases.values():
-            database.close()
 
     def _database(self, connection_id: str) -> _Database:
         return self._databases.setdefault(connection_id, _Database(lambda: self._url(connection_id)))

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Final
 
 from workorders.cli import times
-from workorders.cli.options import OfTrigger, option
+from workorders.cli.options import OfTrigger, option, state_option
 from workorders.core.history.filters import Filter
 from workorders.core.states import WorkOrderState
 
@@ -15,9 +15,7 @@ def chosen(
     *,
     trigger: OfTrigger = None,
     workflow: Annotated[str | None, option("NAME", "Only for this workflow.")] = None,
-    state: Annotated[
-        WorkOrderState | None, option("STATE", f"Only in this state: {', '.join(WorkOrderState)}.")
-    ] = None,
+    state: Annotated[WorkOrderState | None, state_option(WorkOrderState)] = None,
     rejection: Annotated[str | None, option("CODE", "Only rejected for this reason, such as not-json.")] = None,
     since: Annotated[datetime | None, option("TIME", _SINCE, parser=times.option)] = None,
     until: Annotated[datetime | None, option("TIME", "Created before this time.", parser=times.option)] = None,

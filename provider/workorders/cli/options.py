@@ -1,10 +1,11 @@
 """Options and arguments that several commands share."""
 
 from collections.abc import Callable
+from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import typer
@@ -12,10 +13,23 @@ import typer
 from workorders.cli.connections import DATABASE_CONNECTION
 from workorders.core.environment import DATABASE_URL_VARIABLE, TRIGGERS_VARIABLE
 
+S = TypeVar("S", bound=StrEnum)
+
 
 def option(metavar: str, help_: str, *names: str, **settings: Any) -> Any:
     """Return an option without a default in its help; its name is the parameter's unless it is given."""
     return typer.Option(*names, metavar=metavar, help=help_, show_default=False, **settings)
+
+
+def state_option(states: type[S]) -> Any:
+    """Return an option that takes one of the states."""
+
+    def parse(text: str) -> S:
+        if text not in list(states):
+            raise typer.BadParameter(f"expected one of {', '.join(states)}; got {text!r}.")
+        return states(text)
+
+    return option("STATE", f"Only in this state: {', '.join(states)}.", parser=parse)
 
 
 def argument(metavar: str, help_: str, **settings: Any) -> Any:

@@ -7,7 +7,7 @@ from uuid import UUID
 import typer
 
 from workorders.cli.connections import connect
-from workorders.cli.options import AsJson, BeforeId, Database, Limit, argument, option
+from workorders.cli.options import AsJson, BeforeId, Database, Limit, argument, option, state_option
 from workorders.cli.output import Column, print_fields, print_json, print_page, safe
 from workorders.core.history import runs
 from workorders.core.history.runs import RunDetails, RunRow
@@ -22,7 +22,7 @@ _ERROR_CHARACTERS: Final = 80
 def list_(
     *,
     workflow: Annotated[str | None, option("NAME", "Only runs of this workflow.")] = None,
-    state: Annotated[RunState | None, option("STATE", f"Only in this state: {', '.join(RunState)}.")] = None,
+    state: Annotated[RunState | None, state_option(RunState)] = None,
     work_order: Annotated[UUID | None, option("ID", "Only runs of this work order.")] = None,
     limit: Limit = 20,
     before: BeforeId = None,

@@ -1,7 +1,7 @@
 """`workorders batches`: planned batches and their results."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -65,15 +65,20 @@ def show(
             for row in positions.status(connection, found.trigger.name)
             if row.batch_id == found.id
         }
-    parts = [(part, held.get((part.range.partition.topic, part.range.partition.partition))) for part in found.ranges]
+    parts = [
+        _Part(part, held.get((part.range.partition.topic, part.range.partition.partition))) for part in found.ranges
+    ]
     if as_json:
         print_json(_json(found, parts))
     else:
         _print(found, parts)
 
 
-_Part = tuple[BatchRange, PartitionStatus | None]
-"""A range, and its partition if this batch holds it."""
+class _Part(NamedTuple):
+    """A range, and its partition if this batch holds it."""
+
+    found: BatchRange
+    row: PartitionStatus | None
 
 
 def _print(batch: Batch, parts: Sequence[_Part]) -> None:
@@ -103,12 +108,11 @@ def _status(batch: Batch | BatchSummary) -> str:
 
 
 def _part_status(part: _Part) -> str:
-    range_, row = part
-    if range_.finished:
+    if part.found.finished:
         return "finished"
-    if range_.superseded:
+    if part.found.superseded:
         return "superseded"
-    return "stalled" if row is not None and row.status == "stalled" else "waiting"
+    return "stalled" if part.row is not None and part.row.status == "stalled" else "waiting"
 
 
 def _stall(row: PartitionStatus) -> str:
@@ -162,10 +166,10 @@ _COLUMNS: Sequence[Column[BatchSummary]] = (
     Column("rejected", lambda batch: count(batch.rejected), number=True),
 )
 _PART_COLUMNS: Sequence[Column[_Part]] = (
-    Column("partition", lambda part: f"{part[0].range.partition.topic} {part[0].range.partition.partition}"),
-    Column("offsets", lambda part: f"[{part[0].range.start}, {part[0].range.end})"),
+    Column("partition", lambda part: f"{part.found.range.partition.topic} {part.found.range.partition.partition}"),
+    Column("offsets", lambda part: f"[{part.found.range.start}, {part.found.range.end})"),
     Column("status", _part_status),
-    Column("finished", lambda part: part[0].finished_at),
-    Column("created", lambda part: count(part[0].created, unknown=""), number=True),
-    Column("rejected", lambda part: count(part[0].rejected, unknown=""), number=True),
+    Column("finished", lambda part: part.found.finished_at),
+    Column("created", lambda part: count(part.found.created, unknown=""), number=True),
+    Column("rejected", lambda part: count(part.found.rejected, unknown=""), number=True),
 )

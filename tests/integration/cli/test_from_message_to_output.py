@@ -78,7 +78,7 @@ def test_a_key_leads_to_the_same_work_order(
     assert (found["id"], found["stream"], found["position"]) == (rerun, STREAM, 7)
 
 
-def test_the_runs_of_one_work_order_are_listed_with_who_asked_and_why(
+def test_the_runs_of_one_work_order_are_listed_with_actor_and_reason(
     workorders: Command, trigger: Trigger, rerun: str
 ) -> None:
     found = workorders("runs", "list", "--work-order", rerun, "--json").json()

@@ -78,7 +78,7 @@ def test_without_yes_it_shows_and_asks(
     assert (database(connection, name) == before) is not answer
 
 
-def test_a_decision_is_listed_with_who_when_why_from_and_to(workorders: Command, stalled: int, name: str) -> None:
+def test_a_decision_is_listed_with_actor_time_reason_from_and_to(workorders: Command, stalled: int, name: str) -> None:
     named = ("--actor", "ada", "--reason", "a weekend", "--yes")
     made = workorders("resolve", "skip-lost", name, name, *named, "--json").json()
     number = made["decisions"][0]["decision"]

@@ -72,7 +72,7 @@ def _sentence(error: Exception) -> str | None:
     if isinstance(error, MISSING_TABLES):
         sentence = "The database lacks tables of this version ({}); nothing was changed; run `workorders db upgrade`."
     elif isinstance(error, psycopg.errors.InsufficientPrivilege):
-        sentence = "The database user lacks a permission ({}); nothing was changed."
+        sentence = "The database user lacks a permission ({}); nothing was changed; grant it, or give another user."
     elif isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
         sentence = (
             "The database takes no writes ({}); nothing was changed; if it fails over, try again in a while; if this "

@@ -21,7 +21,7 @@ from workorders.core.creation import deleted_positions
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.history.filters import CLOCKS_APART
 from workorders.core.ids import first_id
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 
@@ -59,8 +59,6 @@ class Policy:
 
     def errors_before(self, now: datetime) -> datetime:
         """Return the time before which work orders with errors are deleted."""
-        if self.days is None and self.keep_errors_days is None:
-            return _NEVER
         if self.days is None:
             return _before(now, self.keep_errors_days)
         return _before(now, max(self.days, self.keep_errors_days or 0))
@@ -111,11 +109,10 @@ def policies(connection: Connection) -> list[Policy]:
 
 def preview(connection: Connection, *, now: datetime | None = None) -> list[RetentionPreview]:
     """Return what retention would do for each workflow with a policy; change nothing."""
-    moment = now or datetime.now(UTC)
     known = policies(connection)
-    deleting, wiping = _deleting(known, moment), _wiping(known, moment)
-    deleted: dict[int, int] = dict(connection.execute(_QUERIES["count_expired"], deleting).fetchall())
-    wiped: dict[int, int] = dict(connection.execute(_QUERIES["count_unwiped"], wiping).fetchall())
+    due = {**_arguments(known, now or datetime.now(UTC)), "after": UUID(int=0)}
+    deleted: dict[int, int] = dict(connection.execute(_QUERIES["count_expired"], due).fetchall())
+    wiped: dict[int, int] = dict(connection.execute(_QUERIES["count_unwiped"], due).fetchall())
     return [
         RetentionPreview(policy.workflow, wiped.get(policy.workflow_id, 0), deleted.get(policy.workflow_id, 0))
         for policy in known
@@ -141,118 +138,109 @@ def delete_expired(
         RetentionBusyError: another process runs retention.
         psycopg.Error: the database failed; the steps before are kept.
     """
-    moment = now or datetime.now(UTC)
     with connection.transaction():
         known = policies(connection)
+    retention = _Retention(connection, _arguments(known, now or datetime.now(UTC)), step, pause)
     # Deleting comes first: what is deleted needs no wiping.
-    deleted, left = _delete(connection, _deleting(known, moment), step, pause)
-    wiped = _wipe(connection, _wiping(known, moment), step, pause)
-    _erase(connection, known, moment, step, pause)
+    deleted, left = retention.delete()
+    wiped = retention.wipe()
+    retention.erase()
     with connection.transaction():
         duplicates.delete_orphans(connection)
     return RetentionResult(wiped, deleted, left)
 
 
-def _delete(
-    connection: Connection, wanted: Mapping[str, Any], step: int, pause: Callable[[float], None]
-) -> tuple[int, int]:
-    """Delete what is wanted; returns how many were deleted, and how many were left at the last try."""
-    deleted, left, first = _delete_once(connection, wanted, UUID(int=0), step, pause)
-    for tries in range(1, _TRIES):
-        if first is None:
-            break
-        pause(delay_seconds(tries))
-        more, left, first = _delete_once(connection, wanted, UUID(int=first.int - 1), step, pause)
-        deleted += more
-    return deleted, left
+class _Retention:
+    """The steps of one call of `delete_expired`."""
 
+    def __init__(
+        self, connection: Connection, due: Mapping[str, Any], step: int, pause: Callable[[float], None]
+    ) -> None:
+        self._connection = connection
+        self._due = {**due, "limit": step}
+        self._pause = pause
 
-def _delete_once(
-    connection: Connection, wanted: Mapping[str, Any], after: UUID, step: int, pause: Callable[[float], None]
-) -> tuple[int, int, UUID | None]:
-    """Return how many were deleted, how many were left, and the first of these."""
-    deleted, left, first = 0, 0, None
-    while True:
-        with _throttled(pause), connection.transaction():
-            rows = _next(connection, "expired", {**wanted, "after": after, "limit": step})
-            kept = deleted_positions.delete(connection, rows)
-        if not rows:
-            return deleted, left, first
-        deleted, left, after = deleted + len(rows) - len(kept), left + len(kept), rows[-1][0]
-        if kept and first is None:
-            first = kept[0][0]
+    def delete(self) -> tuple[int, int]:
+        """Delete what is due; return how many were deleted, and how many were left at the last try."""
+        deleted, left, first = self._delete_once(UUID(int=0))
+        for tries in range(1, _TRIES):
+            if first is None:
+                break
+            self._pause(delay_seconds(tries))
+            more, left, first = self._delete_once(UUID(int=first.int - 1))
+            deleted += more
+        return deleted, left
 
+    def _delete_once(self, after: UUID) -> tuple[int, int, UUID | None]:
+        """Return how many were deleted, how many were left, and the first of these."""
+        deleted, left, first = 0, 0, None
+        while True:
+            with self._step():
+                rows = self._rows("expired", after=after)
+                kept = deleted_positions.delete(self._connection, rows)
+            if not rows:
+                return deleted, left, first
+            deleted, left, after = deleted + len(rows) - len(kept), left + len(kept), rows[-1][0]
+            if kept and first is None:
+                first = kept[0][0]
 
-def _wipe(connection: Connection, wanted: Mapping[str, Any], step: int, pause: Callable[[float], None]) -> int:
-    wiped = 0
-    after: UUID | None = UUID(int=0)
-    while after is not None:
-        with _throttled(pause), connection.transaction():
-            rows = _next(connection, "unwiped", {**wanted, "after": after, "limit": step})
-            connection.execute(_QUERIES["wipe"], {"ids": [row[0] for row in rows]})
+    def wipe(self) -> int:
+        """Wipe what is due; return the number of work orders."""
+        wiped = 0
+        after: UUID | None = UUID(int=0)
+        while after is not None:
+            with self._step():
+                rows = self._rows("unwiped", after=after)
+                self._connection.execute(_QUERIES["wipe"], {"ids": [row[0] for row in rows]})
             wiped += len(rows)
             after = rows[-1][0] if rows else None
-    return wiped
+        return wiped
+
+    def erase(self) -> None:
+        """Erase events' data that belongs to no single work order: the names of sequences, and what jobs looked for."""
+        with self._step():
+            self._connection.execute(_QUERIES["erase_texts"], self._due)
+        after: tuple[int, UUID] | None = (0, UUID(int=0))
+        while after is not None:
+            with self._step():
+                rows = self._rows("erase_names", after_trigger=after[0], after_key=after[1])
+            after = rows[-1] if rows else None
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """Open a step's transaction, and wait after it as long as it took: others have half of the database at least.
+
+        Raises:
+            RetentionBusyError: another process runs retention.
+        """
+        begun = time.monotonic()
+        with self._connection.transaction():
+            if not fetch_row(self._connection, _QUERIES["lock"], {"key": AdvisoryLock.RETENTION})[0]:
+                raise RetentionBusyError(
+                    "Another process runs retention at this moment; this one stopped, and what is due is left to the "
+                    "other."
+                )
+            yield
+        self._pause(min(time.monotonic() - begun, _MAX_PAUSE))
+
+    def _rows(self, query: str, **place: object) -> list[Any]:
+        return self._connection.execute(_QUERIES[query], {**self._due, **place}, prepare=False).fetchall()
 
 
-def _erase(
-    connection: Connection, known: Sequence[Policy], now: datetime, step: int, pause: Callable[[float], None]
-) -> None:
-    """Erase events' data that belongs to no single work order: the names of sequences, and what jobs looked for."""
-    wanted = {
-        "workflow_ids": [policy.workflow_id for policy in known],
-        "workflows": [policy.workflow for policy in known],
-        "erase_before": [policy.erase_before(now) for policy in known],
-        "erased": _ERASED,
-    }
-    with connection.transaction():
-        _require_alone(connection)
-        connection.execute(_QUERIES["erase_texts"], wanted)
-    after: tuple[int, UUID] | None = (0, UUID(int=0))
-    while after is not None:
-        place = {"after_trigger": after[0], "after_key": after[1], "limit": step}
-        with _throttled(pause), connection.transaction():
-            rows = _next(connection, "erase_names", {**wanted, **place})
-        after = rows[-1] if rows else None
-
-
-@contextmanager
-def _throttled(pause: Callable[[float], None]) -> Iterator[None]:
-    """Wait after a step as long as it took, so that others have half of the database at least."""
-    begun = time.monotonic()
-    yield
-    pause(min(time.monotonic() - begun, _MAX_PAUSE))
-
-
-def _next(connection: Connection, query: str, wanted: Mapping[str, Any]) -> list[Any]:
-    _require_alone(connection)
-    return connection.execute(_QUERIES[query], wanted, prepare=False).fetchall()
-
-
-def _require_alone(connection: Connection) -> None:
-    row = connection.execute(_QUERIES["lock"], {"key": AdvisoryLock.RETENTION}).fetchone()
-    if not (row and row[0]):
-        raise RetentionBusyError(
-            "Another process runs retention at this moment; this one stopped, and what is due is left to the other."
-        )
-
-
-def _deleting(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
+def _arguments(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
+    """Return the arguments of all queries: the times before which each workflow's data is due."""
     good, errors = [policy.good_before(now) for policy in known], [policy.errors_before(now) for policy in known]
+    wipe = [policy.wipe_before(now) for policy in known]
     return {
         "workflow_ids": [policy.workflow_id for policy in known],
+        "workflows": [policy.workflow for policy in known],
         "good_before": good,
         "errors_before": errors,
         "end_id": first_id(max([*good, *errors, _NEVER]) + CLOCKS_APART),
-    }
-
-
-def _wiping(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
-    before = [policy.wipe_before(now) for policy in known]
-    return {
-        "workflow_ids": [policy.workflow_id for policy in known],
-        "wipe_before": before,
-        "end_id": first_id(max([*before, _NEVER]) + CLOCKS_APART),
+        "wipe_before": wipe,
+        "wipe_end_id": first_id(max([*wipe, _NEVER]) + CLOCKS_APART),
+        "erase_before": [policy.erase_before(now) for policy in known],
+        "erased": _ERASED,
     }
 
 

@@ -10,9 +10,7 @@ ORDER BY name;
 -- name: lock
 SELECT pg_try_advisory_xact_lock(%(key)s);
 
--- name: expired
--- The oldest first. A locked work order is in use by another transaction, so it can wait for the next time.
-SELECT work_orders.id, work_orders.stream_id, work_orders.position
+-- block: due_for_deletion
 FROM workorders.work_orders
 JOIN unnest(%(workflow_ids)s::integer[], %(good_before)s::timestamptz[], %(errors_before)s::timestamptz[])
     AS policies (workflow_id, good_before, errors_before) ON policies.workflow_id = work_orders.workflow_id
@@ -21,23 +19,21 @@ WHERE work_orders.id > %(after)s
     AND work_orders.state NOT IN ('pending', 'running', 'parked')
     AND work_orders.created_at <
         CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
+
+-- name: expired
+-- The oldest first. A locked work order is in use by another transaction, so it can wait for the next time.
+SELECT work_orders.id, work_orders.stream_id, work_orders.position
+-- use: due_for_deletion
 ORDER BY work_orders.id
 LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
 
 -- name: count_expired
 SELECT policies.workflow_id, count(*)
-FROM workorders.work_orders
-JOIN unnest(%(workflow_ids)s::integer[], %(good_before)s::timestamptz[], %(errors_before)s::timestamptz[])
-    AS policies (workflow_id, good_before, errors_before) ON policies.workflow_id = work_orders.workflow_id
-WHERE work_orders.id < %(end_id)s
-    AND work_orders.state NOT IN ('pending', 'running', 'parked')
-    AND work_orders.created_at <
-        CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
+-- use: due_for_deletion
 GROUP BY policies.workflow_id;
 
--- name: unwiped
-SELECT work_orders.id
+-- block: due_for_wiping
 FROM workorders.work_orders
 JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
     AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
@@ -45,32 +41,24 @@ LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 LEFT JOIN workorders.ignored_repeats ON ignored_repeats.work_order_id = work_orders.id
 WHERE work_orders.id > %(after)s
-    AND work_orders.id < %(end_id)s
+    AND work_orders.id < %(wipe_end_id)s
     AND work_orders.state NOT IN ('pending', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
     AND (
         dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
         OR ignored_repeats.last_request IS NOT NULL
     )
+
+-- name: unwiped
+SELECT work_orders.id
+-- use: due_for_wiping
 ORDER BY work_orders.id
 LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
 
 -- name: count_unwiped
 SELECT policies.workflow_id, count(*)
-FROM workorders.work_orders
-JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
-    AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
-LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
-LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
-LEFT JOIN workorders.ignored_repeats ON ignored_repeats.work_order_id = work_orders.id
-WHERE work_orders.id < %(end_id)s
-    AND work_orders.state NOT IN ('pending', 'running', 'parked')
-    AND work_orders.created_at < policies.wipe_before
-    AND (
-        dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
-        OR ignored_repeats.last_request IS NOT NULL
-    )
+-- use: due_for_wiping
 GROUP BY policies.workflow_id;
 
 -- name: wipe

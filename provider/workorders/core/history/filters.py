@@ -1,10 +1,12 @@
 """Selects the work orders to list, count, rerun, cancel or export, for every source."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
+
+from pydantic import TypeAdapter
 
 from workorders.core import triggers
 from workorders.core.exceptions import UnknownWorkflowError
@@ -45,35 +47,20 @@ class Filter:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are not None as values of JSON."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        return {name: _as_json(value) for name, value in given.items()}
+        given: dict[str, Any] = _ADAPTER.dump_python(self, mode="json", exclude_none=True)
+        return given
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> "Filter":
         """Return the filter from the result of `to_json`."""
-        return cls(**{name: _READ.get(name, _as_it_is)(value) for name, value in given.items()})
+        return _ADAPTER.validate_python(given)
 
     def __str__(self) -> str:
         """Return the filter in words, for a list."""
-        given = self.to_json()
-        return ", ".join(f"{field.name} {given[field.name]}" for field in fields(self) if field.name in given) or "all"
+        return ", ".join(f"{name} {value}" for name, value in self.to_json().items()) or "all"
 
 
-def _as_json(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return str(value) if isinstance(value, UUID) else value
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-_READ: Mapping[str, Callable[[Any], Any]] = {
-    "since": datetime.fromisoformat,
-    "until": datetime.fromisoformat,
-    "id": UUID,
-}
+_ADAPTER = TypeAdapter(Filter)
 
 
 def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from workorders.core.bulk.jobs import IN_USE, Job, StepResult, lock_work_orders
+from workorders.core.bulk.jobs import IN_USE, Job, JobHandler, StepResult, lock_work_orders
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -11,23 +11,12 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.bulk", "sql/cancel.sql")
 
 
-class CancelHandler:
+class CancelHandler(JobHandler):
     """The work of a cancel job."""
-
-    sizes: str | None = None
-
-    def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
-        """Prepare nothing."""
 
     def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
         """Cancel the work orders that wait."""
         return cancel_work_orders(connection, ids, actor=job.actor, reason=job.reason)
-
-    def finish(self) -> None:
-        """Complete nothing."""
-
-    def abandon(self) -> None:
-        """Undo nothing, because each step is a transaction."""
 
 
 def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str) -> StepResult:

@@ -9,7 +9,7 @@ from typing import IO, Final
 from uuid import UUID
 
 from workorders.core.bulk import jobs
-from workorders.core.bulk.jobs import IN_USE, Job, StepResult
+from workorders.core.bulk.jobs import IN_USE, Job, JobHandler, StepResult
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -61,10 +61,10 @@ def export_options(file: Path, format_: str | None = None) -> dict[str, str]:
     return {"file": str(file.absolute()), "format": chosen}
 
 
-class ExportHandler:
+class ExportHandler(JobHandler):
     """The work of an export job. It begins at the first work order each time, because half a file is useless."""
 
-    sizes: str | None = "exported_bytes"
+    sizes = "exported_bytes"
 
     def __init__(self, file: Path | None) -> None:
         """Take the file that the caller names.

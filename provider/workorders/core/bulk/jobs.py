@@ -4,6 +4,7 @@ A worker executes a job in steps, in the order of the work orders' creation. One
 and the job's progress. So after a crash a job continues at the next step, and does nothing twice.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -17,7 +18,7 @@ from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.history.work_orders import UnknownWorkOrderError
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
@@ -96,6 +97,26 @@ class StepResult:
     """The last work order that a step processed before it ended early; None if it processed none."""
 
 
+class JobHandler:
+    """Executes one kind of job. A kind whose steps are complete transactions has nothing else to do."""
+
+    sizes: str | None = None
+    """Name of the query for the bytes that a step reads of each work order; None if it reads no inputs."""
+
+    def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
+        """Prepare for the first step of this process."""
+
+    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
+        """Process some work orders, in the step's transaction."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Complete the result of all steps."""
+
+    def abandon(self) -> None:
+        """Remove everything incomplete."""
+
+
 def create_job(
     connection: Connection,
     kind: str,
@@ -137,8 +158,10 @@ def create_job(
     known = connection.execute(_QUERIES["find_request"], {"request_key": request_key}).fetchone()
     if known is not None:
         return get_job(connection, known[0])
-    wanted = until_now(connection, wanted)
-    row = connection.execute(
+    now: datetime = fetch_row(connection, _QUERIES["now"], {})[0]
+    wanted = replace(wanted, until=min(now, wanted.until or now))
+    row = fetch_row(
+        connection,
         _QUERIES["insert_job"],
         {
             "kind": kind,
@@ -150,11 +173,7 @@ def create_job(
             "account": account,
             "total": sum(count_matching(connection, wanted).values()),
         },
-    ).fetchone()
-    if row is None:
-        row = connection.execute(_QUERIES["find_request"], {"request_key": request_key}).fetchone()
-    if row is None:  # cannot be: the insert found or created the row
-        raise LookupError(request_key)
+    )
     return get_job(connection, row[0])
 
 
@@ -173,32 +192,21 @@ def count_matching(connection: Connection, wanted: Filter) -> dict[str, int]:
     return counts
 
 
-def until_now(connection: Connection, wanted: Filter) -> Filter:
-    """Return the filter without the work orders that are created from now on."""
-    row = connection.execute(_QUERIES["now"]).fetchone()
-    if row is None:  # cannot be
-        raise LookupError("now")
-    now: datetime = row[0]
-    return replace(wanted, until=now if wanted.until is None else min(now, wanted.until))
-
-
 def get_job(connection: Connection, job_id: int) -> Job:
     """Return the job of that number.
 
     Raises:
         UnknownJobError: there is none.
     """
-    with connection.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(_QUERIES["job"], {"id": job_id}).fetchone()
-    if row is None:
+    found = _jobs(connection, job_id=job_id)
+    if not found:
         raise UnknownJobError(f"There is no bulk job {job_id} in this database; see `workorders jobs list`.")
-    return _job(row)
+    return found[0]
 
 
 def list_jobs(connection: Connection, *, before: int | None = None, limit: int = 20) -> list[Job]:
     """Return a page of jobs, newest first."""
-    with connection.cursor(row_factory=dict_row) as cursor:
-        return [_job(row) for row in cursor.execute(_QUERIES["jobs"], {"before": before, "limit": limit})]
+    return _jobs(connection, before=before, limit=limit)
 
 
 def claim(connection: Connection, job_id: int, worker: UUID) -> Job:
@@ -241,11 +249,12 @@ def lock_work_orders(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, 
     return {id_: (workflow_id, state, has_input) for id_, workflow_id, state, has_input in rows}
 
 
-def record_progress(connection: Connection, job_id: int, outcome: StepResult, last_id: UUID | None) -> None:
-    """Store the result of a step, in the step's transaction."""
+def record_progress(connection: Connection, job: Job, outcome: StepResult, last_id: UUID | None) -> None:
+    """Add the result of a step to those of the job, in the step's transaction, which has locked the job."""
+    skipped = Counter(job.skipped) + Counter(outcome.skipped)
     connection.execute(
         _QUERIES["record_progress"],
-        {"id": job_id, "done": outcome.done, "skipped": Jsonb(dict(outcome.skipped)), "last_id": last_id},
+        {"id": job.id, "done": job.done + outcome.done, "skipped": Jsonb(skipped), "last_id": last_id},
     )
 
 
@@ -277,6 +286,7 @@ def cancel_job(connection: Connection, job_id: int) -> None:
         raise JobEndedError(f"Job {job_id} is {job.state} already; nothing was changed.")
 
 
-def _job(row: Mapping[str, Any]) -> Job:
-    given = dict(row)
-    return Job(wanted=Filter.from_json(given.pop("filter")), **given)
+def _jobs(connection: Connection, *, job_id: int | None = None, before: int | None = None, limit: int = 1) -> list[Job]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(_QUERIES["jobs"], {"id": job_id, "before": before, "limit": limit}).fetchall()
+    return [Job(wanted=Filter.from_json(row.pop("filter")), **row) for row in rows]

@@ -8,7 +8,7 @@ from uuid import UUID
 from workorders.core.admission import limits
 from workorders.core.bulk import capacity, revalidation
 from workorders.core.bulk.capacity import WorkflowCapacity
-from workorders.core.bulk.jobs import IN_USE, Job, StepResult, lock_work_orders
+from workorders.core.bulk.jobs import IN_USE, Job, JobHandler, StepResult, lock_work_orders
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -18,23 +18,14 @@ _QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
 _UNFINISHED = frozenset({"pending", "running", "parked"})
 
 
-class RerunHandler:
+class RerunHandler(JobHandler):
     """The work of a rerun job."""
 
-    sizes: str | None = "rejected_bytes"
-
-    def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
-        """Prepare nothing."""
+    sizes = "rejected_bytes"
 
     def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
         """Give a new run to each work order that can have one."""
         return rerun_work_orders(connection, ids, actor=job.actor, reason=job.reason, alone=job.wanted.id is not None)
-
-    def finish(self) -> None:
-        """Complete nothing."""
-
-    def abandon(self) -> None:
-        """Undo nothing, because each step is a transaction."""
 
 
 def rerun_work_orders(

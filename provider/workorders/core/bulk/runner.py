@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID, uuid4
 
 import psycopg
@@ -14,7 +14,7 @@ import psycopg
 from workorders.core.bulk import jobs
 from workorders.core.bulk.cancel import CancelHandler
 from workorders.core.bulk.export import ExportHandler
-from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError, StepResult
+from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError, JobHandler, StepResult
 from workorders.core.bulk.rerun import RerunHandler
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history import work_orders
@@ -31,25 +31,6 @@ would take longer than a worker may be silent, and would lock the counts of limi
 STARTUP_GRACE: Final = timedelta(seconds=10)
 """A command that creates a job claims it at once; until then the job does not count as orphaned."""
 _DEADLOCKS: Final = 5
-
-
-class JobHandler(Protocol):
-    """Executes one kind of job."""
-
-    sizes: str | None
-    """Name of the query for the bytes that a step reads of each work order; None if it reads no inputs."""
-
-    def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
-        """Prepare for the first step of this process."""
-
-    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
-        """Process some work orders, in the step's transaction."""
-
-    def finish(self) -> None:
-        """Complete the result of all steps."""
-
-    def abandon(self) -> None:
-        """Remove everything incomplete."""
 
 
 _HANDLERS: Final[dict[str, Callable[[], JobHandler]]] = {"rerun": RerunHandler, "cancel": CancelHandler}
@@ -123,12 +104,11 @@ def _step(connection: Connection, job_id: int, worker: UUID, doing: JobHandler, 
                 ids = _bounded(connection, doing, found.ids)
                 outcome = doing.step(connection, job, ids) if ids else StepResult()
                 if outcome.waits_for is not None:
-                    jobs.record_progress(connection, job_id, outcome, outcome.reached or job.last_id)
+                    jobs.record_progress(connection, job, outcome, outcome.reached or job.last_id)
                     jobs.suspend(connection, job_id, worker, outcome.waits_for)
                     return False
-                jobs.record_progress(
-                    connection, job_id, outcome, ids[-1] if len(ids) < len(found.ids) else found.looked_until
-                )
+                reached = ids[-1] if len(ids) < len(found.ids) else found.looked_until
+                jobs.record_progress(connection, job, outcome, reached)
                 return True
         except psycopg.errors.DeadlockDetected:
             # A claim that locked the same rows in another order continued; the step was rolled back as a whole.

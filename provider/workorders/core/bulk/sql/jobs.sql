@@ -2,23 +2,17 @@
 -- A repeated request (of a retried or cleared task) finds the job of the first one.
 INSERT INTO workorders.bulk_jobs (kind, request_key, filter, options, actor, reason, total, account)
 VALUES (%(kind)s, %(request_key)s, %(filter)s, %(options)s, %(actor)s, %(reason)s, %(total)s, %(account)s)
-ON CONFLICT (request_key) DO NOTHING
+ON CONFLICT (request_key) DO UPDATE SET request_key = EXCLUDED.request_key
 RETURNING id;
 
 -- name: find_request
 SELECT id FROM workorders.bulk_jobs WHERE request_key = %(request_key)s;
 
--- name: job
-SELECT id, kind, filter, options, actor, account, reason, state, total, done, skipped, last_id, error, created_at, started_at,
-    heartbeat_at, finished_at
-FROM workorders.bulk_jobs
-WHERE id = %(id)s;
-
 -- name: jobs
 SELECT id, kind, filter, options, actor, account, reason, state, total, done, skipped, last_id, error, created_at, started_at,
     heartbeat_at, finished_at
 FROM workorders.bulk_jobs
-WHERE (%(before)s::bigint IS NULL OR id < %(before)s)
+WHERE (%(id)s::bigint IS NULL OR id = %(id)s) AND (%(before)s::bigint IS NULL OR id < %(before)s)
 ORDER BY id DESC
 LIMIT %(limit)s;
 
@@ -49,21 +43,7 @@ FOR UPDATE OF work_orders SKIP LOCKED;
 
 -- name: record_progress
 UPDATE workorders.bulk_jobs
-SET done = done + %(done)s,
-    skipped = (
-        SELECT coalesce(jsonb_object_agg(reason, number), '{}')
-        FROM (
-            SELECT reason, sum(number::bigint) AS number
-            FROM (
-                SELECT * FROM jsonb_each_text(skipped)
-                UNION ALL
-                SELECT * FROM jsonb_each_text(%(skipped)s)
-            ) AS both_of_them (reason, number)
-            GROUP BY reason
-        ) AS sums
-    ),
-    last_id = %(last_id)s,
-    heartbeat_at = now()
+SET done = %(done)s, skipped = %(skipped)s, last_id = %(last_id)s, heartbeat_at = now()
 WHERE id = %(id)s;
 
 -- name: suspend_job

@@ -1,7 +1,6 @@
 """Creates one work order and returns it: a caller or a person waits for the answer."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import UUID
 
 from workorders.core.admission import duplicates, idempotency
@@ -52,9 +51,8 @@ def create_one(
         key: names the event, a text of any length. The same key creates no second work order as long as it is known,
             also when the first one was deleted. A repeat is counted: see `workorders.core.admission.duplicates`.
         key_scope: where the key comes from; in another scope the same text is another key.
-        key_seconds: how long the key is known, from the creation of its work order; None if it never
-            expires. The key is free
-            afterwards, whether or not its work order still exists.
+        key_seconds: how long the key is known, from the creation of its work order; None if it never expires. It is
+            free afterwards, whether or not its work order still exists.
 
     Raises:
         HardLimitError: the workflow has no capacity; the caller must roll back, and its source must wait.
@@ -71,8 +69,7 @@ def create_one(
     counts = create_for(connection, trigger, [item], ids=iter([id_]))
     if counts.existing:
         stream = stream_id(connection, trigger, item.stream or "")
-        source = {"stream_id": stream, "position": item.position}
-        return _result(connection.execute(_QUERIES["by_source_key"], source).fetchone())
+        return _find(connection, stream_id=stream, position=item.position)
     if counts.ignored:  # another transaction has acquired the key since
         holder = _find_holder(connection, trigger, item)
         if holder is None:  # cannot be: its row is locked
@@ -91,11 +88,11 @@ def _find_holder(connection: Connection, trigger: Trigger, item: Item) -> UUID |
     return None
 
 
-def _find(connection: Connection, id_: UUID) -> CreateResult:
-    return _result(connection.execute(_QUERIES["by_id"], {"id": id_}).fetchone())
-
-
-def _result(row: tuple[Any, ...] | None) -> CreateResult:
+def _find(
+    connection: Connection, id_: UUID | None = None, *, stream_id: int | None = None, position: int | None = None
+) -> CreateResult:
+    arguments = {"id": id_, "stream_id": stream_id, "position": position}
+    row = connection.execute(_QUERIES["what_became"], arguments).fetchone()
     if row is None:
         return CreateResult(None, "deleted", created=False)
     id_, state, reason, detail, original = row

@@ -23,6 +23,7 @@ from typing import Final
 import orjson
 
 from workorders.core.items import Rejection
+from workorders.core.json_bytes import NUL_ESCAPE
 
 NUMERIC_FRACTION_DIGITS: Final = 16_383
 LARGEST_EXPONENT: Final = 400
@@ -43,7 +44,6 @@ _ODD: Final = re.compile(SUSPICIOUS_PATTERN.encode())
 _SAMPLE_STEP: Final = 251
 _SAMPLED_RUN: Final = re.compile(rb"[0-9]{%d}" % (LONG_RUN_OF_DIGITS // _SAMPLE_STEP))
 _EXPONENT: Final = re.compile(rb"[0-9][eE][+-]?0*+([1-9][0-9]++)[ \t\r\n]*+[,\]}]")
-_NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*+\\u0000")
 _STRING_OR_NUMBER: Final = re.compile(
     rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
     rb"|-?[0-9]++(?:\.(?P<fraction>[0-9]++))?(?:[eE](?P<sign>[+-]?)(?P<exponent>[0-9]++))?"
@@ -90,7 +90,7 @@ def validate_body(value: bytes, max_bytes: int, *, odd: bool) -> Rejection | Non
 
 
 def _nul_escape(value: bytes) -> Rejection | None:
-    escape = _NUL_ESCAPE.search(value)
+    escape = NUL_ESCAPE.search(value)
     if escape is None:
         return None
     return Rejection("nul-character", f"the NUL character is an escape (u0000) at byte {escape.end() - 6}")

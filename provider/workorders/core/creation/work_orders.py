@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import compress, islice, starmap
+from typing import LiteralString
 
 import psycopg
 
@@ -184,29 +184,21 @@ class _Writer:
         return self._pipeline.observe(chunk, self._stream_ids, unwritten=unwritten)
 
     def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
-        copy_into = partial(copy, self._connection, "work_orders", meanwhile=self._chunks.prefetch())
+        tails = self._tails
+        columns: tuple[LiteralString, ...]
         if self._ordering_key is None:
-            work_order, tails = binary_rows.work_order, self._tails
-            copy_into(
-                binary_rows.WORK_ORDER_COLUMNS,
-                (
-                    work_order(id_, position, tails[body is None][stream])
-                    for id_, (stream, position, _, body, _, _) in keyed
-                ),
+            columns, work_order = binary_rows.WORK_ORDER_COLUMNS, binary_rows.work_order
+            rows = (
+                work_order(id_, position, tails[body is None][stream])
+                for id_, (stream, position, _, body, _, _) in keyed
             )
         else:
-            laned, tails, ordering_key_of = (
-                binary_rows.work_order_with_ordering_key,
-                self._tails,
-                self._ordering_key.ordering_key,
+            columns, key_of = binary_rows.WORK_ORDER_COLUMNS_WITH_ORDERING_KEY, self._ordering_key.ordering_key
+            with_key = binary_rows.work_order_with_ordering_key
+            rows = (
+                with_key(id_, item.position, tails[item.body is None][item.stream], key_of(item)) for id_, item in keyed
             )
-            copy_into(
-                binary_rows.WORK_ORDER_COLUMNS_WITH_ORDERING_KEY,
-                (
-                    laned(id_, item.position, tails[item.body is None][item.stream], ordering_key_of(item))
-                    for id_, item in keyed
-                ),
-            )
+        copy(self._connection, "work_orders", columns, rows, self._chunks.prefetch())
 
     def _insert_missing(self, chunk: Chunk) -> None:
         """Insert the work orders that are missing, and leave only these in the chunk."""

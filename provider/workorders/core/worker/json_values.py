@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import orjson
 
+from workorders.core.json_bytes import NUL_ESCAPE
 from workorders.core.worker.exceptions import InputUnreadableError, OutputTooLargeError
 
 # orjson reads an integer beyond 64 bits as a float, and would change it.
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
-_NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*+\\u0000")
 
 
 def loads(text: bytes) -> Any:
@@ -37,7 +37,7 @@ def dumps(value: Any) -> bytes:
     except TypeError:
         # Integers beyond 64 bits, which jsonb holds and orjson does not write.
         text = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    if b"\\u0000" in text and _NUL_ESCAPE.search(text):
+    if b"\\u0000" in text and NUL_ESCAPE.search(text):
         raise ValueError("the output holds a NUL character, and Postgres has no text with one")
     return text
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from workorders.core.history import tokenizer
 from workorders.core.ids import first_id
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/search_index.sql")
@@ -89,10 +89,7 @@ def _lock(connection: Connection, name: str) -> UUID | None:
 
 
 def _settled_until(connection: Connection, margin: timedelta) -> datetime:
-    row = connection.execute(_QUERIES["settled_until"], {"margin": margin, "max_wait": _MAX_WAIT}).fetchone()
-    if row is None:  # cannot be: an aggregate returns a row
-        raise LookupError("settled_until")
-    settled: datetime = row[0]
+    settled: datetime = fetch_row(connection, _QUERIES["settled_until"], {"margin": margin, "max_wait": _MAX_WAIT})[0]
     return settled
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from workorders.core.ids import run_ids
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.runs import lifecycle
 from workorders.core.workflows import Workflow
@@ -148,15 +148,13 @@ def claimed(
 
 def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
     """Return how many runs may be claimed, and block other claims of the workflow until the transaction ends."""
-    row = connection.execute(_QUERIES["lock_workflow"], {"workflow_id": workflow.id}).fetchone()
-    concurrency = row[0] if row else None
+    (concurrency,) = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
     if concurrency is None:
         return limit
+    asked = {"workflow_id": workflow.id, "concurrency": concurrency}
     # A statement of its own: only that one sees what was committed while the lock was awaited.
-    at_work = connection.execute(
-        _QUERIES["count_at_work"], {"workflow_id": workflow.id, "concurrency": concurrency}
-    ).fetchone()
-    return min(limit, int(concurrency) - (at_work[0] if at_work else 0))
+    (at_work,) = fetch_row(connection, _QUERIES["count_at_work"], asked)
+    return min(limit, int(concurrency - at_work))
 
 
 def _claim_from(

@@ -1,3 +1,12 @@
+-- block: claimed_runs
+-- What a worker needs of the runs that it claimed, apart from their inputs.
+SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.ordering_key,
+    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at
+FROM claimed
+JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
+LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
+LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+
 -- name: lock_workflow
 -- Not FOR UPDATE: registering a trigger, which refers to the workflow, need not wait for claims.
 SELECT concurrency FROM workorders.workflows WHERE id = %(workflow_id)s FOR NO KEY UPDATE;
@@ -71,12 +80,7 @@ WITH urgent AS MATERIALIZED (
 ), running AS (
     UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
 )
-SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.ordering_key,
-    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at
-FROM claimed
-JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
-LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
-LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+-- use: claimed_runs
 ORDER BY claimed.rank, claimed.place, claimed.work_order_id;
 
 -- name: free_at_the_head
@@ -221,27 +225,20 @@ WITH given AS (
 ), running AS (
     UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
 )
-SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.ordering_key,
-    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at
-FROM claimed
-JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
-LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
-LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+-- use: claimed_runs
 LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = claimed.work_order_id
 ORDER BY sequence_places.place NULLS FIRST, work_orders.position, work_orders.id;
 
 -- name: claimed
-SELECT runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.ordering_key,
-    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at
-FROM workorders.runs
-JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
-LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
-LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
-LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = runs.work_order_id
-WHERE runs.workflow_id = %(workflow_id)s AND runs.worker_id = %(worker_id)s
-    AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL AND runs.id <> ALL (%(but)s::uuid[])
-ORDER BY (runs.ordering_key IS NOT NULL), CASE WHEN runs.ordering_key IS NULL THEN runs.priority END,
-    sequence_places.place NULLS FIRST, CASE WHEN runs.ordering_key IS NOT NULL THEN work_orders.position END, work_orders.id;
+WITH claimed AS (
+    SELECT * FROM workorders.runs
+    WHERE workflow_id = %(workflow_id)s AND worker_id = %(worker_id)s
+        AND claimed_at IS NOT NULL AND finished_at IS NULL AND runs.id <> ALL (%(but)s::uuid[])
+)
+-- use: claimed_runs
+LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = claimed.work_order_id
+ORDER BY (claimed.ordering_key IS NOT NULL), CASE WHEN claimed.ordering_key IS NULL THEN claimed.priority END,
+    sequence_places.place NULLS FIRST, CASE WHEN claimed.ordering_key IS NOT NULL THEN work_orders.position END, work_orders.id;
 
 -- name: inputs
 -- In the order of the ids, up to the one that reaches the maximum of bytes, or to one that cannot be written out.

@@ -11,7 +11,7 @@ import psutil
 
 from benchmarks.create_for import empty_tables
 from local_stack.stack import LocalStack
-from support.invocations import invocation, results, specification
+from support.claimed_runs import calling, results, run_of
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.loading import parse_workflow
@@ -52,12 +52,12 @@ class Executed:
 
 def pool_per_second(count: int) -> float:
     """Return how many runs a second warm processes alone work through."""
-    invocations = [invocation({"note": "x" * 300}) for _ in range(count)]
-    with ProcessPool(specification("echo")) as pool:
+    runs = [run_of({"note": "x" * 300}) for _ in range(count)]
+    with ProcessPool(calling("echo")) as pool:
         # The first one, for which the process has to start, is not measured.
-        results(pool, invocations[:1])
+        results(pool, runs[:1])
         begun = time.monotonic()
-        results(pool, invocations[1:])
+        results(pool, runs[1:])
         return (count - 1) / (time.monotonic() - begun)
 
 
@@ -82,7 +82,7 @@ def through_postgres(stack: LocalStack, count: int) -> Executed:
 
 
 def _create(connection: Connection, count: int) -> None:
-    definition = parse_workflow({"name": _NAME, "callable": "support.run_functions:echo"}, where=_NAME)
+    definition = parse_workflow({"name": _NAME, "callable": "support.run_functions:echo", "processes": 1}, where=_NAME)
     workflows.register(connection, definition)
     trigger = triggers.register(connection, name=_NAME, type_="kafka", workflow=_NAME, definition={})
     create_for(connection, trigger, (Item(None, None, _REQUEST, _BODY) for _ in range(count)), fresh=True)

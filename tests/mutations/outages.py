@@ -61,7 +61,7 @@ OUTAGES = (
     Mutation(
         "bare-result-halved-for-ever",
         5,
-        (Change("core/worker/result_store.py", "if _is_bare(*ended[0]):", "if False:"),),
+        (Change("core/worker/result_store.py", "if _is_bare(results[0]):", "if False:"),),
         (f"{GROUP}::test_a_result_that_postgres_refuses_however_bare_it_is_ends_the_group",),
     ),
     Mutation(

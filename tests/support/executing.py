@@ -8,10 +8,9 @@ from uuid import UUID, uuid4
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.loading import parse_workflow
-from workorders.core.items import Item
+from workorders.core.items import Item, Message
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming
-from workorders.core.worker.model import Message
 from workorders.core.worker.worker import Worker, WorkerConfig
 from workorders.core.workflows import Workflow
 
@@ -24,7 +23,8 @@ class Executing:
         self.name = name
         self.sent: list[Message] = []
         self.logged: list[str] = []
-        given = {"name": name, **({"callable": f"support.run_functions:{function}"} if function else {}), **fields}
+        called = {"callable": f"support.run_functions:{function}", "processes": 1} if function else {}
+        given = {"name": name, **called, **fields}
         with connect(database_url) as connection:
             self.workflow: Workflow = workflows.register(connection, parse_workflow(given, where=name))
             triggers.register(connection, name=name, type_="manual", workflow=name, definition={})

@@ -1,4 +1,4 @@
-"""What a source hands to `create_for`: one item a work order."""
+"""What a source gives to `create_for`, one item per work order, and what a run publishes."""
 
 from typing import Final, NamedTuple
 
@@ -32,3 +32,16 @@ class Item(NamedTuple):
     rejection: Rejection | None = None
     raw: bytes | None = None
     """The raw value of a rejected event; None also when the event's value was null."""
+
+
+class Message(NamedTuple):
+    """A message that a run publishes if it succeeds."""
+
+    to: str
+    """Name of its destination."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    partition: int | None = None
+    timestamp_ms: int | None = None
+    event_id: str | None = None

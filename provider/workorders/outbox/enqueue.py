@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection as SqlalchemyConnection
     from sqlalchemy.orm import Session
 
+    from workorders.core.items import Message
     from workorders.core.postgres.connection import Connection
-    from workorders.core.worker.model import Message
 
     Caller = psycopg.Connection[Any] | SqlalchemyConnection | Session
 

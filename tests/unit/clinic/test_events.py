@@ -9,7 +9,6 @@ from clinic.events import UnknownResourceError, register
 from clinic.vital_signs import RANGES, UnknownVitalSignError, assess
 from demo.health_events import health_events
 from workorders.core.worker.context import Context
-from workorders.core.worker.model import Invocation
 
 
 def test_every_event_of_the_demo_that_is_no_flaw_gets_an_entry_of_its_patient() -> None:
@@ -28,7 +27,7 @@ def test_an_alarming_value_stands_in_the_log(caplog: pytest.LogCaptureFixture) -
 
 @pytest.mark.parametrize(("value", "published"), [(200.0, 1), (72.0, 0)])
 def test_an_alarming_value_is_answered_under_the_patients_key(value: float, published: int) -> None:
-    context = Context(Invocation("run", "work order", 1, b"{}", b"{}"))
+    context = Context("run", "work order", 1, None, request=b"{}")
     entry = register(observation(value), context)
     answers = [(message.to, message.key, json.loads(message.value or b"")) for message in context.messages]
     assert answers == [("health.alarms", b"patient-1", entry)] * published

@@ -16,12 +16,11 @@ from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.delegation import DelegatedRun
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.worker import json_values
-from workorders.core.worker.conversions import without_input
 from workorders.core.worker.dag_conf import with_context
 from workorders.core.worker.exceptions import ExecutionError, InputUnreadableError
-from workorders.core.worker.result_store import ResultStore
+from workorders.core.worker.result_store import ResultStore, RunSummary
+from workorders.core.worker.run_results import without_input
 from workorders.core.worker.secret_masking import MaskText, mask_output
-from workorders.core.worker.summary import RunSummary
 from workorders.core.workflows import Workflow
 
 _MAX_CLAIMED: Final = 1_000
@@ -51,7 +50,6 @@ class DagRunExecutor:
         if workflow.definition is None or workflow.definition.dag_id is None:
             raise ExecutionError(f"Workflow {workflow.name} has no dag_id, so no Dag was run for it.")
         self.owner = delegation.owner_of(workflow.name)
-        self.summary = RunSummary()
         self._workflow = workflow
         self._definition = workflow.definition
         self._dag_runs = DagRuns(workflow.definition.dag_id)
@@ -60,6 +58,11 @@ class DagRunExecutor:
         self._store = ResultStore(
             url, self.owner, enqueue=_nothing_to_publish, may_continue=lambda: True, stop=Event(), log=log
         )
+
+    @property
+    def summary(self) -> RunSummary:
+        """How the runs have ended so far."""
+        return self._store.summary
 
     def work(self) -> RunSummary:
         """Record the ends of Dag runs, start Dag runs, and return a summary of the runs that ended.
@@ -123,15 +126,10 @@ class DagRunExecutor:
             if self._dag_runs.has_answered:
                 results += [ends(run).unanswered(error) for run, error in unanswered]
         finally:
-            self._finish([result for result in results if result is not None])
+            if ended := [result for result in results if result is not None]:
+                self._store.finish(ended)
         if unanswered and not self._dag_runs.has_answered:
             raise unanswered[0][1]
-
-    def _finish(self, results: list[RunResult]) -> None:
-        if results:
-            finished, written = self._store.finish([(result, ()) for result in results])
-            self.summary.add(written)
-            self.summary.retried += len(finished.retried)
 
     def _ends(self, run: DelegatedRun) -> RunEnds:
         return RunEnds(self._definition, run.run_id, is_late=run.seconds > self._definition.timeout_seconds)
@@ -162,7 +160,7 @@ class DagRunExecutor:
     def _start(self, run: ClaimedRun, delegated: DelegatedRun) -> RunResult | None:
         """Start the Dag run of a run, or attach to the one that an earlier task started; return an end without one."""
         if run.body is None:
-            return without_input(run)[0]
+            return without_input(run)
         ends = self._ends(delegated)
         earlier = self._dag_runs.find_unfinished([dag_run_id_of(run_id) for run_id in delegated.earlier])
         if earlier is not None:

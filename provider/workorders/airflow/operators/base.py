@@ -14,7 +14,7 @@ from workorders.core.postgres.connection import connect
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
 from workorders.core.worker.exceptions import ExecutionError
-from workorders.core.worker.summary import MAX_FAILURES, RunSummary
+from workorders.core.worker.result_store import MAX_FAILURES, RunSummary
 from workorders.core.workflows import Workflow
 
 if TYPE_CHECKING:

@@ -34,7 +34,6 @@ class ExecuteRunsOperator(WorkflowOperator):
                 max_secret_bytes=mask.max_secret_bytes,
                 log=partial(self.log.info, "%s"),
                 claim_seconds=self.definition.claim_seconds,
-                processes=self.definition.processes,
             ),
         )
         self._worker = worker

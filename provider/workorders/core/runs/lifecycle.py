@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import takewhile
 from typing import Final, Literal
 from uuid import UUID
 
 from workorders.core.ids import run_ids
+from workorders.core.items import Message
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.workflows import Workflow
@@ -40,6 +40,8 @@ class RunResult:
     """When it ended by the worker's clock; now if not given."""
     may_retry: bool = True
     """False if the function raised a NonRetryableError."""
+    messages: tuple[Message, ...] = ()
+    """What it published; the caller of `finish` enqueues them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +66,6 @@ class Recovered:
     """Runs that are lost and whose work order waits for another attempt."""
     lost: int = 0
     """Runs that are lost for good."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreviousAttempts:
-    """Runs of a work order before an attempt, newest first."""
-
-    lost: tuple[UUID, ...] = ()
-    """Those right before it that were lost: how the work that they began ended is unknown."""
-    ended: tuple[UUID, ...] = ()
-    """All before those. Their ends are known, but the work that they began may still continue."""
 
 
 def start(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> frozenset[UUID]:
@@ -150,20 +142,6 @@ def recover_lost(
         },
     ).fetchone()
     return Recovered(*row) if row else Recovered()
-
-
-def previous_attempts(connection: Connection, work_order_id: UUID, attempt: int) -> PreviousAttempts:
-    """Return the runs of a work order before an attempt."""
-    if attempt == 1:
-        return PreviousAttempts()
-    arguments = {"work_order_id": work_order_id, "attempt": attempt}
-    return split_at_last_known(connection.execute(_QUERIES["previous_attempts"], arguments).fetchall())
-
-
-def split_at_last_known(attempts: list[tuple[UUID, str]]) -> PreviousAttempts:
-    """Divide ids and states of attempts, newest first, at the newest one that was not lost."""
-    lost = tuple(id_ for id_, _ in takewhile(lambda attempt: attempt[1] == "lost", attempts))
-    return PreviousAttempts(lost, tuple(id_ for id_, _ in attempts[len(lost) :]))
 
 
 def _text(value: str | None) -> str | None:

@@ -1,7 +1,7 @@
 """The process in which callables run: `python -m workorders.core.worker.child SETTINGS`.
 
-`ChildProcess` starts it. It imports the callable once and then executes one invocation after the other until its parent
-closes the pipe. It never holds a second invocation, so a callable that damages the process affects one run only.
+`ChildProcess` starts it. It imports the callable once and then executes one run after the other until its parent closes
+the pipe. It never holds a second run, so a callable that damages the process affects one run only.
 """
 
 import faulthandler
@@ -18,6 +18,7 @@ from typing import Any, Final, NoReturn, cast
 
 import orjson
 
+from workorders.core.items import Message
 from workorders.core.worker import json_values, log_capture, run_logging
 from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import (
@@ -27,8 +28,6 @@ from workorders.core.worker.exceptions import (
     OutputTooLargeError,
 )
 from workorders.core.worker.ipc import PIECE, Frame, FrameReader
-from workorders.core.worker.model import Invocation, Message
-from workorders.core.worker.shared_clock import SharedClock
 
 READY: Final = "ready"
 UNAVAILABLE: Final = "unavailable"
@@ -39,23 +38,22 @@ WorkflowFunction = Callable[[Any, Any], Any]
 
 
 class Child:
-    """Executes invocations and sends their results."""
+    """Executes runs and sends their results."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._commands: int = settings["commands"]
         self._results: int = settings["results"]
-        self._clock = SharedClock(settings["clock"])
         self._callable: str = settings["callable"]
         self._captured_bytes: int = settings["captured_bytes"]
         self._output_bytes: int = settings["output_bytes"]
         self._carry_headers: list[str] = settings["carry_headers"]
         self._logging = run_logging.install()
-        for descriptor in (self._commands, self._results, self._clock.descriptor):
+        for descriptor in (self._commands, self._results):
             # A program that a callable starts and leaves behind must not keep the pipes open.
             os.set_inheritable(descriptor, False)
 
     def work(self) -> NoReturn:
-        """Import the callable, and execute every invocation that arrives."""
+        """Import the callable, and execute every run that arrives."""
         threading.Thread(target=self._end_with_parent, daemon=True, name="workorders parent").start()
         try:
             function = load_function(self._callable)
@@ -70,14 +68,11 @@ class Child:
         os._exit(0)
 
     def _run(self, function: Any, frame: Frame) -> None:
-        number, run_id, work_order_id, attempt, trigger = frame.header
-        invocation = Invocation(run_id, work_order_id, attempt, frame.first, frame.second, trigger)
-        context = Context(invocation, self._carry_headers)
+        context = Context(*frame.header, request=frame.second, carry_headers=self._carry_headers)
         self._logging.context = context
         started = time.time()
         state, error_type, error_text, trace, output = "success", None, None, "", None
         may_retry = True
-        self._clock.start(number)
         try:
             output = json_values.serialize_output(function(json_values.loads(frame.first), context), self._output_bytes)
         # Everything, also `sys.exit()` and Ctrl-C in a callable: it ends the run and not the process.
@@ -87,13 +82,11 @@ class Child:
             error_type, error_text = type(error).__qualname__, run_logging.error_text(error)
             trace = run_logging.traceback_text(error)
             may_retry = not isinstance(error, NonRetryableError | InputUnreadableError | OutputTooLargeError)
-        self._clock.stop(number)
         log = [*self._take_log(), trace]
         messages = [_plain(message) for message in context.messages] if state == "success" else []
-        header = [number, state, error_type, error_text, log, [started, time.time()], messages, may_retry]
+        header = [context.run_id, state, error_type, error_text, log, [started, time.time()], messages, may_retry]
         self._send(Frame(header, output or b"", b"" if output is None else b"1"))
         self._logging.context = None
-        self._clock.clear()
 
     def _take_log(self) -> log_capture.Captured:
         for stream in (sys.stdout, sys.stderr):
@@ -161,7 +154,7 @@ def _text(value: bytes | None) -> str | None:
 
 
 def main() -> NoReturn:
-    """Execute invocations for the parent whose settings are on the command line."""
+    """Execute runs for the parent whose settings are on the command line."""
     # The traceback of a segmentation fault belongs to the run's log.
     faulthandler.enable()
     for stream in (sys.stdout, sys.stderr):

@@ -1,21 +1,23 @@
 """The parent's side of one warm child process."""
 
+import fcntl
 import os
 import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker import log_capture
 from workorders.core.worker.ipc import PIECE, Frame, FrameReader
-from workorders.core.worker.model import Invocation, Specification
-from workorders.core.worker.shared_clock import SharedClock
 
 _PIPE_BYTES: Final = 1 << 20
 _REAP_SECONDS: Final = 10.0
@@ -23,40 +25,42 @@ _LINUX: Final = sys.platform == "linux"
 
 
 class ChildProcess:
-    """Starts a process, sends invocations, and reads results. Blocks only until a killed process has ended."""
+    """Starts a process, sends runs, and reads results. Blocks only until a killed process has ended."""
 
-    def __init__(self, specification: Specification, *, captured_bytes: int) -> None:
-        self.started_at = time.monotonic()
-        #: Number and invocation that were sent and whose result has not arrived.
-        self.in_flight: tuple[int, Invocation] | None = None
+    def __init__(self, definition: WorkflowDefinition, *, captured_bytes: int) -> None:
+        #: The run that was sent and whose result has not arrived.
+        self.in_flight: ClaimedRun | None = None
         #: Whether it has imported the callable.
         self.ready = False
+        #: When the run in flight was sent; before that, when the process was started.
+        self._since = time.monotonic()
         self._captured_bytes = captured_bytes
-        self._clock = SharedClock.create()
-        self.log_descriptor = log_capture.create()
-        commands_read, self._commands = os.pipe()
+        self._log = log_capture.create()
+        # Its reading end stays open here, too, because it shows how much the process has read.
+        self._commands_read, self.commands = os.pipe()
         self.results, results_write = os.pipe()
-        settings = specification.for_child(
-            commands=commands_read,
-            results=results_write,
-            clock=self._clock.descriptor,
-            captured_bytes=captured_bytes,
-        )
+        settings = {
+            "commands": self._commands_read,
+            "results": results_write,
+            "captured_bytes": captured_bytes,
+            "callable": definition.callable,
+            "output_bytes": definition.output_bytes,
+            "carry_headers": definition.carry_headers,
+        }
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own module
                 [sys.executable, "-m", "workorders.core.worker.child", orjson.dumps(settings).decode()],
                 stdin=subprocess.DEVNULL,
-                stdout=self.log_descriptor,
-                stderr=self.log_descriptor,
-                pass_fds=(commands_read, results_write, self._clock.descriptor),
+                stdout=self._log,
+                stderr=self._log,
+                pass_fds=(self._commands_read, results_write),
                 env=_environment(),
                 # So that kill() also reaches what its callables have started.
                 start_new_session=True,
             )
         finally:
-            os.close(commands_read)
             os.close(results_write)
-        for descriptor in (self._commands, self.results):
+        for descriptor in (self.commands, self.results):
             os.set_blocking(descriptor, False)
             _enlarge(descriptor)
         self._reader = FrameReader()
@@ -68,18 +72,13 @@ class ChildProcess:
         return self._process.pid
 
     @property
-    def commands(self) -> int:
-        """The descriptor to wait for when something is unsent."""
-        return self._commands
-
-    @property
-    def unsent(self) -> bool:
-        """Whether a part of the last invocation is not in the pipe yet."""
+    def is_unsent(self) -> bool:
+        """Whether a part of the run in flight is not in the pipe yet."""
         return len(self._unsent) > 0
 
     @property
     def is_free(self) -> bool:
-        """Whether it can take an invocation."""
+        """Whether it can take a run."""
         return self.ready and self.in_flight is None
 
     @property
@@ -87,31 +86,21 @@ class ChildProcess:
         """Whether it has ended by itself."""
         return self._process.poll() is not None
 
-    def send(self, number: int, invocation: Invocation) -> None:
-        """Send an invocation; its result will carry the number."""
-        header: list[Any] = [
-            number,
-            invocation.run_id,
-            invocation.work_order_id,
-            invocation.attempt,
-            invocation.trigger,
-        ]
-        self._unsent = memoryview(Frame(header, invocation.body, invocation.request).encode())
-        self.in_flight = (number, invocation)
+    def send(self, run: ClaimedRun) -> None:
+        """Send a run; its result will carry its id."""
+        header = [run.run_id, run.work_order_id, run.attempt, run.trigger or None]
+        self._unsent = memoryview(Frame(header, run.body or b"", run.request).encode())
+        self._since = time.monotonic()
+        self.in_flight = run
         self.push()
 
     def push(self) -> None:
         """Write as much of the unsent part as the pipe takes now."""
-        while self.unsent:
+        while self.is_unsent:
             try:
-                sent = os.write(self._commands, self._unsent)
+                self._unsent = self._unsent[os.write(self.commands, self._unsent) :]
             except BlockingIOError:
                 return
-            except BrokenPipeError:
-                # It has ended; the pool's next step notices that.
-                self._unsent = memoryview(b"")
-                return
-            self._unsent = self._unsent[sent:]
 
     def receive(self) -> Iterator[Frame]:
         """Yield the frames that have arrived."""
@@ -123,29 +112,33 @@ class ChildProcess:
                 return
             yield from self._reader.feed(piece)
 
-    def current(self) -> tuple[int | None, float]:
-        """Return the number of the invocation at work, if any, and for how many seconds it has run."""
-        return self._clock.read()
+    @property
+    def run_seconds(self) -> float:
+        """For how many seconds it has executed the run in flight; 0 if there is none, or if its result is arriving."""
+        return 0.0 if self.in_flight is None or self._reader.is_partial else time.monotonic() - self._since
 
     @property
     def has_begun(self) -> bool:
-        """Whether it has begun the invocation in flight."""
-        return self.in_flight is not None and self._clock.read()[0] == self.in_flight[0]
+        """Whether it has read the whole run in flight, which it begins at once."""
+        return self.in_flight is not None and not self.is_unsent and not self._has_unread_commands
+
+    @property
+    def _has_unread_commands(self) -> bool:
+        return any(fcntl.ioctl(self._commands_read, termios.FIONREAD, bytes(4)))
 
     def seconds_left(self, timeout_seconds: float, start_seconds: float) -> float:
-        """Return how many seconds the invocation at work, or the start, may still take; negative if it is late."""
+        """Return how many seconds the run in flight, or the start, may still take; negative if it is late."""
         if not self.ready:
-            return start_seconds - (time.monotonic() - self.started_at)
-        number, seconds = self.current()
-        return timeout_seconds - seconds if number is not None else timeout_seconds
+            return start_seconds - (time.monotonic() - self._since)
+        return timeout_seconds - self.run_seconds
 
     def captured_output(self) -> log_capture.Captured:
         """Return its captured output, and empty the file."""
-        return log_capture.take(self.log_descriptor, self._captured_bytes)
+        return log_capture.take(self._log, self._captured_bytes)
 
     def bound_log(self) -> None:
         """Prevent its log from filling the disk."""
-        log_capture.bound(self.log_descriptor)
+        log_capture.bound(self._log)
 
     def kill(self) -> int:
         """Kill it with every process in its session, and return its exit code."""
@@ -157,10 +150,8 @@ class ChildProcess:
     def close(self) -> None:
         """Kill it and free its resources."""
         self.kill()
-        os.close(self._commands)
-        os.close(self.results)
-        os.close(self.log_descriptor)
-        self._clock.close()
+        for descriptor in (self._commands_read, self.commands, self.results, self._log):
+            os.close(descriptor)
 
 
 def wait_for(processes: Iterable[ChildProcess], seconds: float) -> None:
@@ -168,7 +159,7 @@ def wait_for(processes: Iterable[ChildProcess], seconds: float) -> None:
     poll = select.poll()
     for process in processes:
         poll.register(process.results, select.POLLIN)
-        if process.unsent:
+        if process.is_unsent:
             poll.register(process.commands, select.POLLOUT)
     poll.poll(seconds * 1000)
 
@@ -190,8 +181,6 @@ def _environment() -> dict[str, str]:
 def _enlarge(descriptor: int) -> None:
     """Enlarge a pipe beyond 64 KiB, so that large bodies block neither side."""
     if _LINUX:
-        import fcntl  # noqa: PLC0415 - F_SETPIPE_SZ is Linux's own
-
         try:
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         except OSError:

@@ -1,6 +1,8 @@
 """The context of a run, which a workflow's function gets in addition to the input."""
 
 import logging
+import re
+import secrets
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -9,10 +11,17 @@ from uuid import UUID
 
 import orjson
 
-from workorders.core.worker import trace_context
-from workorders.core.worker.model import Invocation, Message
+from workorders.core.items import Message
 
 LOGGER: Final = "workorders.run"
+
+_TRACEPARENT: Final = "traceparent"
+#: https://www.w3.org/TR/trace-context/; a later version may add fields after the flags.
+_TRACE: Final = re.compile(
+    r"(?!ff)(?P<version>[0-9a-f]{2})-(?!0{32})(?P<trace>[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-(?P<flags>[0-9a-f]{2})"
+    r"(?P<more>-.*)?",
+    re.DOTALL,
+)
 
 HeaderPairs = Iterable[tuple[str, str | bytes | None]]
 
@@ -21,37 +30,38 @@ class Context:
     """The context of one run.
 
     Values that need the request are computed at their first use, because most functions never use them.
+
+    Args:
+        run_id: id of this run.
+        work_order_id: id of the work order; the same for every attempt, so it serves as an idempotency key.
+        attempt: number of the run among those of its work order; the first one is 1.
+        trigger: name of the trigger that created the work order; None if none did.
+        request: UTF-8 JSON text that describes where the input came from.
+        carry_headers: names of the headers that the workflow carries on.
     """
 
-    def __init__(self, invocation: Invocation, carry_headers: Iterable[str] = ()) -> None:
-        self._job = invocation
+    def __init__(
+        self,
+        run_id: str,
+        work_order_id: str,
+        attempt: int,
+        trigger: str | None,
+        *,
+        request: bytes,
+        carry_headers: Iterable[str] = (),
+    ) -> None:
+        self.run_id = run_id
+        self.work_order_id = work_order_id
+        self.attempt = attempt
+        self.trigger = trigger
+        self._request = request
         self._carry_headers = tuple(carry_headers)
         self._messages: list[Message] = []
-
-    @property
-    def run_id(self) -> str:
-        """Id of this run."""
-        return self._job.run_id
-
-    @property
-    def work_order_id(self) -> str:
-        """Id of the work order; the same for every attempt, so it serves as an idempotency key."""
-        return self._job.work_order_id
-
-    @property
-    def attempt(self) -> int:
-        """Number of the run among those of its work order; the first one is 1."""
-        return self._job.attempt
-
-    @property
-    def trigger(self) -> str | None:
-        """Name of the trigger that created the work order; None if none did."""
-        return self._job.trigger
 
     @cached_property
     def request(self) -> Mapping[str, Any]:
         """Where the input came from: for Kafka topic, partition, offset, key, headers, timestamp."""
-        request: Mapping[str, Any] = orjson.loads(self._job.request)
+        request: Mapping[str, Any] = orjson.loads(self._request)
         return request
 
     @cached_property
@@ -62,9 +72,7 @@ class Context:
     @cached_property
     def traceparent(self) -> str:
         """W3C trace context of this run: the trace of the message or request with a span of its own."""
-        return trace_context.child_traceparent(
-            first_header_values(self.request, [trace_context.HEADER]).get(trace_context.HEADER)
-        )
+        return child_traceparent(first_header_values(self.request, [_TRACEPARENT]).get(_TRACEPARENT))
 
     @cached_property
     def logger(self) -> logging.Logger:
@@ -107,7 +115,7 @@ class Context:
         """
         pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
         named = {name.lower() for name, _ in pairs}
-        own = {**self.headers, trace_context.HEADER: self.traceparent}
+        own = {**self.headers, _TRACEPARENT: self.traceparent}
         pairs += [(name, value) for name, value in own.items() if name.lower() not in named]
         self._messages.append(
             Message(
@@ -128,6 +136,24 @@ def _bytes(value: str | bytes | None) -> bytes | None:
 
 def _payload(value: Any) -> bytes | None:
     return _bytes(value) if value is None or isinstance(value, str | bytes) else orjson.dumps(value)
+
+
+def child_traceparent(traceparent: str | None) -> str:
+    """Return the traceparent of a run: the sender's trace with a new span, or a new trace if the sender named none.
+
+    A header of a later version is read as far as version 00 goes, as the recommendation has it.
+    """
+    match = _TRACE.fullmatch((traceparent or "").strip())
+    if match is None or (match["version"] == "00" and match["more"]):
+        return f"00-{_random(16)}-{_random(8)}-00"
+    return f"00-{match['trace']}-{_random(8)}-{match['flags']}"
+
+
+def _random(length: int) -> str:
+    """Return this number of random bytes in hexadecimal, never all zero, because that would mean none."""
+    while not int(drawn := secrets.token_hex(length), 16):
+        pass
+    return drawn
 
 
 def first_header_values(request: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:

@@ -5,7 +5,6 @@ from typing import Any, Final
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker.context import Context
-from workorders.core.worker.conversions import to_invocation
 from workorders.core.worker.exceptions import ContextKeyTakenError
 
 _HEADERS: Final = "headers"
@@ -33,7 +32,14 @@ def context_fields(run: ClaimedRun, definition: WorkflowDefinition) -> dict[str,
 
     Of the headers only those that the workflow carries: it is shown and kept by others, and a header may be a secret.
     """
-    context = Context(to_invocation(run), definition.carry_headers)
+    context = Context(
+        str(run.run_id),
+        str(run.work_order_id),
+        run.attempt,
+        run.trigger or None,
+        request=run.request,
+        carry_headers=definition.carry_headers,
+    )
     return {
         "workflow": definition.name,
         "work_order_id": context.work_order_id,

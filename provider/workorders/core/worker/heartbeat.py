@@ -36,7 +36,7 @@ class Heartbeat:
         log: Callable[[str], None],
     ) -> None:
         self._url = database_url
-        self._group_id = worker_id
+        self._worker_id = worker_id
         self._seconds = seconds
         self._grace_seconds = grace_seconds
         self._log = log
@@ -68,7 +68,7 @@ class Heartbeat:
                 if connection is None or connection.closed:
                     connection = connect(self._url, autocommit=True, application_name="workorders heartbeat")
                 begun = time.monotonic()
-                if lifecycle.heartbeat(connection, self._group_id) == 0:
+                if lifecycle.heartbeat(connection, self._worker_id) == 0:
                     self.found_none.set()
                 self._last = begun
             except psycopg.Error as error:

@@ -36,6 +36,11 @@ class FrameReader:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether a frame has arrived in part."""
+        return len(self._buffer) > 0
+
     def feed(self, piece: bytes) -> Iterator[Frame]:
         """Take a piece and yield the frames that are whole now."""
         self._buffer += piece

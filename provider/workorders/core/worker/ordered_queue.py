@@ -3,32 +3,21 @@
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
-from typing import Generic, Protocol, TypeVar
+from uuid import UUID
+
+from workorders.core.runs.claiming import ClaimedRun
 
 
-class _Waiting(Protocol):
-    @property
-    def run_id(self) -> object:
-        """The run."""
-
-    @property
-    def ordering_key(self) -> int | None:
-        """Its ordering key."""
-
-
-Run = TypeVar("Run", bound=_Waiting)
-
-
-class OrderedQueue(Generic[Run]):
+class OrderedQueue:
     """Runs in the order in which they came, and for each ordering key in use the runs that wait for it.
 
     Only `drop` and `take_all` look at every run, because thousands of runs pass through per second.
     """
 
     def __init__(self) -> None:
-        self._ready: deque[Run] = deque()
+        self._ready: deque[ClaimedRun] = deque()
         #: For each ordering key with a run that is ready or in progress, the runs after it.
-        self._waiting: dict[int, deque[Run]] = {}
+        self._waiting: dict[int, deque[ClaimedRun]] = {}
         self._length = 0
 
     def __len__(self) -> int:
@@ -40,11 +29,11 @@ class OrderedQueue(Generic[Run]):
         """How many runs may begin now."""
         return len(self._ready)
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[ClaimedRun]:
         """Yield every run that has not begun; those with the same ordering key in their order."""
         return chain(self._ready, *self._waiting.values())
 
-    def put(self, runs: Iterable[Run]) -> None:
+    def put(self, runs: Iterable[ClaimedRun]) -> None:
         """Add runs; those with the same ordering key in their order."""
         for run in runs:
             self._length += 1
@@ -56,12 +45,12 @@ class OrderedQueue(Generic[Run]):
                 self._waiting[run.ordering_key] = deque()
                 self._ready.append(run)
 
-    def put_back(self, run: Run) -> None:
+    def put_back(self, run: ClaimedRun) -> None:
         """Return a run that was taken and has not begun; it is the next one."""
         self._length += 1
         self._ready.appendleft(run)
 
-    def take(self, limit: int) -> list[Run]:
+    def take(self, limit: int) -> list[ClaimedRun]:
         """Take runs that may begin; the ordering key of each is in use until it is freed."""
         taken = [self._ready.popleft() for _ in range(min(limit, len(self._ready)))]
         self._length -= len(taken)
@@ -76,12 +65,12 @@ class OrderedQueue(Generic[Run]):
         else:
             del self._waiting[ordering_key]
 
-    def drop(self, ids: Collection[object]) -> None:
+    def drop(self, ids: Collection[UUID]) -> None:
         """Remove runs that the worker no longer owns."""
         if ids:
             self.put([run for run in self.take_all() if run.run_id not in ids])
 
-    def take_all(self) -> list[Run]:
+    def take_all(self) -> list[ClaimedRun]:
         """Take every run that has not begun."""
         left = list(self)
         for run in self._ready:

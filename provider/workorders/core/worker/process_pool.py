@@ -1,18 +1,21 @@
-"""A pool of warm child processes that execute invocations."""
+"""A pool of warm child processes that execute runs."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from itertools import chain, count
+from itertools import chain
 from typing import Final
+from uuid import UUID
 
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.worker.child import READY, UNAVAILABLE
 from workorders.core.worker.child_handle import ChildProcess, ended_by, wait_for
-from workorders.core.worker.conversions import ResultMaker
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame
-from workorders.core.worker.model import Invocation, InvocationResult, ResultState, Specification
 from workorders.core.worker.ordered_queue import OrderedQueue
+from workorders.core.worker.run_results import ResultMaker
 from workorders.core.worker.secret_masking import MaskText
 
 START_SECONDS: Final = 60.0
@@ -30,13 +33,13 @@ _NEWEST_SHARE: Final = 0.1
 
 
 class ProcessPool:
-    """Gives each process one invocation at a time, so that a failure affects no other invocation.
+    """Gives each process one run at a time, so that a failure affects no other run.
 
-    Of invocations with the same ordering key, one is in a process at a time. After one that did not succeed, the others
-    are held until `resume`.
+    Of runs with the same ordering key, one is in a process at a time. After one that did not succeed, the others are
+    held until `resume`.
 
     Args:
-        specification: what to run, and its limits.
+        definition: a workflow with a callable.
         mask: replaces known secrets in a log or an error.
         max_secret_bytes: length of the longest of them in bytes. That much more of a log is read than is kept, because
             the mask does not recognize a secret that was cut.
@@ -45,26 +48,26 @@ class ProcessPool:
 
     def __init__(
         self,
-        specification: Specification,
+        definition: WorkflowDefinition,
         *,
         mask: MaskText = str,
         max_secret_bytes: int = 0,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._specification = specification
+        self._definition = definition
         self._mask = mask
-        self._longest_secret = max_secret_bytes
-        self._result_maker = ResultMaker(specification.log_bytes, mask, max_secret_bytes)
+        self._captured_bytes = definition.log_bytes + 2 * max_secret_bytes
+        self._result_maker = ResultMaker(definition.log_bytes, mask, max_secret_bytes)
         self._log = log
-        self._numbers = count()
-        self._queue: OrderedQueue[Invocation] = OrderedQueue()
+        self._queue = OrderedQueue()
+        self._held_keys: list[int] = []
         self._mean_seconds: float | None = None
         self._processes: list[ChildProcess] = []
         self._failed_starts = 0
         self._bounded_at = 0.0
 
     def __enter__(self) -> "ProcessPool":
-        """Return the pool; processes start with the first invocation."""
+        """Return the pool; processes start with the first run."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -73,7 +76,7 @@ class ProcessPool:
 
     @property
     def unfinished(self) -> int:
-        """How many invocations have no result yet."""
+        """How many runs have no result yet."""
         return len(self._queue) + self._in_flight
 
     @property
@@ -82,12 +85,12 @@ class ProcessPool:
 
         None while that is unknown.
         """
-        longest_at_work = max((process.current()[1] for process in self._processes), default=0.0)
-        return max(self._mean_seconds or 0.0, longest_at_work) or None
+        longest = max((process.run_seconds for process in self._processes), default=0.0)
+        return max(self._mean_seconds or 0.0, longest) or None
 
     @property
     def free_capacity(self) -> int:
-        """How many more invocations keep the processes busy for a moment: few long ones, or many short ones."""
+        """How many more runs keep the processes busy for a moment: few long ones, or many short ones."""
         pace = self.pace
         ahead = 1 if pace is None else max(1, min(_MAX_AHEAD, int(_AHEAD_SECONDS / pace)))
         wanted = ahead * self._useful_processes
@@ -99,66 +102,75 @@ class ProcessPool:
     @property
     def _useful_processes(self) -> int:
         pace = self.pace
-        return self._specification.processes if pace is not None and pace >= _SHORT_SECONDS else 1
+        if pace is None or pace < _SHORT_SECONDS:
+            return 1
+        processes = self._definition.processes
+        return min(processes, self._definition.concurrency or processes)
 
     @property
     def _in_flight(self) -> int:
         return sum(process.in_flight is not None for process in self._processes)
 
     @property
+    def has_held_keys(self) -> bool:
+        """Whether an ordering key is held after a failure."""
+        return len(self._held_keys) > 0
+
+    @property
     def pids(self) -> list[int]:
         """Ids of the processes that are alive."""
         return [process.pid for process in self._processes]
 
-    def submit(self, invocations: Iterable[Invocation]) -> None:
-        """Add invocations."""
-        self._queue.put(invocations)
+    def submit(self, runs: Iterable[ClaimedRun]) -> None:
+        """Add runs."""
+        self._queue.put(runs)
 
-    def drop(self, run_ids: Collection[str]) -> None:
-        """Remove invocations that have not begun."""
+    def drop(self, run_ids: Collection[UUID]) -> None:
+        """Remove runs that have not begun."""
         self._queue.drop(run_ids)
 
-    def resume(self, ordering_key: int) -> None:
-        """Continue with an ordering key that was held after a failure."""
-        self._queue.free(ordering_key)
+    def resume(self) -> None:
+        """Continue with the ordering keys that were held after failures."""
+        while self._held_keys:
+            self._queue.free(self._held_keys.pop())
 
-    def run_ids(self) -> set[str]:
+    def run_ids(self) -> set[UUID]:
         """Return the ids of all runs that have no result yet."""
-        in_flight = (process.in_flight[1] for process in self._processes if process.in_flight)
-        return {invocation.run_id for invocation in chain(self._queue, in_flight)}
+        in_flight = (process.in_flight for process in self._processes if process.in_flight)
+        return {run.run_id for run in chain(self._queue, in_flight)}
 
-    def running(self) -> list[Invocation]:
-        """Return the invocations that processes have begun and not ended."""
-        return [process.in_flight[1] for process in self._processes if process.in_flight and process.has_begun]
+    def running(self) -> list[ClaimedRun]:
+        """Return the runs that processes have begun and not ended."""
+        return [process.in_flight for process in self._processes if process.in_flight and process.has_begun]
 
-    def return_unstarted(self) -> list[Invocation]:
-        """Remove and return the invocations that are in no process."""
+    def return_unstarted(self) -> list[ClaimedRun]:
+        """Remove and return the runs that are in no process."""
         return self._queue.take_all()
 
-    def stop(self) -> tuple[list[InvocationResult], list[Invocation]]:
-        """Kill every process, and return the results that were on their way and the invocations that had not begun.
+    def stop(self) -> tuple[list[RunResult], list[ClaimedRun]]:
+        """Kill every process, and return the results that were on their way and the runs that had not begun.
 
-        An invocation that was at work is in neither, because how far it came is unknown.
+        A run that was at work is in neither, because how far it came is unknown.
         """
-        results: list[InvocationResult] = []
-        left: list[Invocation] = []
+        results: list[RunResult] = []
+        left: list[ClaimedRun] = []
         for process in self._processes:
-            # Kill first: a live process could begin its invocation in the meantime.
+            # Kill first: a live process could begin its run in the meantime.
             process.kill()
             with suppress(ExecutionError):
                 results.extend(self._received(process))
             if process.in_flight and not process.has_begun:
-                left.append(process.in_flight[1])
+                left.append(process.in_flight)
         left += self._queue.take_all()
         self.close()
         return results, left
 
     def close(self) -> None:
-        """Kill every process; invocations in flight have no result."""
+        """Kill every process; runs in flight have no result."""
         while self._processes:
             self._processes.pop().close()
 
-    def poll(self, seconds: float) -> list[InvocationResult]:
+    def poll(self, seconds: float) -> list[RunResult]:
         """Return the results since the last call; wait for a limited number of seconds if there are none.
 
         Raises:
@@ -166,7 +178,7 @@ class ProcessPool:
             ExecutionError: processes cannot be started.
         """
         deadline = time.monotonic() + seconds
-        results: list[InvocationResult] = []
+        results: list[RunResult] = []
         while True:
             found = self._step()
             now = time.monotonic()
@@ -178,23 +190,23 @@ class ProcessPool:
                 return results
             wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
 
-    def _step(self) -> list[InvocationResult]:
-        results: list[InvocationResult] = []
+    def _step(self) -> list[RunResult]:
+        results: list[RunResult] = []
         for process in list(self._processes):
-            # Read first: an invocation whose result has arrived was neither killed nor crashed.
+            # Read first: a run whose result has arrived was neither killed nor crashed.
             received = list(self._received(process))
             results += received
             if received:
                 continue
             if process.ended:
                 results += self._crashed(process)
-            elif process.seconds_left(self._specification.timeout_seconds, START_SECONDS) < 0:
+            elif process.seconds_left(self._definition.timeout_seconds, START_SECONDS) < 0:
                 results += self._killed(process)
         self._bound_logs()
         self._dispatch()
         return results
 
-    def _received(self, process: ChildProcess) -> Iterator[InvocationResult]:
+    def _received(self, process: ChildProcess) -> Iterator[RunResult]:
         for frame in process.receive():
             if frame.header[0] == READY:
                 process.ready = True
@@ -206,21 +218,28 @@ class ProcessPool:
             else:
                 yield self._result(process, frame)
 
-    def _result(self, process: ChildProcess, frame: Frame) -> InvocationResult:
-        if process.in_flight is None or frame.header[0] != process.in_flight[0]:
+    def _result(self, process: ChildProcess, frame: Frame) -> RunResult:
+        run = process.in_flight
+        if run is None or frame.header[0] != str(run.run_id):
             raise ExecutionError(
                 f"A process sent a result for run {frame.header[0]}, which it does not have. Its run was not finished."
             )
-        result = self._result_maker.returned(process.in_flight[1], frame)
         process.in_flight = None
-        seconds = max((result.finished_at - result.started_at).total_seconds(), 0.0)
+        begun, ended = frame.header[5]
+        seconds = max(ended - begun, 0.0)
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
-        if result.state == "success":
-            self._queue.free(result.invocation.ordering_key)
+        return self._noted(run, self._result_maker.returned(run, frame))
+
+    def _noted(self, run: ClaimedRun, result: RunResult) -> RunResult:
+        """Let the next run with the ordering key begin, or hold the key if this one did not succeed."""
+        if run.ordering_key is not None and result.state != "success":
+            self._held_keys.append(run.ordering_key)
+        else:
+            self._queue.free(run.ordering_key)
         return result
 
-    def _crashed(self, process: ChildProcess) -> list[InvocationResult]:
+    def _crashed(self, process: ChildProcess) -> list[RunResult]:
         exit_code = process.kill()
         # Its last frames may have arrived after the first read.
         results = list(self._received(process))
@@ -229,29 +248,26 @@ class ProcessPool:
             self._count_failed_start(process, error)
         return [*results, *self._ended(process, "crashed", error_type, error)]
 
-    def _killed(self, process: ChildProcess) -> list[InvocationResult]:
+    def _killed(self, process: ChildProcess) -> list[RunResult]:
         process.kill()
         results = list(self._received(process))
-        limit = self._specification.timeout_seconds
+        limit = self._definition.timeout_seconds
         error = f"The run lasted longer than timeout_seconds ({limit:g}), and its process was killed."
         if not process.ready:
             self._count_failed_start(process, f"Importing the callable lasted longer than {START_SECONDS:g} s.")
         return [*results, *self._ended(process, "killed", "TimeoutError", error)]
 
-    def _ended(self, process: ChildProcess, state: ResultState, error_type: str, error: str) -> list[InvocationResult]:
-        """Return the result of the invocation that the process had begun; one that it had not begun goes back."""
-        _, seconds = process.current()
-        results: list[InvocationResult] = []
-        if process.in_flight and process.has_begun:
-            captured_output = process.captured_output()
-            invocation = process.in_flight[1]
-            results.append(
-                self._result_maker.interrupted(invocation, state, (error_type, error), captured_output, seconds=seconds)
-            )
+    def _ended(self, process: ChildProcess, state: FinalState, error_type: str, error: str) -> list[RunResult]:
+        """Return the result of the run that the process had begun; one that it had not begun goes back."""
+        results: list[RunResult] = []
+        run, output = process.in_flight, process.captured_output()
+        if run and process.has_begun:
+            ended = self._result_maker.interrupted(run, state, (error_type, error), output, seconds=process.run_seconds)
+            results.append(self._noted(run, ended))
         else:
-            self._log_output(process.captured_output().text)
-            if process.in_flight:
-                self._queue.put_back(process.in_flight[1])
+            self._log_output(output.text)
+            if run:
+                self._queue.put_back(run)
         self._processes.remove(process)
         process.close()
         return results
@@ -263,23 +279,21 @@ class ProcessPool:
         words = self._mask(process.captured_output().text).strip().splitlines()
         last = f" Its last output: {words[-1]}" if words else ""
         raise ExecutionError(
-            f"The process for {self._specification.callable} ended {_MAX_STARTS} times outside of any run. "
-            f"{reason}{last}"
+            f"The process for {self._definition.callable} ended {_MAX_STARTS} times outside of any run. {reason}{last}"
         )
 
     def _dispatch(self) -> None:
         wanted = min(self._useful_processes, self._queue.ready + self._in_flight)
         while len(self._processes) < wanted:
-            captured = self._specification.log_bytes + 2 * self._longest_secret
-            self._processes.append(ChildProcess(self._specification, captured_bytes=captured))
+            self._processes.append(ChildProcess(self._definition, captured_bytes=self._captured_bytes))
         for process in self._processes:
             process.push()
             if process.is_free:
-                for invocation in self._queue.take(1):
-                    process.send(next(self._numbers), invocation)
+                for run in self._queue.take(1):
+                    process.send(run)
 
     def _until_time_out(self) -> float:
-        limit = self._specification.timeout_seconds
+        limit = self._definition.timeout_seconds
         return max(min(process.seconds_left(limit, START_SECONDS) for process in self._processes), 0.001)
 
     def _bound_logs(self) -> None:

@@ -1,7 +1,8 @@
-"""The database as a worker uses it: a connection that is reopened after a failure, and results that always fit."""
+"""The database as a worker uses it: a connection that is reopened after a failure, results that always fit, counts."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Final, TypeVar
@@ -11,10 +12,10 @@ import psycopg
 
 from workorders.core.backoff import delay_seconds
 from workorders.core.exceptions import ConfigurationError, one_line
+from workorders.core.items import Message
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connect, is_outage
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Finished, RunResult
-from workorders.core.worker.model import Message
 
 T = TypeVar("T")
 
@@ -26,7 +27,36 @@ MAX_OUTAGE_SECONDS: Final = 300.0
 # Meanwhile the worker does nothing else: it reads no result and stops no process.
 _MAX_DELAY_SECONDS: Final = 8
 
-EndedRun = tuple[RunResult, tuple[Message, ...]]
+MAX_FAILURES: Final = 20
+_MAX_ERROR_CHARS: Final = 200
+
+
+class RunSummary:
+    """How the runs of a worker ended: counts by state, and the first runs that did not succeed."""
+
+    def __init__(self) -> None:
+        self.states: Counter[str] = Counter()
+        self.retried = 0
+        self.failures: list[str] = []
+
+    def add(self, results: Iterable[RunResult]) -> None:
+        """Count results."""
+        for result in results:
+            self.states[result.state] += 1
+            if result.state != "success" and len(self.failures) < MAX_FAILURES:
+                words = " ".join((result.error or "").split())[:_MAX_ERROR_CHARS]
+                self.failures.append(f"run {result.run_id} {result.state}: {result.error_type}: {words}")
+
+    @property
+    def total(self) -> int:
+        """How many runs have ended."""
+        return self.states.total()
+
+    def __str__(self) -> str:
+        """Return the counts as one clause."""
+        counts = ", ".join(f"{count:,} {state}" for state, count in sorted(self.states.items()))
+        again = f"; {self.retried:,} of them are retried" if self.retried else ""
+        return f"{counts or 'no runs'}{again}"
 
 
 class ResultStore:
@@ -51,8 +81,9 @@ class ResultStore:
         stop: Event,
         log: Callable[[str], None],
     ) -> None:
+        self.summary = RunSummary()
         self._url = database_url
-        self._group_id = worker_id
+        self._worker_id = worker_id
         self._enqueue = enqueue
         self._may_continue = may_continue
         self._stop = stop
@@ -86,24 +117,27 @@ class ResultStore:
                 self._log(f"The database failed and is tried again in {delay} s: {one_line(error)}")
                 self._stop.wait(delay)
 
-    def finish(self, ended: Sequence[EndedRun]) -> tuple[Finished, list[RunResult]]:
-        """Store how runs ended, with the messages of the successful ones, in one transaction.
+    def finish(self, results: Sequence[RunResult]) -> Finished:
+        """Store how runs ended, with the messages of the successful ones, in one transaction, and count them.
 
-        If Postgres or the outbox rejects a result, only its run fails. Also returns the results as they were stored.
+        If Postgres or the outbox rejects a result, only its run fails.
         """
         try:
-            finished = self.run_in_transaction(lambda connection: self._finish(connection, ended))
+            finished = self.run_in_transaction(lambda connection: self._finish(connection, results))
         except (*VALUE_ERRORS, ConfigurationError, _NotEnqueuedError) as error:
-            if len(ended) == 1:
-                if _is_bare(*ended[0]):
+            if len(results) == 1:
+                if _is_bare(results[0]):
                     raise
                 cause = error.__cause__ if isinstance(error, _NotEnqueuedError) else error
-                return self.finish([(_rejected(ended[0][0], cause or error), ())])
-            middle = len(ended) // 2
-            first, first_results = self.finish(ended[:middle])
-            second, second_results = self.finish(ended[middle:])
-            return _both(first, second), first_results + second_results
-        return finished, [result for result, _ in ended]
+                return self.finish([_rejected(results[0], cause or error)])
+            middle = len(results) // 2
+            first, second = self.finish(results[:middle]), self.finish(results[middle:])
+            return Finished(
+                first.run_ids | second.run_ids, first.retried | second.retried, first.released | second.released
+            )
+        self.summary.add(results)
+        self.summary.retried += len(finished.retried)
+        return finished
 
     def close(self) -> None:
         """Close the connection; the next transaction opens one."""
@@ -111,9 +145,9 @@ class ResultStore:
             self._connection.close()
             self._connection = None
 
-    def _finish(self, connection: Connection, ended: Sequence[EndedRun]) -> Finished:
-        finished = lifecycle.finish(connection, self._group_id, [result for result, _ in ended])
-        messages = [message for result, sent in ended if sent and result.run_id in finished.run_ids for message in sent]
+    def _finish(self, connection: Connection, results: Sequence[RunResult]) -> Finished:
+        finished = lifecycle.finish(connection, self._worker_id, results)
+        messages = [message for result in results if result.run_id in finished.run_ids for message in result.messages]
         if messages:
             try:
                 self._enqueue(connection, messages)
@@ -135,7 +169,7 @@ class _NotEnqueuedError(Exception):
 
 def _rejected(result: RunResult, error: BaseException) -> RunResult:
     """Return the result that replaces one that cannot be stored; if that is rejected as well, without its log."""
-    first_time = result.state not in {"exception"}
+    first_time = result.state != "exception"
     message = (isinstance(error, psycopg.Error) and error.diag.message_primary) or str(error)
     # A message that can never be sent is the callable's error; what Postgres rejects is not.
     state: lifecycle.FinalState = "failed" if isinstance(error, ConfigurationError) else "exception"
@@ -143,16 +177,13 @@ def _rejected(result: RunResult, error: BaseException) -> RunResult:
         result,
         state=state,
         output=None,
+        messages=(),
         error_type=type(error).__name__,
         error=f"What the run returned or published was rejected: {message}",
         log=result.log if first_time else "",
     )
 
 
-def _is_bare(result: RunResult, messages: tuple[Message, ...]) -> bool:
+def _is_bare(result: RunResult) -> bool:
     """Return whether a result contains nothing that the run returned, wrote or published."""
-    return result.state == "exception" and result.output is None and not result.log and not messages
-
-
-def _both(first: Finished, second: Finished) -> Finished:
-    return Finished(first.run_ids | second.run_ids, first.retried | second.retried, first.released | second.released)
+    return result.state == "exception" and result.output is None and not result.log and not result.messages

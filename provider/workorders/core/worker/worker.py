@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Event
 from typing import Final
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.worker.conversions import run_result, specification, to_invocation, without_input
+from workorders.core.runs.lifecycle import RunResult
 from workorders.core.worker.exceptions import ExecutionError, OwnershipLostError
 from workorders.core.worker.heartbeat import Heartbeat
-from workorders.core.worker.model import Invocation, InvocationResult
 from workorders.core.worker.process_pool import ProcessPool
-from workorders.core.worker.result_store import EndedRun, Enqueue, ResultStore
+from workorders.core.worker.result_store import Enqueue, ResultStore, RunSummary
+from workorders.core.worker.run_results import without_input
 from workorders.core.worker.secret_masking import MaskText
-from workorders.core.worker.summary import RunSummary
 from workorders.core.workflows import Workflow
 
 MAX_STORED_RUNS: Final = 500
@@ -42,8 +41,6 @@ class WorkerConfig:
     """Receives lines for people."""
     claim_seconds: float = 120.0
     """The time slice: after it the worker begins no more runs, and ends when those that have begun are finished."""
-    processes: int = 1
-    """Maximum number of runs at the same time."""
     heartbeat_seconds: float = lifecycle.HEARTBEAT_SECONDS
     grace_seconds: float = lifecycle.GRACE_SECONDS
 
@@ -60,14 +57,13 @@ class Worker:
         if workflow.definition is None or workflow.definition.callable is None:
             raise ConfigurationError(f"Workflow {workflow.name} has no callable, so none of its runs was executed.")
         self.id = uuid4()
-        self.summary = RunSummary()
         self._workflow = workflow
+        self._definition = workflow.definition
         self._config = config
         self._stop = Event()
         self._queue: deque[ClaimedRun] = deque()
-        self._ended: list[EndedRun] = []
+        self._ended: list[RunResult] = []
         self._oldest_ended = 0.0
-        self._held_keys: set[int] = set()
         self._claim_at = 0.0
         self._cursor = claiming.ClaimCursor()
         self._mean_bytes = 1.0
@@ -88,11 +84,16 @@ class Worker:
             log=config.log,
         )
         self._pool = ProcessPool(
-            specification(workflow.definition, config.processes),
+            workflow.definition,
             mask=config.mask,
             max_secret_bytes=config.max_secret_bytes,
             log=config.log,
         )
+
+    @property
+    def summary(self) -> RunSummary:
+        """How the runs have ended so far."""
+        return self._store.summary
 
     def stop(self) -> None:
         """Ask the worker to end soon, from a signal or another thread: it releases the runs that have not begun."""
@@ -140,7 +141,7 @@ class Worker:
         if not self._queue and not self._ended and not self._pool.unfinished:
             # A transaction whose commit was not confirmed may have claimed runs.
             return self._store.outcome_unknown
-        self._collect(self._pool.poll(MAX_STORE_DELAY_SECONDS / 2))
+        self._end(self._pool.poll(MAX_STORE_DELAY_SECONDS / 2))
         self._store_when_due()
         return True
 
@@ -169,8 +170,7 @@ class Worker:
         """Find runs that a transaction claimed whose commit was not confirmed: no other worker would execute them."""
         if not self._store.outcome_unknown:
             return
-        known = {UUID(run_id) for run_id in self._pool.run_ids()} | {run.run_id for run in self._queue}
-        known |= {result.run_id for result, _ in self._ended}
+        known = self._pool.run_ids() | {run.run_id for run in self._queue} | {result.run_id for result in self._ended}
         owned = self._store.run_in_transaction(
             lambda connection: claiming.claimed(connection, self._workflow, self.id, but=known)
         )
@@ -181,9 +181,9 @@ class Worker:
         pace = self._pool.pace
         if pace is None:
             return _FIRST_CLAIM
-        in_a_second = int(self._config.processes / max(pace, 1e-6))
+        in_a_second = int(self._definition.processes / max(pace, 1e-6))
         in_memory = int(claiming.MAX_BYTES / self._mean_bytes)
-        return max(min(in_a_second, _MAX_CLAIMED, in_memory), self._config.processes)
+        return max(min(in_a_second, _MAX_CLAIMED, in_memory), self._definition.processes)
 
     def _start(self) -> None:
         taken = [self._queue.popleft() for _ in range(min(self._pool.free_capacity, len(self._queue)))]
@@ -193,42 +193,30 @@ class Worker:
         owned = self._store.run_in_transaction(
             lambda connection: lifecycle.start(connection, self.id, [run.run_id for run in taken])
         )
-        self._pool.submit(to_invocation(run) for run in taken if run.run_id in owned and run.body is not None)
+        self._pool.submit(run for run in taken if run.run_id in owned and run.body is not None)
         self._end(without_input(run) for run in taken if run.run_id in owned and run.body is None)
 
-    def _collect(self, results: Iterable[InvocationResult]) -> None:
-        for result in results:
-            if result.state != "success" and result.invocation.ordering_key is not None:
-                self._held_keys.add(result.invocation.ordering_key)
-            self._end([(run_result(result), result.messages)])
-
-    def _end(self, ended: Iterable[EndedRun]) -> None:
-        for one in ended:
-            if not self._ended:
-                self._oldest_ended = time.monotonic()
-            self._ended.append(one)
+    def _end(self, results: Iterable[RunResult]) -> None:
+        if not self._ended:
+            self._oldest_ended = time.monotonic()
+        self._ended.extend(results)
 
     def _store_when_due(self) -> None:
         waited = time.monotonic() - self._oldest_ended
         idle = not self._queue and not self._pool.unfinished
         if self._ended and (
-            len(self._ended) >= MAX_STORED_RUNS or waited > MAX_STORE_DELAY_SECONDS or idle or self._held_keys
+            len(self._ended) >= MAX_STORED_RUNS or waited > MAX_STORE_DELAY_SECONDS or idle or self._pool.has_held_keys
         ):
             self._store_results()
 
     def _store_results(self) -> None:
         ended, self._ended = self._ended, []
-        finished, results = self._store.finish(ended)
-        self.summary.add(results)
-        self.summary.retried += len(finished.retried)
-        released = {str(run_id) for run_id in finished.released}
+        released = self._store.finish(ended).released
         if released:
             # They can be claimed again at once, and must not be in the queue twice.
-            self._queue = deque(run for run in self._queue if str(run.run_id) not in released)
+            self._queue = deque(run for run in self._queue if run.run_id not in released)
             self._pool.drop(released)
-        for ordering_key in self._held_keys:
-            self._pool.resume(ordering_key)
-        self._held_keys.clear()
+        self._pool.resume()
         # With a concurrency, more runs may be claimed now.
         self._claim_at = 0.0
 
@@ -249,7 +237,7 @@ class Worker:
             self._check_ownership_of_runs()
 
     def _check_ownership_of_runs(self) -> None:
-        in_flight = [UUID(invocation.run_id) for invocation in self._pool.running()]
+        in_flight = [run.run_id for run in self._pool.running()]
         if in_flight and not self._store.run_in_transaction(
             lambda connection: lifecycle.start(connection, self.id, in_flight)
         ):
@@ -261,14 +249,14 @@ class Worker:
 
     def _stop_early(self) -> None:
         results, left = self._pool.stop()
-        self._collect(results)
+        self._end(results)
         if self._ended:
             self._store_results()
         self._release(left)
 
-    def _release(self, invocations: Iterable[Invocation]) -> None:
-        """Release these invocations and the runs in the queue; none of them has begun."""
-        ids = [UUID(invocation.run_id) for invocation in invocations] + [run.run_id for run in self._queue]
+    def _release(self, runs: Iterable[ClaimedRun]) -> None:
+        """Release these runs and those in the queue; none of them has begun."""
+        ids = [run.run_id for run in (*runs, *self._queue)]
         self._queue.clear()
         if ids:
             released = self._store.run_in_transaction(lambda connection: lifecycle.release(connection, self.id, ids))

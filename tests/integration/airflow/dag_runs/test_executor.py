@@ -16,7 +16,7 @@ from workorders.airflow.dag_runs.executor import DagRunExecutor
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import delegation, lifecycle
 from workorders.core.runs.lifecycle import Recovered
-from workorders.core.worker.summary import RunSummary
+from workorders.core.worker.result_store import RunSummary
 
 pytestmark = pytest.mark.integration
 

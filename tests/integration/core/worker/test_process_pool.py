@@ -5,13 +5,14 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from support.claimed_runs import calling, results, run_of
 from support.eventually import eventually
-from support.invocations import invocation, results, specification
+from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker.exceptions import CallableUnavailableError
-from workorders.core.worker.model import Invocation, InvocationResult, Specification
 from workorders.core.worker.process_pool import ProcessPool
 from workorders.core.worker.secret_masking import Mask, secrets_of
 
@@ -24,20 +25,22 @@ TRACEPARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ProcessPool]:
     """Warm processes that most tests share, one run after the other."""
-    with ProcessPool(specification(carry_headers=("tenant",), log_bytes=2_000, output_bytes=5_000)) as pool:
+    with ProcessPool(calling(carry_headers=("tenant",), log_bytes=2_000, output_bytes=5_000)) as pool:
         yield pool
 
 
 def test_the_output_of_a_run_is_what_its_function_returned(pool: ProcessPool) -> None:
     body = {"do": "echo", "number": 2**80, "text": "ä😀"}
-    (result,) = results(pool, [invocation(body)])
+    (result,) = results(pool, [run_of(body)])
     assert (result.state, result.error) == ("success", None)
     assert json.loads(result.output or b"") == body
+    assert result.started_at
+    assert result.finished_at
     assert result.started_at <= result.finished_at
 
 
 def test_an_exception_fails_its_run_with_type_text_and_traceback(pool: ProcessPool) -> None:
-    (result,) = results(pool, [invocation({"do": "fail", "word": "no bed"})])
+    (result,) = results(pool, [run_of({"do": "fail", "word": "no bed"})])
     assert (result.state, result.error_type, result.error) == ("failed", "ValueError", "no bed")
     assert result.log.endswith("ValueError: no bed\n")
     assert "_fail" in result.log
@@ -58,8 +61,8 @@ def test_an_exception_fails_its_run_with_type_text_and_traceback(pool: ProcessPo
 def test_whatever_a_run_does_the_ones_beside_it_succeed_once(
     pool: ProcessPool, tmp_path: Path, do: str, state: str, error_type: str
 ) -> None:
-    good = [invocation({"do": "echo", "n": number}) for number in range(20)]
-    found = results(pool, [*good[:10], invocation({"do": do}), *good[10:]])
+    good = [run_of({"do": "echo", "n": number}) for number in range(20)]
+    found = results(pool, [*good[:10], run_of({"do": do}), *good[10:]])
     bad = found.pop(10)
     assert (bad.state, bad.error_type) == (state, error_type)
     assert [result.state for result in found] == ["success"] * 20
@@ -67,9 +70,9 @@ def test_whatever_a_run_does_the_ones_beside_it_succeed_once(
 
 def test_the_runs_of_a_process_that_ends_are_begun_once_each(tmp_path: Path) -> None:
     file = tmp_path / "noted"
-    invocations = [invocation({"do": "note", "file": str(file), "word": str(number)}) for number in range(200)]
-    with ProcessPool(specification("note")) as pool:
-        pool.submit(invocations)
+    runs = [run_of({"do": "note", "file": str(file), "word": str(number)}) for number in range(200)]
+    with ProcessPool(calling("note")) as pool:
+        pool.submit(runs)
         done = 0
         killed = False
         while pool.unfinished:
@@ -82,9 +85,9 @@ def test_the_runs_of_a_process_that_ends_are_begun_once_each(tmp_path: Path) -> 
 
 
 def test_a_run_over_its_time_is_killed_and_the_one_behind_it_succeeds() -> None:
-    with ProcessPool(specification(timeout_seconds=5)) as pool:
+    with ProcessPool(calling(timeout_seconds=5)) as pool:
         begun = time.monotonic()
-        slow, quick = results(pool, [invocation({"do": "sleep"}), invocation({"do": "echo"})])
+        slow, quick = results(pool, [run_of({"do": "sleep"}), run_of({"do": "echo"})])
     assert time.monotonic() - begun < 30
     assert (slow.state, slow.error_type, slow.log) == ("killed", "TimeoutError", "going to sleep\n")
     assert "timeout_seconds (5)" in (slow.error or "")
@@ -93,66 +96,66 @@ def test_a_run_over_its_time_is_killed_and_the_one_behind_it_succeeds() -> None:
 
 def test_programs_that_a_killed_run_has_started_end_with_it(tmp_path: Path) -> None:
     file = tmp_path / "pid"
-    with ProcessPool(specification(timeout_seconds=5)) as pool:
-        results(pool, [invocation({"do": "leave a program", "file": str(file)})])
+    with ProcessPool(calling(timeout_seconds=5)) as pool:
+        results(pool, [run_of({"do": "leave a program", "file": str(file)})])
     assert eventually(lambda: not _runs(int(file.read_text())), seconds=20, what="the end of the program")
 
 
 def test_a_process_holds_one_job_at_a_time_and_what_it_has_not_begun_goes_to_another(tmp_path: Path) -> None:
     note = {"do": "note", "file": str(tmp_path / "noted")}
     slow, others = (
-        invocation({**note, "word": "slow", "seconds": 2}),
-        [invocation({**note, "word": str(n)}) for n in range(5)],
+        run_of({**note, "word": "slow", "seconds": 2}),
+        [run_of({**note, "word": str(n)}) for n in range(5)],
     )
-    with ProcessPool(specification("note", processes=2)) as pool:
-        results(pool, [invocation({**note, "word": "first"}) for _ in range(50)])
-        ended = [result.invocation for result in _in_order_of_end(pool, [slow, *others])]
-    assert ended == [*others, slow]
+    with ProcessPool(calling("note", processes=2)) as pool:
+        results(pool, [run_of({**note, "word": "first"}) for _ in range(50)])
+        ended = _in_order_of_end(pool, [slow, *others])
+    assert ended == [run.run_id for run in [*others, slow]]
 
 
 def test_after_a_failure_the_ordering_key_is_held_and_other_ordering_keys_go_on(tmp_path: Path) -> None:
-    failing = invocation({"do": "fail"}, ordering_key=1)
-    behind = [invocation({"do": "echo", "n": number}, ordering_key=1) for number in range(2)]
-    others = [invocation({"do": "echo"}, ordering_key=2), invocation({"do": "echo"})]
-    with ProcessPool(specification()) as pool:
+    failing = run_of({"do": "fail"}, ordering_key=1)
+    behind = [run_of({"do": "echo", "n": number}, ordering_key=1) for number in range(2)]
+    others = [run_of({"do": "echo"}, ordering_key=2), run_of({"do": "echo"})]
+    with ProcessPool(calling()) as pool:
         pool.submit([failing, *behind, *others])
-        ended: list[str] = []
+        ended: list[UUID] = []
         while len(ended) < 3:
-            ended += [result.invocation.run_id for result in pool.poll(30)]
+            ended += [result.run_id for result in pool.poll(30)]
         assert set(ended) == {one.run_id for one in (failing, *others)}
         assert pool.poll(0.2) == []
         pool.drop({behind[0].run_id})
-        pool.resume(1)
-        assert [one.invocation for one in pool.poll(30)] == behind[1:]
+        pool.resume()
+        assert [one.run_id for one in pool.poll(30)] == [behind[1].run_id]
 
 
 def test_runs_share_a_warm_process_until_it_ends() -> None:
-    with ProcessPool(specification("process_id")) as pool:
-        pids = {result.output for result in results(pool, [invocation({}) for _ in range(50)])}
+    with ProcessPool(calling("process_id")) as pool:
+        pids = {result.output for result in results(pool, [run_of({}) for _ in range(50)])}
     assert len(pids) == 1
 
 
 def test_long_runs_work_side_by_side_also_behind_short_ones(tmp_path: Path) -> None:
     """Each long one waits until all four have begun."""
-    with ProcessPool(specification(processes=4)) as pool:
-        results(pool, [invocation({"do": "echo"}) for _ in range(50)])
-        ends = results(pool, [invocation({"do": "meet", "folder": str(tmp_path), "count": 4}) for _ in range(4)])
+    with ProcessPool(calling(processes=4)) as pool:
+        results(pool, [run_of({"do": "echo"}) for _ in range(50)])
+        ends = results(pool, [run_of({"do": "meet", "folder": str(tmp_path), "count": 4}) for _ in range(4)])
         assert [end.state for end in ends] == ["success"] * 4
         assert len(pool.pids) == 4
 
 
 def test_several_processes_work_side_by_side_and_an_ordering_key_keeps_its_order(tmp_path: Path) -> None:
     file = tmp_path / "noted"
-    invocations = [
-        invocation(
+    runs = [
+        run_of(
             {"file": str(file), "word": f"{ordering_key}:{number}", "seconds": 0.02 if number % 3 else 0},
             ordering_key=ordering_key,
         )
         for number in range(8)
         for ordering_key in range(3)
     ]
-    with ProcessPool(specification("note", processes=3)) as pool:
-        results(pool, invocations)
+    with ProcessPool(calling("note", processes=3)) as pool:
+        results(pool, runs)
     words = file.read_text().split()
     for ordering_key in range(3):
         assert [word for word in words if word.startswith(f"{ordering_key}:")] == [
@@ -164,8 +167,8 @@ def test_a_log_holds_what_the_function_its_libraries_and_its_programs_wrote_with
     pool: ProcessPool,
 ) -> None:
     request = {"headers": [["traceparent", TRACEPARENT]]}
-    one = invocation({"do": "tell", "word": "here"}, request=request)
-    told, silent = results(pool, [one, invocation({"do": "echo"})])
+    one = run_of({"do": "tell", "word": "here"}, request=request)
+    told, silent = results(pool, [one, run_of({"do": "echo"})])
     lines = told.log.splitlines()
     assert {"printed", "by a program"} <= set(lines)
     for text in ("logged here", "by a library"):
@@ -176,8 +179,8 @@ def test_a_log_holds_what_the_function_its_libraries_and_its_programs_wrote_with
 
 
 def test_of_a_long_log_the_beginning_and_the_end_are_kept(pool: ProcessPool) -> None:
-    (result,) = results(pool, [invocation({"do": "chatter"})])
-    assert result.truncated
+    (result,) = results(pool, [run_of({"do": "chatter"})])
+    assert result.log_truncated
     assert result.log.startswith("first\n")
     assert result.log.endswith("last\n")
     assert len(result.log.encode()) <= 2_000
@@ -186,22 +189,22 @@ def test_of_a_long_log_the_beginning_and_the_end_are_kept(pool: ProcessPool) -> 
 def test_known_secrets_are_in_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_PASSWORD", "correct horse")
     mask = Mask(secrets_of(os.environ))
-    with ProcessPool(specification(), mask=mask, max_secret_bytes=mask.max_secret_bytes) as pool:
-        (result,) = results(pool, [invocation({"do": "secret"})])
+    with ProcessPool(calling(), mask=mask, max_secret_bytes=mask.max_secret_bytes) as pool:
+        (result,) = results(pool, [run_of({"do": "secret"})])
     assert result.log == "password=***\n"
 
 
 def test_known_secrets_are_in_no_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_PASSWORD", "correct horse")
     mask = Mask(secrets_of(os.environ))
-    with ProcessPool(specification(), mask=mask, max_secret_bytes=mask.max_secret_bytes) as pool:
-        (result,) = results(pool, [invocation({"do": "echo", "dsn": "postgresql://nurse:correct%20horse@db/ward"})])
+    with ProcessPool(calling(), mask=mask, max_secret_bytes=mask.max_secret_bytes) as pool:
+        (result,) = results(pool, [run_of({"do": "echo", "dsn": "postgresql://nurse:correct%20horse@db/ward"})])
     assert json.loads(result.output or b"") == {"do": "echo", "dsn": "postgresql://nurse:***@db/ward"}
 
 
 def test_a_context_carries_the_named_headers_and_continues_the_trace(pool: ProcessPool) -> None:
     request = {"headers": [["Tenant", "north"], ["tenant", "south"], ["traceparent", TRACEPARENT], ["other", "x"]]}
-    (result,) = results(pool, [invocation({"do": "headers"}, request=request)])
+    (result,) = results(pool, [run_of({"do": "headers"}, request=request)])
     headers, traceparent = json.loads(result.output or b"")
     assert headers == {"tenant": "north"}
     assert traceparent.startswith(f"00-{TRACE}-")
@@ -210,9 +213,7 @@ def test_a_context_carries_the_named_headers_and_continues_the_trace(pool: Proce
 
 def test_published_messages_come_back_with_a_success_and_never_with_a_failure(pool: ProcessPool) -> None:
     request = {"headers": [["tenant", "north"], ["traceparent", TRACEPARENT]]}
-    sent, failed = results(
-        pool, [invocation({"do": "publish"}, request=request), invocation({"do": "publish", "fail": True})]
-    )
+    sent, failed = results(pool, [run_of({"do": "publish"}, request=request), run_of({"do": "publish", "fail": True})])
     first, second = sent.messages
     assert (first.to, first.key, first.value) == ("results", b"k", b'{"n":1}')
     headers = dict(first.headers)
@@ -224,22 +225,20 @@ def test_published_messages_come_back_with_a_success_and_never_with_a_failure(po
 
 
 def test_a_function_that_cannot_be_imported_begins_no_run() -> None:
-    with ProcessPool(Specification(callable="support.run_functions:missing")) as pool:
-        pool_jobs = [invocation({})]
-        pool.submit(pool_jobs)
+    with ProcessPool(calling("missing")) as pool:
+        given = [run_of({})]
+        pool.submit(given)
         with pytest.raises(CallableUnavailableError, match="missing"):
             pool.poll(30)
-        assert pool.stop() == ([], pool_jobs)
+        assert pool.stop() == ([], given)
 
 
 def test_jobs_that_were_not_begun_come_back_when_work_is_stopped() -> None:
-    invocations = [invocation({"do": "sleep"}), invocation({"do": "echo"}), invocation({"do": "echo"})]
-    with ProcessPool(specification()) as pool:
-        pool.submit(invocations)
-        assert eventually(
-            lambda: not pool.poll(0.1) and pool.running() == invocations[:1], seconds=30, what="the first run"
-        )
-        assert pool.stop() == ([], invocations[1:])
+    runs = [run_of({"do": "sleep"}), run_of({"do": "echo"}), run_of({"do": "echo"})]
+    with ProcessPool(calling()) as pool:
+        pool.submit(runs)
+        assert eventually(lambda: not pool.poll(0.1) and pool.running() == runs[:1], seconds=30, what="the first run")
+        assert pool.stop() == ([], runs[1:])
         assert pool.unfinished == 0
 
 
@@ -251,18 +250,18 @@ def _runs(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
 
 
-def _in_order_of_end(pool: ProcessPool, invocations: list[Invocation]) -> list[InvocationResult]:
-    """Run the invocations, and return their results as they come."""
-    pool.submit(invocations)
-    ended: list[InvocationResult] = []
+def _in_order_of_end(pool: ProcessPool, runs: list[ClaimedRun]) -> list[UUID]:
+    """Execute the runs, and return their ids as they end."""
+    pool.submit(runs)
+    ended: list[UUID] = []
     while pool.unfinished:
-        ended += pool.poll(10)
+        ended += [result.run_id for result in pool.poll(10)]
     return ended
 
 
 def test_a_process_that_is_still_starting_has_been_given_no_job(tmp_path: Path) -> None:
-    given = invocation({"do": "note", "file": str(tmp_path / "noted"), "word": "begun"})
-    with ProcessPool(specification()) as pool:
+    given = run_of({"do": "note", "file": str(tmp_path / "noted"), "word": "begun"})
+    with ProcessPool(calling()) as pool:
         pool.submit([given])
         assert pool.poll(0) == []
         assert pool.return_unstarted() == [given]

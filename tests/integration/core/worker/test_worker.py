@@ -46,7 +46,7 @@ def make(stack: LocalStack, name: str) -> Make:
 def test_whatever_a_run_does_every_other_one_succeeds_and_each_end_is_written_down(make: Make) -> None:
     executing = make(timeout_seconds=5, processes=2)
     executing.create([{"do": way} for way in ("echo", "fail", "echo", "exit process", "sleep", "tell")] * 2)
-    tally = executing.worker(processes=2).work()
+    tally = executing.worker().work()
     assert tally.states == {"success": 6, "failed": 2, "crashed": 2, "killed": 2}
     ends = ["success", "failed", "success", "crashed", "killed", "success"] * 2
     assert executing.states() == [(end, end) for end in ends]
@@ -63,10 +63,10 @@ def test_outputs_are_kept_and_times_are_those_of_the_process(make: Make) -> None
 
 
 def test_many_runs_are_worked_through_and_each_once(make: Make, tmp_path: Path) -> None:
-    executing = make("note")
+    executing = make("note", processes=2)
     file = tmp_path / "noted"
     executing.create({"file": str(file), "word": str(number)} for number in range(1500))
-    groups = [executing.worker(processes=2) for _ in range(2)]
+    groups = [executing.worker() for _ in range(2)]
     threads = [threading.Thread(target=group.work) for group in groups]
     for thread in threads:
         thread.start()
@@ -318,7 +318,7 @@ def test_a_run_that_lasts_longer_than_the_time_slice_is_finished_and_the_one_beh
 
 
 def test_an_ordering_key_keeps_its_order_over_time_slices(make: Make, tmp_path: Path) -> None:
-    executing, file = make("note", ordering_key="body:/ordering_key"), tmp_path / "noted"
+    executing, file = make("note", ordering_key="body:/ordering_key", processes=2), tmp_path / "noted"
     executing.create(
         (
             {"file": str(file), "ordering_key": ordering_key, "word": f"{ordering_key}:{n}", "seconds": 0.1}
@@ -329,7 +329,7 @@ def test_an_ordering_key_keeps_its_order_over_time_slices(make: Make, tmp_path: 
     )
     slices = 0
     while {state for state, _ in executing.states()} != {"success"}:
-        executing.worker(claim_seconds=1, processes=2).work()
+        executing.worker(claim_seconds=1).work()
         slices += 1
         assert slices < 40
     words = file.read_text().split()
@@ -339,10 +339,10 @@ def test_an_ordering_key_keeps_its_order_over_time_slices(make: Make, tmp_path: 
 
 
 def test_one_at_a_time_means_oldest_first_and_never_two(make: Make, tmp_path: Path) -> None:
-    executing = make("note", concurrency=1)
+    executing = make("note", concurrency=1, processes=4)
     file = tmp_path / "noted"
     executing.create({"file": str(file), "word": str(number)} for number in range(30))
-    executing.worker(processes=4).work()
+    executing.worker().work()
     assert file.read_text().split() == [str(number) for number in range(30)]
 
 
@@ -368,7 +368,7 @@ def test_an_ordering_key_keeps_its_order_and_waits_behind_a_retry(make: Make, tm
         stream="ward",
     )
     eventually(
-        lambda: executing.worker(processes=2).work() and {state for state, _ in executing.states()} == {"success"},
+        lambda: executing.worker().work() and {state for state, _ in executing.states()} == {"success"},
         seconds=60,
         what="the success of all",
     )

@@ -32,8 +32,8 @@ from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.triggers import Trigger
 from workorders.core.worker import json_values
-from workorders.core.worker.conversions import without_input
 from workorders.core.worker.exceptions import InputUnreadableError
+from workorders.core.worker.run_results import without_input
 from workorders.core.workflows import Workflow
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import Record
@@ -215,7 +215,7 @@ class Scene:
 def echo(run: ClaimedRun) -> RunResult:
     """Return the end of a run that gives back its input."""
     if run.body is None:
-        return without_input(run)[0]
+        return without_input(run)
     try:
         output = json_values.serialize_output(json_values.loads(run.body), 32 * MEBIBYTE)
     except InputUnreadableError as error:

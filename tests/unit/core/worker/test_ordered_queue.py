@@ -18,9 +18,9 @@ def numbers(runs: list[ClaimedRun]) -> list[int]:
     return [run.run_id.int for run in runs]
 
 
-def queue(*runs: ClaimedRun) -> OrderedQueue[ClaimedRun]:
+def queue(*runs: ClaimedRun) -> OrderedQueue:
     """Return a queue of some runs."""
-    made: OrderedQueue[ClaimedRun] = OrderedQueue()
+    made = OrderedQueue()
     made.put(runs)
     return made
 

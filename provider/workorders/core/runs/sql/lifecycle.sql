@@ -151,10 +151,3 @@ WITH silent AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM available), (SELECT count(*) FROM again),
     (SELECT count(*) FROM lost) - (SELECT count(*) FROM again);
-
--- name: previous_attempts
--- By the unique key of work order and attempt, read backwards.
-SELECT id, state::text
-FROM workorders.runs
-WHERE work_order_id = %(work_order_id)s AND attempt < %(attempt)s
-ORDER BY attempt DESC;

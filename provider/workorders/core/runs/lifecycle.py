@@ -19,6 +19,9 @@ HEARTBEAT_SECONDS: Final = 10.0
 GRACE_SECONDS: Final = 60.0
 """Seconds without a heartbeat after which a worker's runs are recovered: five heartbeats may be late before that."""
 
+_MAX_RECOVERED: Final = 1_000
+_LOST: Final = "The worker that executed it sent no heartbeat any more; how far the run came is not known."
+
 FinalState = Literal["success", "failed", "crashed", "cancelled", "killed", "lost", "exception"]
 
 
@@ -79,18 +82,25 @@ def heartbeat(connection: Connection, worker_id: UUID) -> int:
     return connection.execute(_QUERIES["heartbeat"], {"worker_id": worker_id}).rowcount
 
 
-def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]) -> Finished:
+def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult], *, is_alive: bool = True) -> Finished:
     """Store how runs of a worker ended, with output, log and the work order's state, in the caller's transaction.
 
     A run that did not succeed is retried by its workflow's policy: a new run that is available after a delay. The
     later runs with its ordering key then wait, too, and the worker loses them. So a worker stores the end of a run that
     did not succeed before it begins the next one with that ordering key.
+
+    Args:
+        connection: in the caller's transaction.
+        worker_id: the worker.
+        results: of its runs.
+        is_alive: False if the worker is lost: it may have begun the later runs, so it does not lose them here.
     """
     retry_ids = run_ids(len(results))
     rows = connection.execute(
         _QUERIES["finish"],
         {
             "worker_id": worker_id,
+            "is_alive": is_alive,
             "ids": [result.run_id for result in results],
             "states": [result.state for result in results],
             "error_types": [_text(result.error_type) for result in results],
@@ -120,28 +130,27 @@ def release(connection: Connection, worker_id: UUID, run_ids: Collection[UUID] |
     return connection.execute(_QUERIES["release"], arguments).rowcount
 
 
-def recover_lost(
-    connection: Connection,
-    workflow: Workflow | None = None,
-    *,
-    grace_seconds: float = GRACE_SECONDS,
-    limit: int = 1000,
-) -> Recovered:
-    """Recover runs, of one workflow or of all, whose worker sent no heartbeat for longer than the grace period.
+def recover_lost(connection: Connection, workflow: Workflow, *, grace_seconds: float = GRACE_SECONDS) -> Recovered:
+    """Recover runs of a workflow whose worker sent no heartbeat for longer than the grace period.
 
     Runs that had not started are available again. Runs that had are `lost`, and are retried by the workflow's policy.
     Whatever the worker still writes afterwards changes nothing. The caller commits.
     """
-    row = connection.execute(
-        _QUERIES["recover_lost"],
-        {
-            "workflow_id": workflow.id if workflow else None,
-            "grace_seconds": grace_seconds,
-            "limit": limit,
-            "retry_ids": run_ids(limit),
-        },
-    ).fetchone()
-    return Recovered(*row) if row else Recovered()
+    arguments = {"workflow_id": workflow.id, "grace_seconds": grace_seconds, "limit": _MAX_RECOVERED}
+    silent = connection.execute(_QUERIES["lock_silent"], arguments).fetchall()
+    available = retried = lost = 0
+    for worker_id in {worker_id for worker_id, _, _ in silent}:
+        owned = [(run_id, is_started) for owner, run_id, is_started in silent if owner == worker_id]
+        available += release(connection, worker_id, [run_id for run_id, is_started in owned if not is_started])
+        results = [
+            RunResult(run_id=run_id, state="lost", error_type="Lost", error=_LOST)
+            for run_id, is_started in owned
+            if is_started
+        ]
+        finished = finish(connection, worker_id, results, is_alive=False)
+        retried += len(finished.retried)
+        lost += len(finished.run_ids - finished.retried)
+    return Recovered(available, retried, lost)
 
 
 def _text(value: str | None) -> str | None:

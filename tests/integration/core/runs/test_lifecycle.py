@@ -221,14 +221,6 @@ def test_a_group_that_was_given_up_changes_nothing_when_it_wakes_up(connection: 
     assert not connection.execute("SELECT FROM workorders.run_logs WHERE run_id = %s", (group.run_ids[0],)).fetchall()
 
 
-def test_lost_runs_of_all_workflows_are_found_at_once(connection: Connection, name: str) -> None:
-    _, first = one(connection, f"{name}-a")
-    _, second = one(connection, f"{name}-b")
-    first.fall_silent()
-    second.fall_silent()
-    assert lifecycle.recover_lost(connection).available >= 2
-
-
 def test_an_output_that_is_no_json_breaks_the_transaction_and_not_the_runs(connection: Connection, name: str) -> None:
     working, group = one(connection, name)
     result = RunResult(run_id=group.run_ids[0], state="success", output=b"{")

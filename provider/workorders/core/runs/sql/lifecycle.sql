@@ -1,11 +1,3 @@
--- block: due_again
--- When the next attempt may begin, by the workflow's policy and by how many retries came before.
-        statement_timestamp() + make_interval(secs => least(
-            (retries ->> 'longest_delay_seconds')::double precision,
-            (retries ->> 'first_delay_seconds')::double precision
-                * CASE WHEN (retries ->> 'doubling')::boolean THEN 2 ^ least(retry, 30) ELSE 1 END
-        ))
-
 -- name: start
 UPDATE workorders.runs
 SET state = 'started', started_at = coalesce(started_at, statement_timestamp())
@@ -54,14 +46,18 @@ WITH given AS MATERIALIZED (
     INSERT INTO workorders.runs
         (id, work_order_id, workflow_id, ordering_key, attempt, retry, state, not_before)
     SELECT retry_id, work_order_id, workflow_id, ordering_key, attempt + 1, retry + 1, 'available',
-        -- use: due_again
+        statement_timestamp() + make_interval(secs => least(
+            (retries ->> 'longest_delay_seconds')::double precision,
+            (retries ->> 'first_delay_seconds')::double precision
+                * CASE WHEN (retries ->> 'doubling')::boolean THEN 2 ^ least(retry, 30) ELSE 1 END
+        ))
     FROM decided
     WHERE again
 ), released AS (
     UPDATE workorders.runs
     SET state = 'available', worker_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
-    WHERE workflow_id IN (SELECT id FROM policies) AND worker_id = %(worker_id)s AND claimed_at IS NOT NULL
-        AND finished_at IS NULL AND ordering_key IN (SELECT ordering_key FROM decided WHERE again) AND id <> ALL (%(ids)s)
+    WHERE %(is_alive)s AND workflow_id IN (SELECT id FROM policies) AND worker_id = %(worker_id)s
+        AND claimed_at IS NOT NULL AND finished_at IS NULL AND ordering_key IN (SELECT ordering_key FROM decided WHERE again) AND id <> ALL (%(ids)s)
     RETURNING id, work_order_id
 ), derived AS (
     UPDATE workorders.work_orders
@@ -93,61 +89,17 @@ WITH released AS (
 )
 UPDATE workorders.work_orders SET state = 'pending' FROM released WHERE work_orders.id = released.work_order_id;
 
--- name: recover_lost
-WITH silent AS MATERIALIZED (
-    SELECT id, row_number() OVER () AS number FROM (
-        SELECT id FROM workorders.runs
-        WHERE (%(workflow_id)s::integer IS NULL OR workflow_id = %(workflow_id)s)
-            AND claimed_at IS NOT NULL AND finished_at IS NULL
-            AND (
-                heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
-                -- A delegated run of a workflow that has a callable by now: nothing records its end any more.
-                OR heartbeat_at IS NULL AND NOT EXISTS (
-                    SELECT FROM workorders.workflows
-                    WHERE workflows.id = runs.workflow_id AND definition ->> 'dag_id' IS NOT NULL OFFSET 0
-                )
-            )
-        ORDER BY id
-        LIMIT %(limit)s
-        FOR UPDATE SKIP LOCKED
-    ) AS locked
-), available AS (
-    UPDATE workorders.runs
-    SET state = 'available', worker_id = NULL, claimed_at = NULL, heartbeat_at = NULL
-    FROM silent
-    WHERE runs.id = silent.id AND runs.state = 'claimed'
-    RETURNING runs.work_order_id
-), lost AS (
-    UPDATE workorders.runs
-    SET state = 'lost', finished_at = statement_timestamp(), error_type = 'Lost',
-        error = 'The worker that executed it sent no heartbeat any more; how far the run came is not known.'
-    FROM silent
-    WHERE runs.id = silent.id AND runs.state = 'started'
-    RETURNING runs.work_order_id, runs.workflow_id, runs.ordering_key, runs.attempt, runs.retry, silent.number
-), policies AS MATERIALIZED (
-    SELECT id, definition -> 'retries' AS retries
-    FROM workorders.workflows
-    WHERE id IN (SELECT workflow_id FROM lost)
-), again AS (
-    INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, ordering_key, attempt, retry, state, not_before)
-    SELECT given.id, lost.work_order_id, lost.workflow_id, lost.ordering_key, lost.attempt + 1, lost.retry + 1, 'available',
-        -- use: due_again
-    FROM lost
-    JOIN policies ON policies.id = lost.workflow_id
-    JOIN unnest(%(retry_ids)s::uuid[]) WITH ORDINALITY AS given (id, number) ON given.number = lost.number
-    WHERE lost.retry < (policies.retries ->> 'attempts')::integer AND policies.retries -> 'after' ? 'lost'
-    RETURNING work_order_id
-), derived AS (
-    UPDATE workorders.work_orders
-    SET state = became.state::workorders.work_order_state
-    FROM (
-        SELECT work_order_id AS id, 'pending' AS state FROM available
-        UNION ALL
-        SELECT lost.work_order_id, CASE WHEN again.work_order_id IS NULL THEN 'lost' ELSE 'pending' END
-        FROM lost LEFT JOIN again ON again.work_order_id = lost.work_order_id
-    ) AS became
-    WHERE work_orders.id = became.id
-)
-SELECT (SELECT count(*) FROM available), (SELECT count(*) FROM again),
-    (SELECT count(*) FROM lost) - (SELECT count(*) FROM again);
+-- name: lock_silent
+SELECT worker_id, id, state = 'started' FROM workorders.runs
+WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL
+    AND (
+        heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
+        -- A delegated run of a workflow that has a callable by now: nothing records its end any more.
+        OR heartbeat_at IS NULL AND NOT EXISTS (
+            SELECT FROM workorders.workflows
+            WHERE workflows.id = runs.workflow_id AND definition ->> 'dag_id' IS NOT NULL OFFSET 0
+        )
+    )
+ORDER BY id
+LIMIT %(limit)s
+FOR UPDATE SKIP LOCKED;

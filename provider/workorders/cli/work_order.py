@@ -16,11 +16,11 @@ from workorders.core.admission import duplicates, rejections
 from workorders.core.admission.duplicates import Repeat, Repeats
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import work_orders
-from workorders.core.history.work_orders import RunSummary, WorkOrder
+from workorders.core.history.work_orders import RunRow, WorkOrder
 
 _RAW_BYTES_SHOWN: Final = 512
 
-_RUN_COLUMNS: Sequence[Column[RunSummary]] = (
+_RUN_COLUMNS: Sequence[Column[RunRow]] = (
     Column("run", lambda run: run.attempt, number=True),
     Column("id", lambda run: run.id),
     Column("state", lambda run: run.state),
@@ -85,7 +85,7 @@ def _write_raw(work_order: WorkOrder, file: Path) -> None:
         raise ConfigurationError(f"The raw value could not be written to {file}: {error.strerror}.") from error
 
 
-def _print(work_order: WorkOrder, runs: Sequence[RunSummary], repeats: Repeats) -> None:
+def _print(work_order: WorkOrder, runs: Sequence[RunRow], repeats: Repeats) -> None:
     print_fields(
         [
             ("work order", work_order.id),

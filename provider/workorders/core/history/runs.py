@@ -9,33 +9,11 @@ from psycopg.rows import class_row
 
 from workorders.core import workflows
 from workorders.core.exceptions import UnknownRunError
-from workorders.core.history import work_orders
+from workorders.core.history.work_orders import RunRow, get_work_order
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/runs.sql")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """A run in a list."""
-
-    id: UUID
-    work_order_id: UUID
-    workflow: str
-    attempt: int
-    state: str
-    created_at: datetime
-    not_before: datetime
-    """When it is due, while it is available."""
-    claimed_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    error_type: str | None
-    error: str | None
-    actor: str | None
-    """Who requested this run, or cancelled it; None for the first run and for automatic retries."""
-    reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +54,7 @@ def list_runs(
     with connection.cursor(row_factory=class_row(RunRow)) as cursor:
         found = cursor.execute(_QUERIES["runs"], arguments, prepare=False).fetchall()
     if work_order is not None and not found:
-        work_orders.get_work_order(connection, work_order)
+        get_work_order(connection, work_order)
     return found
 
 

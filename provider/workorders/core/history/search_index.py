@@ -37,17 +37,18 @@ def index_new(connection: Connection, *, step: int = STEP, margin: timedelta = M
         after = _lock(connection, _NEW)
         if after is None:
             return 0
-        ids = _ids(connection, after, first_id(_settled_until(connection, margin)), step)
+        (settled,) = fetch_row(connection, _QUERIES["settled_until"], {"margin": margin, "max_wait": _MAX_WAIT})
+        ids = _ids(connection, after, first_id(settled), step)
         if ids:
             write_index(connection, ids)
-            connection.execute(_QUERIES["move_mark"], {"name": _NEW, "id": ids[-1]})
+            connection.execute(_QUERIES["move_progress"], {"name": _NEW, "id": ids[-1]})
         return len(ids)
 
 
 def index_late(connection: Connection, *, after: timedelta = LATE_AFTER) -> int:
-    """Add what came late to where `fill` has passed; returns how many work orders it looked at.
+    """Add work orders that appeared late, with ids before the last indexed one; return how many it looked at.
 
-    Late are work orders of a transaction that took very long, or of a machine whose clock was behind.
+    They belong to a transaction that took very long, or to a machine whose clock was behind.
     """
     with connection.transaction():
         begin = _lock(connection, _LATE)
@@ -59,7 +60,7 @@ def index_late(connection: Connection, *, after: timedelta = LATE_AFTER) -> int:
             missing = [row[0] for row in connection.execute(_QUERIES["without_words"], {"ids": ids})]
             for start in range(0, len(missing), STEP):
                 write_index(connection, missing[start : start + STEP])
-            connection.execute(_QUERIES["move_mark"], {"name": _LATE, "id": ids[-1]})
+            connection.execute(_QUERIES["move_progress"], {"name": _LATE, "id": ids[-1]})
         return len(ids)
 
 
@@ -69,7 +70,7 @@ def indexed_up_to(connection: Connection) -> UUID:
 
 
 def complete_up_to(connection: Connection) -> UUID:
-    """Return the id up to which nothing is missing: those after it may have come late, and await the second look."""
+    """Return the id up to which nothing is missing; work orders after it may have come late."""
     return _progress(connection, _LATE)
 
 
@@ -83,18 +84,13 @@ def write_index(connection: Connection, ids: Sequence[UUID]) -> None:
 
 
 def _lock(connection: Connection, name: str) -> UUID | None:
-    connection.execute(_QUERIES["add_mark"], {"name": name})
-    row = connection.execute(_QUERIES["lock_mark"], {"name": name}).fetchone()
+    connection.execute(_QUERIES["add_progress"], {"name": name})
+    row = connection.execute(_QUERIES["lock_progress"], {"name": name}).fetchone()
     return None if row is None else row[0]
 
 
-def _settled_until(connection: Connection, margin: timedelta) -> datetime:
-    settled: datetime = fetch_row(connection, _QUERIES["settled_until"], {"margin": margin, "max_wait": _MAX_WAIT})[0]
-    return settled
-
-
 def _progress(connection: Connection, name: str) -> UUID:
-    row = connection.execute(_QUERIES["mark"], {"name": name}).fetchone()
+    row = connection.execute(_QUERIES["progress"], {"name": name}).fetchone()
     return row[0] if row else UUID(int=0)
 
 

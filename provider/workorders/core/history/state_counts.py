@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from workorders.core.history.filters import Filter, query_arguments
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/state_counts.sql")
@@ -29,10 +29,10 @@ class Counts:
 
 
 def refresh_counts(connection: Connection, *, even_if_recent: bool = False) -> bool:
-    """Count again if it is time to, in a transaction of its own; tell whether it was."""
+    """Count again if the counts are old enough, in a transaction of its own; return whether it did."""
     with connection.transaction():
         connection.execute(_QUERIES["lock"])
-        age, took = connection.execute(_QUERIES["age"]).fetchone() or (None, None)
+        age, took = fetch_row(connection, _QUERIES["age"], {})
         if age is not None and age < max(_SHORTEST_AGE_SECONDS, _SHARE * took) and not even_if_recent:
             return False
         begun = time.monotonic()
@@ -60,5 +60,4 @@ def latest_counts(connection: Connection, *, trigger: str | None = None, workflo
     """
     wanted = query_arguments(connection, Filter(trigger=trigger, workflow=workflow))
     by_state: dict[str, int] = dict(connection.execute(_QUERIES["counts"], wanted).fetchall())
-    row = connection.execute(_QUERIES["counted_at"]).fetchone()
-    return Counts(by_state, row[0] if row else None)
+    return Counts(by_state, fetch_row(connection, _QUERIES["counted_at"], {})[0])

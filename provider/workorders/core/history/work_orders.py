@@ -15,6 +15,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql", blocks_from="sql/filters.sql")
+_RUN_QUERIES = load_queries("workorders.core.history", "sql/runs.sql")
 
 _WINDOW: Final = 10_000
 """Work orders whose words one query of a job searches."""
@@ -52,14 +53,18 @@ class WorkOrderSummary:
     """Code of the rejection; None for a work order with an input."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
     """One attempt at a work order."""
 
     id: UUID
+    work_order_id: UUID
+    workflow: str
     attempt: int
     state: str
     created_at: datetime
+    not_before: datetime
+    """When it is due, while it is available."""
     claimed_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
@@ -148,6 +153,7 @@ def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
 def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> Matching:
     """Return the next of these work orders in the order of their creation, possibly fewer than `limit`."""
     given = {**query_arguments(connection, wanted), "after_id": after, "limit": limit, "window": _WINDOW}
+    given |= {"before_id": None, "until_id": None}
     query = _QUERIES["matching" if wanted.text is None else "matching_with_words"]
     row = connection.execute(query, given, prepare=False).fetchone()
     return Matching(*row) if row else Matching([], None)
@@ -168,7 +174,8 @@ def get_work_order(connection: Connection, id_: UUID) -> WorkOrder:
     return found
 
 
-def runs_of(connection: Connection, work_order_id: UUID) -> list[RunSummary]:
+def runs_of(connection: Connection, work_order_id: UUID) -> list[RunRow]:
     """Return the runs of a work order, the first attempt first."""
-    with connection.cursor(row_factory=class_row(RunSummary)) as cursor:
-        return cursor.execute(_QUERIES["runs"], {"work_order_id": work_order_id}).fetchall()
+    arguments = {"workflow_id": None, "state": None, "work_order_id": work_order_id, "before": None, "limit": None}
+    with connection.cursor(row_factory=class_row(RunRow)) as cursor:
+        return sorted(cursor.execute(_RUN_QUERIES["runs"], arguments), key=lambda run: run.attempt)

@@ -33,3 +33,14 @@ LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
 -- block: on_page
         (%(before_id)s::uuid IS NULL OR work_orders.id < %(before_id)s)
         AND (%(after_id)s::uuid IS NULL OR work_orders.id > %(after_id)s)
+
+-- block: listed
+-- The same conditions for the columns of search_words, whose indexes return them in the order of their ids.
+        (%(first_id)s::uuid IS NULL OR search_words.id >= %(first_id)s)
+        AND (%(id)s::uuid IS NULL OR search_words.id = %(id)s)
+        AND (%(after_id)s::uuid IS NULL OR search_words.id > %(after_id)s)
+        AND (%(before_id)s::uuid IS NULL OR search_words.id < %(before_id)s)
+        AND (%(end_id)s::uuid IS NULL OR search_words.id < %(end_id)s)
+        AND (%(until_id)s::uuid IS NULL OR search_words.id <= %(until_id)s)
+        AND (%(trigger_id)s::integer IS NULL OR search_words.trigger_id = %(trigger_id)s)
+        AND (%(workflow_id)s::integer IS NULL OR search_words.workflow_id = %(workflow_id)s)

@@ -1,12 +1,3 @@
--- block: listed
--- The same conditions for the columns of search_words, whose indexes return the newest ones first.
-        (%(first_id)s::uuid IS NULL OR search_words.id >= %(first_id)s)
-        AND (%(before_id)s::uuid IS NULL OR search_words.id < %(before_id)s)
-        AND (%(end_id)s::uuid IS NULL OR search_words.id < %(end_id)s)
-        AND (%(until_id)s::uuid IS NULL OR search_words.id <= %(until_id)s)
-        AND (%(trigger_id)s::integer IS NULL OR search_words.trigger_id = %(trigger_id)s)
-        AND (%(workflow_id)s::integer IS NULL OR search_words.workflow_id = %(workflow_id)s)
-
 -- name: newest_ids
 -- As work_orders, the ids alone.
 SELECT work_orders.id

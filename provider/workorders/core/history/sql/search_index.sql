@@ -1,21 +1,21 @@
--- name: add_mark
+-- name: add_progress
 INSERT INTO workorders.history_marks (name, id)
 VALUES (%(name)s, '00000000-0000-0000-0000-000000000000')
 ON CONFLICT (name) DO NOTHING;
 
--- name: lock_mark
--- Who finds it locked has nothing to do: another one is filling.
+-- name: lock_progress
+-- If it is locked, another process does this part of the index now.
 SELECT id FROM workorders.history_marks WHERE name = %(name)s FOR UPDATE SKIP LOCKED;
 
--- name: move_mark
+-- name: move_progress
 UPDATE workorders.history_marks SET id = %(id)s, moved_at = now() WHERE name = %(name)s;
 
--- name: mark
+-- name: progress
 SELECT id FROM workorders.history_marks WHERE name = %(name)s;
 
 -- name: settled_until
--- Who began to write before this time may still commit work orders with older ids; a transaction that takes longer than
--- the longest wait is left to the second look.
+-- A transaction that began to write before this time may still commit work orders with older ids; one that takes longer
+-- than the longest wait is left to the second look.
 SELECT greatest(
     least(clock_timestamp(), min(xact_start)) - %(margin)s::interval, clock_timestamp() - %(max_wait)s::interval
 )
@@ -31,7 +31,8 @@ FROM unnest(%(ids)s::uuid[]) AS page (id)
 WHERE NOT EXISTS (SELECT FROM workorders.search_words WHERE search_words.id = page.id);
 
 -- name: texts
--- So much of each as is searched; an input that cannot be written out has no words. What is no text in a rejected value comes as escapes, which part words.
+-- The searched part of each; an input that cannot be written out has no words. Bytes of a rejected value that are no
+-- text come as escapes, which separate words.
 SELECT page.id,
     left(workorders.json_text(dataclips.body), %(max_characters)s) AS body,
     left(workorders.json_text(coalesce(dataclips.request, rejections.request)), %(max_characters)s) AS request,

@@ -70,12 +70,8 @@ SELECT ARRAY(SELECT id FROM matching), (SELECT id FROM matching ORDER BY id DESC
 WITH next AS MATERIALIZED (
     SELECT search_words.id, search_words.words @@ %(words)s::tsquery AS has_words
     FROM workorders.search_words
-    WHERE (%(first_id)s::uuid IS NULL OR search_words.id >= %(first_id)s)
-        AND (%(after_id)s::uuid IS NULL OR search_words.id > %(after_id)s)
-        AND (%(end_id)s::uuid IS NULL OR search_words.id < %(end_id)s)
-        AND (%(trigger_id)s::integer IS NULL OR search_words.trigger_id = %(trigger_id)s)
-        AND (%(workflow_id)s::integer IS NULL OR search_words.workflow_id = %(workflow_id)s)
-        AND (%(id)s::uuid IS NULL OR search_words.id = %(id)s)
+    WHERE
+        -- use: listed
     ORDER BY search_words.id
     LIMIT %(window)s
 ), matching AS MATERIALIZED (
@@ -110,10 +106,3 @@ LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 WHERE work_orders.id = %(id)s;
-
--- name: runs
-SELECT id, attempt, state::text AS state, created_at, claimed_at, started_at, finished_at, error_type, error,
-    actor, reason
-FROM workorders.runs
-WHERE work_order_id = %(work_order_id)s
-ORDER BY attempt;

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 
@@ -24,7 +24,7 @@ def delete(connection: Connection, rows: Sequence[WorkOrderKey]) -> list[WorkOrd
     Returns:
         Those that were not deleted, because a replay creates missing ones of their stream at this moment.
     """
-    free = {stream for stream in {row[1] for row in rows} if stream is None or _locked(connection, stream)}
+    free = {stream for stream in {row[1] for row in rows} if stream is None or _lock(connection, stream)}
     gone = [row for row in rows if row[1] in free]
     if gone:
         connection.execute(_QUERIES["delete"], {"ids": [id_ for id_, _, _ in gone]})
@@ -41,8 +41,7 @@ def note_whole(connection: Connection, stream_id: int, start: int, end: int, wor
     """Record that every event in `[start, end)` of a stream has a work order, and how many there are.
 
     Call it in the transaction that has read the whole range. When all of them are deleted, the gaps between them are
-    known to be empty, and one row represents the range. A range without gaps needs no record, and neither does an empty
-    one.
+    known to be empty, and one row represents the range. A range without gaps, or an empty one, needs no record.
     """
     if 0 < work_orders < end - start:
         connection.execute(
@@ -50,9 +49,9 @@ def note_whole(connection: Connection, stream_id: int, start: int, end: int, wor
         )
 
 
-def _locked(connection: Connection, stream_id: int) -> bool:
-    row = connection.execute(_QUERIES["lock_stream"], {"class": AdvisoryLock.STREAM, "stream_id": stream_id}).fetchone()
-    return bool(row and row[0])
+def _lock(connection: Connection, stream_id: int) -> bool:
+    arguments = {"class": AdvisoryLock.STREAM, "stream_id": stream_id}
+    return bool(fetch_row(connection, _QUERIES["lock_stream"], arguments)[0])
 
 
 def _remember(connection: Connection, gone: Iterable[WorkOrderKey]) -> None:

@@ -1,8 +1,9 @@
 """`create_for`: creates the work orders of every trigger."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import compress, islice, starmap
+from operator import add
 from typing import LiteralString
 
 import psycopg
@@ -51,13 +52,7 @@ class Created:
 
     def __add__(self, other: "Created") -> "Created":
         """Add field by field."""
-        return Created(
-            self.created + other.created,
-            self.rejected + other.rejected,
-            self.existing + other.existing,
-            self.rejected_by_rule + other.rejected_by_rule,
-            self.ignored + other.ignored,
-        )
+        return Created(*map(add, astuple(self), astuple(other)))
 
 
 def create_for(
@@ -210,7 +205,7 @@ class _Writer:
                 "ids": [id_.hex() for id_ in chunk.ids],
                 "positions": [item.position for item in chunk.items],
                 "stream_ids": [self._stream_ids[item.stream] for item in chunk.items],
-                "states": [_state(item) for item in chunk.items],
+                "states": [_REJECTED_STATE if item.body is None else _ACCEPTED_STATE for item in chunk.items],
                 "ordering_keys": [
                     self._ordering_key.ordering_key(item) if self._ordering_key else None for item in chunk.items
                 ],
@@ -240,7 +235,3 @@ def rejection_of(error: psycopg.Error) -> Rejection:
 def _rejection(id_: bytes, item: Item) -> bytes:
     reason = item.rejection or Rejection("no-input", "the source gave neither an input nor a reason")
     return binary_rows.rejection(id_, reason.code, reason.detail, item.request, item.raw)
-
-
-def _state(item: Item) -> str:
-    return _ACCEPTED_STATE if item.body is not None else _REJECTED_STATE

@@ -121,13 +121,12 @@ def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]
     return Finished(retried | became["finished"], retried, frozenset(became["released"]))
 
 
-def release(connection: Connection, worker_id: UUID, run_ids: Collection[UUID] | None = None) -> int:
-    """Release runs of a worker, or all of its unfinished ones, as if they had never been claimed; return how many.
+def release(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> int:
+    """Release unfinished runs of a worker, as if they had never been claimed; return how many.
 
     For a worker that stops before it began them: a run that began and is released would be executed twice.
     """
-    arguments = {"worker_id": worker_id, "ids": None if run_ids is None else list(run_ids)}
-    return connection.execute(_QUERIES["release"], arguments).rowcount
+    return connection.execute(_QUERIES["release"], {"worker_id": worker_id, "ids": list(run_ids)}).rowcount
 
 
 def recover_lost(connection: Connection, workflow: Workflow, *, grace_seconds: float = GRACE_SECONDS) -> Recovered:

@@ -120,11 +120,8 @@ class ChildProcess:
     @property
     def has_begun(self) -> bool:
         """Whether it has read the whole run in flight, which it begins at once."""
-        return self.in_flight is not None and not self.is_unsent and not self._has_unread_commands
-
-    @property
-    def _has_unread_commands(self) -> bool:
-        return any(fcntl.ioctl(self._commands_read, termios.FIONREAD, bytes(4)))
+        unread = fcntl.ioctl(self._commands_read, termios.FIONREAD, bytes(4))
+        return self.in_flight is not None and not self.is_unsent and not any(unread)
 
     def seconds_left(self, timeout_seconds: float, start_seconds: float) -> float:
         """Return how many seconds the run in flight, or the start, may still take; negative if it is late."""

@@ -73,21 +73,14 @@ def compose_log(
         log, end, cut = mask(captured.text), "", False
     else:
         # The text next to the gap may be half a secret, which the mask does not recognize.
-        log = _without_end(mask(captured.text), max_secret_bytes)
-        end, cut = mask(captured.end)[max_secret_bytes:], True
-    behind = _new_line(end or log) + mask(traceback) if traceback else ""
-    whole = (log + LEFT_OUT if cut else log) + end + behind
+        text = mask(captured.text)
+        log, end, cut = text[: max(len(text) - max_secret_bytes, 0)], mask(captured.end)[max_secret_bytes:], True
+    whole = (log + LEFT_OUT if cut else log) + end
+    if traceback:
+        whole += ("" if not whole or whole.endswith("\n") else "\n") + mask(traceback)
     if len(whole.encode()) <= limit:
         return whole, cut
     return _without_middle(whole, limit), True
-
-
-def _without_end(text: str, length: int) -> str:
-    return text[: len(text) - length] if length else text
-
-
-def _new_line(text: str) -> str:
-    return "" if not text or text.endswith("\n") else "\n"
 
 
 def _without_middle(text: str, limit: int) -> str:

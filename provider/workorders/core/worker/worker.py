@@ -234,18 +234,15 @@ class Worker:
             )
         if self._heartbeat.found_none.is_set():
             self._heartbeat.found_none.clear()
-            self._check_ownership_of_runs()
-
-    def _check_ownership_of_runs(self) -> None:
-        in_flight = [run.run_id for run in self._pool.running()]
-        if in_flight and not self._store.run_in_transaction(
-            lambda connection: lifecycle.start(connection, self.id, in_flight)
-        ):
-            self._pool.close()
-            raise OwnershipLostError(
-                f"Workflow {self._workflow.name}: another worker owns the runs of worker {self.id}, which sent no "
-                "heartbeat for too long. It stopped, and changed nothing of them."
-            )
+            running = [run.run_id for run in self._pool.running()]
+            if running and not self._store.run_in_transaction(
+                lambda connection: lifecycle.start(connection, self.id, running)
+            ):
+                self._pool.close()
+                raise OwnershipLostError(
+                    f"Workflow {self._workflow.name}: another worker owns the runs of worker {self.id}, which sent no "
+                    "heartbeat for too long. It stopped, and changed nothing of them."
+                )
 
     def _stop_early(self) -> None:
         results, left = self._pool.stop()

@@ -83,8 +83,7 @@ SELECT 'released', id FROM released;
 WITH released AS (
     UPDATE workorders.runs
     SET state = 'available', worker_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
-    WHERE workflow_id IN (SELECT id FROM workorders.workflows) AND worker_id = %(worker_id)s
-        AND claimed_at IS NOT NULL AND finished_at IS NULL AND (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s))
+    WHERE id = ANY (%(ids)s::uuid[]) AND worker_id = %(worker_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL
     RETURNING work_order_id
 )
 UPDATE workorders.work_orders SET state = 'pending' FROM released WHERE work_orders.id = released.work_order_id;

@@ -4,8 +4,9 @@ import csv
 import os
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 from uuid import UUID
 
 from workorders.core.bulk import jobs
@@ -74,7 +75,7 @@ class ExportHandler(JobHandler):
         self._wanted = file
         self._file = Path()
         self._part = Path()
-        self._stream: IO[str] | None = None
+        self._incomplete = ExitStack()
 
     def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
         """Open a new file in the folder of the export's file.
@@ -94,7 +95,9 @@ class ExportHandler(JobHandler):
             raise ExportFileError(f"The file {self._file} already exists; nothing was exported; name another.")
         try:
             self._remove_left_parts()
-            self._stream = open(self._part, "x", encoding="utf-8", newline="", opener=_private)  # noqa: SIM115
+            stream = open(self._part, "x", encoding="utf-8", newline="", opener=_private)  # noqa: SIM115
+            self._stream = self._incomplete.enter_context(stream)
+            self._incomplete.callback(self._part.unlink, missing_ok=True)
             if job.options["format"] == "csv":
                 csv.writer(self._stream).writerow(COLUMNS)
         except OSError as error:
@@ -107,8 +110,6 @@ class ExportHandler(JobHandler):
         Raises:
             ExportFileError: the disk is full, for instance.
         """
-        if self._stream is None:
-            raise AssertionError("The export was not begun.")
         is_csv = job.options["format"] == "csv"
         table, written = csv.writer(self._stream), 0
         try:
@@ -130,8 +131,6 @@ class ExportHandler(JobHandler):
         Raises:
             ExportFileError: it cannot be brought to the disk.
         """
-        if self._stream is None:
-            raise AssertionError("The export was not begun.")
         try:
             self._stream.flush()
             os.fsync(self._stream.fileno())
@@ -142,9 +141,7 @@ class ExportHandler(JobHandler):
 
     def abandon(self) -> None:
         """Remove the incomplete file."""
-        if self._stream is not None:
-            self._stream.close()
-            self._part.unlink(missing_ok=True)
+        self._incomplete.close()
 
     def _remove_left_parts(self) -> None:
         """Remove the incomplete files of killed workers; a live worker writes more often than the timeout."""

@@ -27,12 +27,12 @@ _REQUEST: Final = b'{"topic":"observations","partition":0,"key":"patient-0001","
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """What executing so many runs took."""
+    """What executing some runs took."""
 
     runs: int
     seconds: float
     group_seconds: float
-    """CPU of the process that claims and writes down."""
+    """CPU of the process that claims and stores."""
     callable_seconds: float
     """CPU of the processes that the function runs in."""
     postgres_seconds: float
@@ -51,7 +51,7 @@ class Executed:
 
 
 def pool_per_second(count: int) -> float:
-    """Return how many runs a second warm processes alone work through."""
+    """Return how many runs a second warm processes alone execute."""
     runs = [run_of({"note": "x" * 300}) for _ in range(count)]
     with ProcessPool(calling("echo")) as pool:
         # The first one, for which the process has to start, is not measured.
@@ -62,7 +62,7 @@ def pool_per_second(count: int) -> float:
 
 
 def through_postgres(stack: LocalStack, count: int) -> Executed:
-    """Work through so many waiting work orders."""
+    """Execute that many waiting work orders."""
     with connect(stack.database_url) as connection:
         empty_tables(connection)
         connection.execute("TRUNCATE workorders.runs, workorders.run_outputs, workorders.run_logs")

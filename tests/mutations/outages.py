@@ -38,7 +38,7 @@ OUTAGES = (
         "question-asked-for-ever",
         5,
         (Change("core/worker/result_store.py", " or time.monotonic() + delay > until", ""),),
-        (f"{STORE}::test_an_outage_is_asked_again_later_and_later_until_it_lasts_too_long",),
+        (f"{STORE}::test_an_outage_is_retried_later_and_later_until_it_lasts_too_long",),
     ),
     Mutation(
         "wait-not-ended-by-a-stop",
@@ -62,7 +62,7 @@ OUTAGES = (
         "bare-result-halved-for-ever",
         5,
         (Change("core/worker/result_store.py", "if _is_bare(results[0]):", "if False:"),),
-        (f"{GROUP}::test_a_result_that_postgres_refuses_however_bare_it_is_ends_the_group",),
+        (f"{GROUP}::test_a_result_that_postgres_rejects_even_without_its_output_ends_the_worker",),
     ),
     Mutation(
         "failed-job-waits-for-ever",

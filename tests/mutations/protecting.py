@@ -72,7 +72,7 @@ SECRETS_AND_AUDIT = (
         "texts-of-jobs-survive",
         0,
         (Change("core/maintenance/retention.py", '_QUERIES["erase_texts"], self._due', "'SELECT'"),),
-        (f"{RETENTION}::test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_goes_on",),
+        (f"{RETENTION}::test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_continues",),
     ),
     Mutation(
         "headers-with-secrets-kept",

@@ -67,7 +67,7 @@ class Executing:
             return connection.execute(query, {"workflow_id": self.workflow.id}).fetchall()
 
     def claim_and_fall_silent(self) -> None:
-        """Claim everything for a group that says nothing any more."""
+        """Claim everything for a worker that sends no heartbeat."""
         with connect(self.url) as connection:
             claiming.claim(connection, self.workflow, limit=1000, worker_id=uuid4())
             connection.execute(
@@ -76,7 +76,7 @@ class Executing:
             )
 
     def take_over(self, connection: Connection) -> None:
-        """Give the runs of every group to another one, as recovery does with those of a silent group."""
+        """Give the runs of every worker to another one, as recovery does with those of a silent worker."""
         connection.execute(
             "UPDATE workorders.runs SET worker_id = %s WHERE workflow_id = %s AND finished_at IS NULL",
             [UUID(int=1), self.workflow.id],

@@ -26,7 +26,7 @@ def without_context(body: Any) -> Any:
 
 
 def behave(body: dict[str, Any], context: Context) -> Any:
-    """Do what the input says."""
+    """Do what the input names."""
     return _WAYS[body["do"]](body, context)
 
 
@@ -43,14 +43,14 @@ def note(body: dict[str, Any], context: Context) -> None:
 
 
 def note_or_fail(body: dict[str, Any], context: Context) -> None:
-    """Fail at the first attempt when the input says so, and append the input's word otherwise."""
+    """Fail at the first attempt if the input asks for it, and append the input's word otherwise."""
     if body["fail_once"] and context.attempt == 1:
         raise ValueError("not yet")
     note(body, context)
 
 
 def nested(body: dict[str, Any], context: Context) -> Any:
-    """Return so many lists in one another, written as JSON text would be."""
+    """Return as many lists in one another as the input names, written as JSON text would be."""
     value: Any = 1
     for _ in range(body["levels"]):
         value = [value]
@@ -98,7 +98,7 @@ def _sleep(body: dict[str, Any], context: Context) -> None:
 
 
 def _meet(body: dict[str, Any], context: Context) -> None:
-    """Come to the input's folder, and stay until as many as the input says are there."""
+    """Come to the input's folder, and stay until as many as the input names are there."""
     folder = Path(body["folder"])
     (folder / str(os.getpid())).touch()
     while len(list(folder.iterdir())) < body["count"]:

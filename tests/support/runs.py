@@ -11,7 +11,7 @@ from workorders.core.runs.lifecycle import FinalState, RunResult
 
 
 def claim(connection: Connection, workflow: str, limit: int = 100) -> list[ClaimedRun]:
-    """Claim runs of a workflow for a group of their own, and commit."""
+    """Claim runs of a workflow for a worker of their own, and commit."""
     claimed = claiming.claim(connection, workflows.find(connection, workflow), limit=limit, worker_id=uuid4())
     connection.commit()
     return claimed

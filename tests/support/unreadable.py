@@ -21,7 +21,7 @@ BEYOND_WORKERS = growing(14_000)
 
 
 def create_unreadable(connection: Connection, trigger: Trigger, position: int, body: bytes = BEYOND_POSTGRES) -> UUID:
-    """Create a work order whose body nobody has looked at, and return its id."""
+    """Create a work order whose body was not validated, and return its id."""
     create_for(connection, trigger, [Item("s", position, REQUEST, body)])
     connection.commit()
     row = connection.execute(

@@ -1,4 +1,4 @@
-"""A workflow with a trigger of its own, to create work orders for and to work through."""
+"""A workflow with a trigger of its own, whose work orders a test creates and executes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -56,9 +56,9 @@ class Working:
         self.connection.commit()
         return found
 
-    def claim_group(self, limit: int = 100) -> "Group":
+    def claim_as_worker(self, limit: int = 100) -> "ClaimingWorker":
         worker_id = uuid4()
-        return Group(self, worker_id, self.claim(limit, worker_id))
+        return ClaimingWorker(self, worker_id, self.claim(limit, worker_id))
 
     def states(self) -> list[str]:
         """Return the states of the work orders, by stream and position."""
@@ -82,7 +82,7 @@ class Working:
         ).fetchall()
 
     def rerun(self, position: int, *, priority: int = 0) -> None:
-        """Ask for another run of the finished work order at a position, as the room of reruns does."""
+        """Ask for another run of the finished work order at a position, as `core.bulk.rerun` does."""
         self.connection.execute(
             """
             WITH reopened AS (
@@ -109,7 +109,7 @@ class Working:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ClaimingWorker:
     """Runs that were claimed together."""
 
     working: Working
@@ -130,7 +130,7 @@ class Group:
         return started
 
     def finish(self, *states: lifecycle.FinalState, **fields: Any) -> Finished:
-        """Finish the first runs of the group with these states."""
+        """Finish the first runs of the worker with these states."""
         results = [
             RunResult(run_id=run_id, state=state, **fields) for run_id, state in zip(self.run_ids, states, strict=False)
         ]

@@ -65,7 +65,7 @@ def test_a_workflow_that_only_a_trigger_has_named_is_listed_without_anything_to_
 def test_runs_are_listed_newest_first_with_their_errors(workorders: Command, connection: Connection, name: str) -> None:
     at = Working.on(connection, name)
     at.create_some(3)
-    group = at.claim_group()
+    group = at.claim_as_worker()
     group.start()
     group.finish("success", "failed", error_type="ValueError", error="no such ward\nand more")
     found = workorders("runs", "list", "--workflow", name, "--json").json()
@@ -80,7 +80,7 @@ def test_runs_are_listed_newest_first_with_their_errors(workorders: Command, con
 def test_a_run_is_shown_with_its_output_and_its_log(workorders: Command, connection: Connection, name: str) -> None:
     at = Working.on(connection, name)
     at.create_some(1)
-    group = at.claim_group()
+    group = at.claim_as_worker()
     group.finish("success", output=b'{"ward": "icu"}', log="seen\x1b[31m", log_truncated=True)
     ended = workorders("runs", "show", str(group.run_ids[0]))
     assert ended.code == 0

@@ -106,7 +106,7 @@ def test_whatever_the_order_of_arrival_each_ordering_key_is_claimed_by_number(wo
     place = 0
 
     def work(limit: int) -> int:
-        group = working.claim_group(limit)
+        group = working.claim_as_worker(limit)
         for run in group.claimed:
             row = working.connection.execute(
                 "SELECT body ->> 'key', (body -> 'number')::integer FROM workorders.dataclips WHERE id = %s",

@@ -1,4 +1,4 @@
-"""Bulk jobs that nobody works at are taken, each by one worker."""
+"""Orphaned bulk jobs are resumed, each by one worker."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -174,12 +174,12 @@ def test_a_job_that_the_database_can_never_do_fails_and_holds_up_none_behind_it(
 def test_a_job_that_fails_is_said_and_left_to_a_person(connection: Connection, trigger: Trigger, name: str) -> None:
     failing, fine = written(connection, name), written(connection, name, "cancel")
     connection.execute(
-        "UPDATE workorders.bulk_jobs SET filter = jsonb_set(filter, '{trigger}', '\"nobody\"') WHERE id = %s",
+        "UPDATE workorders.bulk_jobs SET filter = jsonb_set(filter, '{trigger}', '\"missing\"') WHERE id = %s",
         (failing,),
     )
     connection.commit()
     worked = runner.resume_orphaned(connection)
     assert [job.id for job in worked.jobs] == [fine]
     (failure,) = worked.failures
-    assert failure.startswith(f"Job {failing} failed: No trigger nobody")
+    assert failure.startswith(f"Job {failing} failed: No trigger missing")
     assert runner.find_orphaned(connection) == []

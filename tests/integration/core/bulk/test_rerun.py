@@ -143,7 +143,7 @@ def test_a_step_that_fails_leaves_nothing_of_itself(
     connection.commit()
 
     def break_down(*_: object) -> None:
-        raise RuntimeError("between the runs and the mark")
+        raise RuntimeError("between the runs and the progress")
 
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "record_progress", break_down)
@@ -154,7 +154,7 @@ def test_a_step_that_fails_leaves_nothing_of_itself(
     assert runner.run_job(connection, job.id).done == 4
 
 
-def test_nobody_works_at_a_job_that_somebody_works_at(
+def test_a_job_that_one_worker_executes_is_executed_by_no_other(
     connection: Connection, other_connection: Connection, trigger: Trigger, name: str
 ) -> None:
     create(connection, trigger, accepted_range("s", 0, 4))
@@ -174,7 +174,7 @@ def test_nobody_works_at_a_job_that_somebody_works_at(
         runner.run_job(connection, job.id)
 
 
-def test_whoever_was_silent_too_long_does_no_further_step(
+def test_a_worker_that_was_silent_too_long_does_no_further_step(
     connection: Connection, other_connection: Connection, trigger: Trigger, name: str
 ) -> None:
     create(connection, trigger, accepted_range("s", 0, 6))
@@ -314,7 +314,7 @@ def test_a_rejected_work_order_whose_raw_value_was_wiped_stays_rejected(
     assert dict(do(connection, "rerun", Filter(trigger=name)).skipped) == {"wiped": 1}
 
 
-def test_a_kafka_message_is_judged_by_the_definition_of_now(connection: Connection, name: str) -> None:
+def test_a_kafka_message_is_validated_by_the_current_definition(connection: Connection, name: str) -> None:
     def define(limit: str, tombstones: str) -> Trigger:
         definition = {
             "name": name, "workflow": name, "topics": [name], "max_message_bytes": limit, "tombstones": tombstones

@@ -1,4 +1,4 @@
-"""Reruns of a workflow that takes only so many runs: as far as there is room, and then they wait."""
+"""Reruns of a workflow with limits: as many as it has capacity for, and then the job waits."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -139,7 +139,7 @@ def test_a_workflow_without_limits_is_not_held_up_by_itself_or_by_its_own_skippe
     connection.commit()
     limited(connection, name, waiting=4, kind="hard")
     job = rerun(connection, Filter(trigger=name))
-    # What waits already, takes no room of the job's; what is rejected may need some, and stands behind.
+    # Runs that wait already use none of the job's capacity; a rejected work order may need some, and comes last.
     assert (job.done, dict(job.skipped)) == (2, {"not finished": 2})
     assert job.state == "waiting"
     limited(connection, name)

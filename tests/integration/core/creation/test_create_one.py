@@ -106,7 +106,7 @@ def test_a_key_without_a_time_is_known_for_ever(connection: Connection, trigger:
 def test_every_new_key_deletes_more_than_one_whose_time_is_over(connection: Connection, trigger: Trigger) -> None:
     for number in range(8):
         create_one(connection, trigger, accepted(None, None), key=f"old-{number}", key_seconds=DAY)
-    create_one(connection, trigger, accepted(None, None), key="for ever")
+    create_one(connection, trigger, accepted(None, None), key="unlimited")
     pass_days(connection, trigger, 2)
     for number, left in enumerate([5, 2, 0]):
         create_one(connection, trigger, accepted(None, None), key=f"new-{number}", key_seconds=DAY)
@@ -195,7 +195,7 @@ def test_a_key_stays_with_a_work_order_that_a_soft_limit_rejects(connection: Con
 
 @pytest.fixture
 def ignoring(connection: Connection, name: str) -> Trigger:
-    """A trigger whose rule says `on_repeat: ignore`."""
+    """A trigger with `on_repeat: ignore`."""
     return register(connection, name, idempotency=BY_ID | {"on_repeat": "ignore"})
 
 

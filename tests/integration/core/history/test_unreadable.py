@@ -1,4 +1,4 @@
-"""One input that cannot be read stops nobody: neither a claim nor a rule, neither search nor export."""
+"""One input that cannot be read affects nothing else: neither a claim nor a rule, neither search nor export."""
 
 import csv
 import json
@@ -100,7 +100,7 @@ def test_what_is_behind_an_unreadable_input_waits_for_the_next_claim(
     working.create_some(1)
     create_unreadable(connection, working.trigger, 1, BEYOND_WORKERS)
     working.create_some(1, start=2)
-    first = working.claim_group()
+    first = working.claim_as_worker()
     assert [(run.position, run.body is None, run.is_unreadable) for run in first.claimed] == [
         (0, False, False),
         (1, True, True),
@@ -122,11 +122,11 @@ def test_a_claim_is_full_when_its_inputs_are_many_bytes(
     working.create(accepted("s", number, body_of(number)) for number in range(7))
     seen: list[ClaimedRun] = []
     for _ in range(3):
-        group = working.claim_group()
-        assert sum(len(run.body or b"") + len(run.request) for run in group.claimed) < 2 * 120
-        seen += group.claimed
-        group.start()
-        group.succeed()
+        worker = working.claim_as_worker()
+        assert sum(len(run.body or b"") + len(run.request) for run in worker.claimed) < 2 * 120
+        seen += worker.claimed
+        worker.start()
+        worker.succeed()
     assert positions_of(seen) == list(range(7))
     assert [run.body for run in seen] == [body_of(number) for number in range(7)]
     assert working.states() == ["success"] * 7
@@ -245,7 +245,7 @@ def test_an_input_that_cannot_be_read_is_run_again_wiped_and_deleted_like_any_ot
     assert positions(connection, trigger, "s") == []
 
 
-def test_a_raw_value_that_would_grow_stays_rejected_when_it_is_judged_again(
+def test_a_raw_value_that_would_grow_stays_rejected_when_it_is_validated_again(
     connection: Connection, trigger: Trigger
 ) -> None:
     old = Rejection("too-large", "the value has 1 byte too many")

@@ -42,7 +42,7 @@ def in_days(days: float) -> datetime:
 
 
 def keep(connection: Connection, *, days: float, step: int = 2) -> None:
-    """Run retention as it will be so many days from now."""
+    """Run retention as it will be that many days from now."""
     connection.commit()
     pauses: list[float] = []
     retention.delete_expired(connection, now=in_days(days), step=step, pause=pauses.append)
@@ -201,7 +201,7 @@ def test_a_sequence_that_is_in_use_keeps_its_name(connection: Connection, name: 
 @pytest.mark.parametrize(
     ("state", "afterwards"), [("finished", "finished"), ("cancelled", "cancelled"), ("failed", "cancelled")]
 )
-def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_goes_on(
+def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_continues(
     connection: Connection, trigger: Trigger, name: str, *, state: str, afterwards: str
 ) -> None:
     keeping(connection, name, wipe_bodies_after_days=1)

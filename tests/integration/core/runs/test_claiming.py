@@ -30,7 +30,7 @@ def working(connection: Connection, name: str) -> Make:
 
 
 def in_parallel(stack: LocalStack, work: Callable[[Connection], Any], threads: int = 4) -> list[Any]:
-    """Let so many threads begin at once, each with a connection of its own."""
+    """Let this many threads begin at once, each with a connection of its own."""
     barrier = Barrier(threads)
 
     def run(_number: int) -> Any:
@@ -87,7 +87,7 @@ def test_work_orders_wait_for_a_workflow_that_only_a_trigger_has_named(connectio
 def test_a_rerun_by_a_person_goes_before_everything_that_waits(working: Make) -> None:
     at = working()
     at.create_some(4)
-    at.claim_group(1).succeed()
+    at.claim_as_worker(1).succeed()
     at.rerun(0)
     claimed = at.claim(2)
     assert [(run.position, run.attempt) for run in claimed] == [(0, 2), (1, 1)]
@@ -96,7 +96,7 @@ def test_a_rerun_by_a_person_goes_before_everything_that_waits(working: Make) ->
 def test_a_claim_holds_no_more_than_it_takes(working: Make, stack: LocalStack) -> None:
     at = working()
     at.create_some(6)
-    at.claim_group(1).succeed()
+    at.claim_as_worker(1).succeed()
     at.rerun(0)
     claimed = claiming.claim(at.connection, at.workflow, limit=2, worker_id=uuid4())
     assert positions(claimed) == [0, 1]
@@ -154,7 +154,7 @@ def put_back(at: Working, position: int) -> int:
 def test_of_runs_that_are_due_the_urgent_come_first_and_then_the_older(working: Make) -> None:
     at = working()
     at.create_some(4)
-    at.claim_group(4).succeed()
+    at.claim_as_worker(4).succeed()
     for position, priority in ((3, 1), (2, 0), (1, 1), (0, 0)):
         at.rerun(position, priority=priority)
     assert positions(at.claim()) == [2, 0, 3, 1]
@@ -163,7 +163,7 @@ def test_of_runs_that_are_due_the_urgent_come_first_and_then_the_older(working: 
 def test_a_run_is_not_claimed_before_it_is_due(working: Make) -> None:
     at = working(retries={"attempts": 1, "first_delay_seconds": 3600})
     at.create_some(1)
-    at.claim_group().finish("failed")
+    at.claim_as_worker().finish("failed")
     assert (at.states(), at.claim()) == (["pending"], [])
     at.make_due()
     assert [(run.attempt, run.retry) for run in at.claim()] == [(2, 1)]
@@ -184,7 +184,7 @@ def test_no_run_is_claimed_twice_by_claims_at_the_same_time(
 
     found = Counter(position for each in in_parallel(stack, claim_all) for position in each)
     assert set(found.values()) == {1}
-    # One ordering key belongs to one group until that group has finished it.
+    # One ordering key belongs to one worker until that worker has finished it.
     assert len(found) == (7 if "ordering_key" in fields else 200)
 
 
@@ -205,16 +205,16 @@ def test_a_concurrency_of_one_is_one_at_a_time_oldest_first(working: Make) -> No
     at.create_some(3)
     seen = []
     for _ in range(3):
-        group = at.claim_group()
-        seen.append(group.positions)
+        worker = at.claim_as_worker()
+        seen.append(worker.positions)
         assert at.claim() == []
-        group.start()
+        worker.start()
         assert at.claim() == []
-        group.succeed()
+        worker.succeed()
     assert seen == [[0], [1], [2]]
 
 
-def test_room_is_counted_anew_when_the_concurrency_is_changed_meanwhile(working: Make) -> None:
+def test_capacity_is_counted_again_when_the_concurrency_is_changed_meanwhile(working: Make) -> None:
     at = working(concurrency=4)
     at.create_some(10)
     at.claim(3)
@@ -228,10 +228,10 @@ def test_room_is_counted_anew_when_the_concurrency_is_changed_meanwhile(working:
 def test_the_runs_that_a_group_owns_are_found_again_in_their_order(working: Make) -> None:
     at = working()
     at.create_some(5)
-    at.claim_group(1).succeed()
+    at.claim_as_worker(1).succeed()
     at.rerun(0)
-    group = at.claim_group(4)
-    assert claiming.claimed(at.connection, at.workflow, group.id) == group.claimed
-    group.finish("success")
-    assert claiming.claimed(at.connection, at.workflow, group.id) == group.claimed[1:]
+    worker = at.claim_as_worker(4)
+    assert claiming.claimed(at.connection, at.workflow, worker.id) == worker.claimed
+    worker.finish("success")
+    assert claiming.claimed(at.connection, at.workflow, worker.id) == worker.claimed[1:]
     assert claiming.claimed(at.connection, at.workflow, uuid4()) == []

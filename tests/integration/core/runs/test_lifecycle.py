@@ -5,7 +5,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from support.working import Group, Working
+from support.working import ClaimingWorker, Working
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Finished, Recovered, RunResult
@@ -22,16 +22,16 @@ WAITS = """
 """
 
 
-def one(connection: Connection, name: str, **fields: Any) -> tuple[Working, Group]:
-    """Return a workflow with one work order, and the group that claimed it."""
+def one(connection: Connection, name: str, **fields: Any) -> tuple[Working, ClaimingWorker]:
+    """Return a workflow with one work order, and the worker that claimed it."""
     working = Working.on(connection, name, **fields)
     working.create_some(1)
-    return working, working.claim_group()
+    return working, working.claim_as_worker()
 
 
-def row(group: Group, columns: str) -> tuple[Any, ...]:
-    found = group.working.connection.execute(
-        f"SELECT {columns} FROM workorders.runs WHERE id = %s", (group.run_ids[0],)
+def row(worker: ClaimingWorker, columns: str) -> tuple[Any, ...]:
+    found = worker.working.connection.execute(
+        f"SELECT {columns} FROM workorders.runs WHERE id = %s", (worker.run_ids[0],)
     ).fetchone()
     assert found is not None
     return found
@@ -41,22 +41,22 @@ def row(group: Group, columns: str) -> tuple[Any, ...]:
 def test_the_state_of_a_work_order_is_that_of_its_newest_run(
     connection: Connection, name: str, state: lifecycle.FinalState
 ) -> None:
-    working, group = one(connection, name)
+    working, worker = one(connection, name)
     assert working.states() == ["running"]
-    group.start()
+    worker.start()
     assert working.states() == ["running"]
-    assert group.finish(state) == Finished(frozenset(group.run_ids), frozenset(), frozenset())
+    assert worker.finish(state) == Finished(frozenset(worker.run_ids), frozenset(), frozenset())
     assert (working.states(), working.runs()) == ([state], [(0, 1, state)])
     working.rerun(0)
     assert working.states() == ["pending"]
-    working.claim_group().succeed()
+    working.claim_as_worker().succeed()
     assert (working.states(), working.runs()) == (["success"], [(0, 1, state), (0, 2, "success")])
 
 
 def test_a_run_keeps_its_output_its_log_its_error_and_its_times(connection: Connection, name: str) -> None:
-    _, group = one(connection, name)
+    _, worker = one(connection, name)
     begun, ended = datetime(2026, 5, 1, 8, tzinfo=UTC), datetime(2026, 5, 1, 9, tzinfo=UTC)
-    group.finish(
+    worker.finish(
         "failed",
         output=b'{"a": [1, 2]}',
         log="first line\nsecond",
@@ -66,8 +66,8 @@ def test_a_run_keeps_its_output_its_log_its_error_and_its_times(connection: Conn
         started_at=begun,
         finished_at=ended,
     )
-    assert row(group, "started_at, finished_at, error_type, error") == (begun, ended, "ValueError", "no such ward")
-    (run_id,) = group.run_ids
+    assert row(worker, "started_at, finished_at, error_type, error") == (begun, ended, "ValueError", "no such ward")
+    (run_id,) = worker.run_ids
     assert connection.execute("SELECT output FROM workorders.run_outputs WHERE run_id = %s", (run_id,)).fetchall() == [
         ({"a": [1, 2]},)
     ]
@@ -77,35 +77,37 @@ def test_a_run_keeps_its_output_its_log_its_error_and_its_times(connection: Conn
 
 
 def test_a_run_without_output_and_log_keeps_none(connection: Connection, name: str) -> None:
-    _, group = one(connection, name)
-    group.succeed()
+    _, worker = one(connection, name)
+    worker.succeed()
     for table in ("run_outputs", "run_logs"):
         assert not connection.execute(
-            f"SELECT FROM workorders.{table} WHERE run_id = %s", (group.run_ids[0],)
+            f"SELECT FROM workorders.{table} WHERE run_id = %s", (worker.run_ids[0],)
         ).fetchall()
 
 
 def test_an_error_and_a_log_that_text_cannot_hold_are_written_escaped(connection: Connection, name: str) -> None:
-    _, group = one(connection, name)
-    group.finish("failed", log="a\0b\ud800", error="\0", error_type="Odd\0Error")
-    assert row(group, "error, error_type") == ("\\0", "Odd\\0Error")
-    (log,) = connection.execute("SELECT log FROM workorders.run_logs WHERE run_id = %s", (group.run_ids[0],)).fetchall()
+    _, worker = one(connection, name)
+    worker.finish("failed", log="a\0b\ud800", error="\0", error_type="Odd\0Error")
+    assert row(worker, "error, error_type") == ("\\0", "Odd\\0Error")
+    (log,) = connection.execute(
+        "SELECT log FROM workorders.run_logs WHERE run_id = %s", (worker.run_ids[0],)
+    ).fetchall()
     assert log == ("a\\0b\\ud800",)
 
 
 def test_a_group_finishes_its_runs_once(connection: Connection, name: str) -> None:
-    working, group = one(connection, name)
-    group.succeed()
-    assert group.finish("failed") == NOTHING
+    working, worker = one(connection, name)
+    worker.succeed()
+    assert worker.finish("failed") == NOTHING
     assert working.states() == ["success"]
 
 
-def test_a_strange_group_starts_beats_and_finishes_nothing(connection: Connection, name: str) -> None:
-    working, group = one(connection, name)
-    stranger = Group(working, uuid4(), group.claimed)
+def test_another_worker_starts_beats_and_finishes_nothing(connection: Connection, name: str) -> None:
+    working, worker = one(connection, name)
+    stranger = ClaimingWorker(working, uuid4(), worker.claimed)
     assert (stranger.start(), stranger.succeed()) == (frozenset(), NOTHING)
     assert lifecycle.heartbeat(connection, stranger.id) == 0
-    assert lifecycle.release(connection, stranger.id) == 0
+    assert lifecycle.release(connection, stranger.id, worker.run_ids) == 0
     assert (working.states(), working.runs()) == (["running"], [(0, 1, "claimed")])
 
 
@@ -123,15 +125,15 @@ def test_a_strange_group_starts_beats_and_finishes_nothing(connection: Connectio
 def test_a_failed_run_is_retried_after_the_delays_of_its_policy(
     connection: Connection, name: str, retries: dict[str, Any], delays: list[int]
 ) -> None:
-    working, group = one(connection, name, retries=retries)
+    working, worker = one(connection, name, retries=retries)
     for delay in delays:
-        assert group.finish("failed").retried == frozenset(group.run_ids)
+        assert worker.finish("failed").retried == frozenset(worker.run_ids)
         assert working.states() == ["pending"]
         waits = connection.execute(WAITS, (working.workflow.id,)).fetchall()
         assert waits == [(timedelta(seconds=delay),)]
         working.make_due()
-        group = working.claim_group()
-    assert group.finish("failed").retried == frozenset()
+        worker = working.claim_as_worker()
+    assert worker.finish("failed").retried == frozenset()
     assert working.states() == ["failed"]
     assert [state for _, _, state in working.runs()] == ["failed"] * (len(delays) + 1)
 
@@ -139,92 +141,92 @@ def test_a_failed_run_is_retried_after_the_delays_of_its_policy(
 def test_only_the_states_of_the_policy_are_retried(connection: Connection, name: str) -> None:
     working = Working.on(connection, name, retries={"attempts": 5, "after": ["crashed", "lost"]})
     working.create_some(4)
-    group = working.claim_group()
-    finished = group.finish("failed", "crashed", "killed", "success")
-    assert finished.retried == {group.run_ids[1]}
+    worker = working.claim_as_worker()
+    finished = worker.finish("failed", "crashed", "killed", "success")
+    assert finished.retried == {worker.run_ids[1]}
     assert working.states() == ["failed", "pending", "killed", "success"]
 
 
 def test_a_run_that_says_so_is_not_retried(connection: Connection, name: str) -> None:
-    working, group = one(connection, name, retries={"attempts": 5})
-    assert group.finish("failed", may_retry=False).retried == frozenset()
+    working, worker = one(connection, name, retries={"attempts": 5})
+    assert worker.finish("failed", may_retry=False).retried == frozenset()
     assert working.states() == ["failed"]
 
 
 def test_a_rerun_has_all_its_retries_again(connection: Connection, name: str) -> None:
-    working, group = one(connection, name, retries={"attempts": 1, "first_delay_seconds": 0})
-    group.finish("failed")
-    working.claim_group().finish("failed")
+    working, worker = one(connection, name, retries={"attempts": 1, "first_delay_seconds": 0})
+    worker.finish("failed")
+    working.claim_as_worker().finish("failed")
     working.rerun(0)
-    assert working.claim_group().finish("failed").retried
+    assert working.claim_as_worker().finish("failed").retried
     assert [(run.attempt, run.retry) for run in working.claim()] == [(4, 1)]
 
 
-def test_runs_that_were_not_begun_can_be_given_back(connection: Connection, name: str) -> None:
+def test_runs_that_were_not_begun_can_be_released(connection: Connection, name: str) -> None:
     working = Working.on(connection, name)
     working.create_some(3)
-    group = working.claim_group()
-    assert lifecycle.release(connection, group.id, group.run_ids[1:2]) == 1
+    worker = working.claim_as_worker()
+    assert lifecycle.release(connection, worker.id, worker.run_ids[1:2]) == 1
     assert working.states() == ["running", "pending", "running"]
-    assert lifecycle.release(connection, group.id) == 2
+    assert lifecycle.release(connection, worker.id, worker.run_ids) == 2
     assert [(run.position, run.attempt) for run in working.claim()] == [(0, 1), (1, 1), (2, 1)]
 
 
 def test_a_group_that_beats_is_not_lost(connection: Connection, name: str) -> None:
-    working, group = one(connection, name)
-    group.start()
-    group.fall_silent()
-    assert lifecycle.heartbeat(connection, group.id) == 1
+    working, worker = one(connection, name)
+    worker.start()
+    worker.fall_silent()
+    assert lifecycle.heartbeat(connection, worker.id) == 1
     assert lifecycle.recover_lost(connection, working.workflow) == Recovered()
 
 
-def test_a_silent_groups_started_runs_are_lost_and_the_others_are_available_again(
+def test_a_silent_workers_started_runs_are_lost_and_the_others_are_available_again(
     connection: Connection, name: str
 ) -> None:
     working = Working.on(connection, name)
     working.create_some(3)
-    group = working.claim_group()
-    lifecycle.start(connection, group.id, group.run_ids[:1])
-    group.fall_silent()
+    worker = working.claim_as_worker()
+    lifecycle.start(connection, worker.id, worker.run_ids[:1])
+    worker.fall_silent()
     assert lifecycle.recover_lost(connection, working.workflow) == Recovered(available=2, lost=1)
     assert working.states() == ["lost", "pending", "pending"]
-    assert row(group, "error_type, finished_at IS NOT NULL") == ("Lost", True)
+    assert row(worker, "error_type, finished_at IS NOT NULL") == ("Lost", True)
     assert [(run.position, run.attempt) for run in working.claim()] == [(1, 1), (2, 1)]
     assert lifecycle.recover_lost(connection, working.workflow) == Recovered()
 
 
 def test_a_lost_run_is_retried_by_the_policy(connection: Connection, name: str) -> None:
-    working, group = one(connection, name, retries={"attempts": 1, "first_delay_seconds": 0})
-    group.start()
-    group.fall_silent()
+    working, worker = one(connection, name, retries={"attempts": 1, "first_delay_seconds": 0})
+    worker.start()
+    worker.fall_silent()
     assert lifecycle.recover_lost(connection, working.workflow) == Recovered(retried=1)
     assert (working.states(), working.runs()) == (["pending"], [(0, 1, "lost"), (0, 2, "available")])
-    again = working.claim_group()
+    again = working.claim_as_worker()
     again.start()
     again.fall_silent()
     assert lifecycle.recover_lost(connection, working.workflow) == Recovered(lost=1)
     assert working.states() == ["lost"]
 
 
-def test_a_group_that_was_given_up_changes_nothing_when_it_wakes_up(connection: Connection, name: str) -> None:
+def test_a_worker_that_was_given_up_changes_nothing_when_it_wakes_up(connection: Connection, name: str) -> None:
     working, zombie = one(connection, name)
     zombie.fall_silent()
     lifecycle.recover_lost(connection, working.workflow)
     connection.commit()
-    group = working.claim_group()
-    assert group.run_ids == zombie.run_ids
+    worker = working.claim_as_worker()
+    assert worker.run_ids == zombie.run_ids
     assert zombie.start() == frozenset()
     assert zombie.finish("failed", log="from the grave") == NOTHING
     assert lifecycle.heartbeat(connection, zombie.id) == 0
     assert working.states() == ["running"]
-    assert group.succeed().run_ids == frozenset(group.run_ids)
-    assert not connection.execute("SELECT FROM workorders.run_logs WHERE run_id = %s", (group.run_ids[0],)).fetchall()
+    assert worker.succeed().run_ids == frozenset(worker.run_ids)
+    assert not connection.execute("SELECT FROM workorders.run_logs WHERE run_id = %s", (worker.run_ids[0],)).fetchall()
 
 
 def test_an_output_that_is_no_json_breaks_the_transaction_and_not_the_runs(connection: Connection, name: str) -> None:
-    working, group = one(connection, name)
-    result = RunResult(run_id=group.run_ids[0], state="success", output=b"{")
+    working, worker = one(connection, name)
+    result = RunResult(run_id=worker.run_ids[0], state="success", output=b"{")
     with pytest.raises(psycopg.DataError):
-        lifecycle.finish(connection, group.id, [result])
+        lifecycle.finish(connection, worker.id, [result])
     connection.rollback()
     assert working.runs() == [(0, 1, "claimed")]

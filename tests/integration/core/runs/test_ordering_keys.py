@@ -52,19 +52,19 @@ def test_a_work_order_has_no_ordering_key_where_the_workflow_has_none(connection
 
 def test_an_ordering_key_belongs_to_one_group_and_other_ordering_keys_go_on(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "b"), keyed(3, "a")])
-    assert by_key.claim_group(2).positions == [0, 1]
-    assert by_key.claim_group().positions == [2]
+    assert by_key.claim_as_worker(2).positions == [0, 1]
+    assert by_key.claim_as_worker().positions == [2]
     assert by_key.claim() == []
 
 
 def test_an_ordering_key_goes_on_where_its_group_has_finished(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "a")])
-    group = by_key.claim_group(2)
-    group.start()
-    group.finish("success")
+    worker = by_key.claim_as_worker(2)
+    worker.start()
+    worker.finish("success")
     assert by_key.claim() == []
-    group.finish("success", "success")
-    assert by_key.claim_group().positions == [2]
+    worker.finish("success", "success")
+    assert by_key.claim_as_worker().positions == [2]
 
 
 def test_the_order_in_an_ordering_key_is_the_sources_whatever_clock_made_the_rows(by_key: Working) -> None:
@@ -73,54 +73,54 @@ def test_the_order_in_an_ordering_key_is_the_sources_whatever_clock_made_the_row
     by_key.create([keyed(3, "a"), keyed(4, "a")])
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "a")])
     seen: list[int | None] = []
-    while (group := by_key.claim_group(2)).claimed:
-        seen += group.positions
-        group.succeed()
+    while (worker := by_key.claim_as_worker(2)).claimed:
+        seen += worker.positions
+        worker.succeed()
     assert seen == [0, 1, 2, 3, 4, 5, 6]
 
 
-def test_events_without_a_value_for_the_ordering_key_wait_for_nobody(by_key: Working) -> None:
+def test_events_without_a_value_for_the_ordering_key_wait_for_no_other(by_key: Working) -> None:
     by_key.create([keyed(0, None), keyed(1, None), keyed(2, "a")])
-    assert by_key.claim_group(1).positions == [0]
-    assert by_key.claim_group(2).positions == [1, 2]
+    assert by_key.claim_as_worker(1).positions == [0]
+    assert by_key.claim_as_worker(2).positions == [1, 2]
 
 
 def test_an_ordering_key_waits_for_the_retry_of_its_first_run_and_the_group_loses_the_others(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "a"), keyed(3, "b"), keyed(4, "a")])
-    group = by_key.claim_group(4)
-    assert group.positions == [0, 1, 2, 3]
-    group.start()
-    finished = group.finish("failed")
-    by_position = dict(zip(group.positions, group.run_ids, strict=True))
+    worker = by_key.claim_as_worker(4)
+    assert worker.positions == [0, 1, 2, 3]
+    worker.start()
+    finished = worker.finish("failed")
+    by_position = dict(zip(worker.positions, worker.run_ids, strict=True))
     assert finished.retried == {by_position[0]}
     assert finished.released == {by_position[1], by_position[2]}
     assert by_key.claim() == [], "a run overtook the retry before it in its ordering key"
-    assert [run.position for run in claiming.claimed(by_key.connection, by_key.workflow, group.id)] == [3]
-    # The group's own writes to what it lost change nothing.
-    assert group.start() == {by_position[3]}
+    assert [run.position for run in claiming.claimed(by_key.connection, by_key.workflow, worker.id)] == [3]
+    # The worker's own writes to what it lost change nothing.
+    assert worker.start() == {by_position[3]}
     by_key.make_due()
-    again = by_key.claim_group()
+    again = by_key.claim_as_worker()
     assert [(run.position, run.attempt) for run in again.claimed] == [(0, 2), (1, 1), (2, 1), (4, 1)]
 
 
 def test_a_run_that_failed_for_good_lets_its_ordering_key_go_on(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a")])
-    group = by_key.claim_group(2)
-    finished = group.finish("failed", may_retry=False)
+    worker = by_key.claim_as_worker(2)
+    finished = worker.finish("failed", may_retry=False)
     assert finished.released == frozenset()
-    assert group.start() == {group.run_ids[1]}
+    assert worker.start() == {worker.run_ids[1]}
 
 
 def test_a_rerun_by_a_person_waits_for_its_ordering_key_too(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "b")])
-    by_key.claim_group(1).succeed()
+    by_key.claim_as_worker(1).succeed()
     by_key.rerun(0)
-    # Its ordering key is free: the rerun stands before what waits there, in the order of the source.
-    group = by_key.claim_group(1)
-    assert group.positions == [0]
-    assert by_key.claim_group().positions == [2]
-    group.succeed()
-    assert by_key.claim_group().positions == [1]
+    # Its ordering key is free: the rerun comes before the runs that wait there, in the order of the source.
+    worker = by_key.claim_as_worker(1)
+    assert worker.positions == [0]
+    assert by_key.claim_as_worker().positions == [2]
+    worker.succeed()
+    assert by_key.claim_as_worker().positions == [1]
 
 
 def test_ordering_keys_behind_a_crowd_of_one_busy_ordering_key_are_found(
@@ -129,27 +129,29 @@ def test_ordering_keys_behind_a_crowd_of_one_busy_ordering_key_are_found(
     monkeypatch.setattr(claiming, "_WINDOW", 10)
     by_key.create([keyed(number, "crowd") for number in range(60)])
     by_key.create([keyed(100 + number, f"other-{number}") for number in range(5)])
-    assert by_key.claim_group(1).positions == [0]
+    assert by_key.claim_as_worker(1).positions == [0]
     found = positions(by_key.claim(4)) + positions(by_key.claim(4))
     assert sorted(found, key=str) == [100, 101, 102, 103, 104]
 
 
-def test_an_ordering_key_ends_at_a_work_order_that_somebody_else_holds(by_key: Working, stack: LocalStack) -> None:
+def test_an_ordering_key_ends_at_a_work_order_that_another_transaction_holds(
+    by_key: Working, stack: LocalStack
+) -> None:
     by_key.create([keyed(number, "a") for number in range(4)] + [keyed(4, "b")])
     with connect(stack.database_url) as other:
         other.execute(
             "SELECT FROM workorders.work_orders WHERE workflow_id = %s AND position = 1 FOR UPDATE",
             (by_key.workflow.id,),
         )
-        assert by_key.claim_group().positions == [0, 4]
+        assert by_key.claim_as_worker().positions == [0, 4]
 
 
 def test_a_lost_group_gives_its_ordering_key_back_in_order(by_key: Working) -> None:
     by_key.create([keyed(number, "a") for number in range(4)])
-    group = by_key.claim_group(3)
-    started: list[UUID] = group.run_ids[:1]
-    lifecycle.start(by_key.connection, group.id, started)
-    group.fall_silent()
+    worker = by_key.claim_as_worker(3)
+    started: list[UUID] = worker.run_ids[:1]
+    lifecycle.start(by_key.connection, worker.id, started)
+    worker.fall_silent()
     assert lifecycle.recover_lost(by_key.connection, by_key.workflow) == lifecycle.Recovered(available=2, retried=1)
     by_key.connection.commit()
     assert by_key.claim() == []
@@ -160,6 +162,6 @@ def test_a_lost_group_gives_its_ordering_key_back_in_order(by_key: Working) -> N
 def test_an_ordering_key_by_stream_runs_the_streams_side_by_side(connection: Connection, name: str) -> None:
     at = Working.on(connection, name, ordering_key="stream")
     at.create([Item(f"s{number % 2}", number // 2, REQUEST, b"{}") for number in range(6)])
-    first, second = at.claim_group(3), at.claim_group(3)
+    first, second = at.claim_as_worker(3), at.claim_as_worker(3)
     assert {run.stream for run in first.claimed} | {run.stream for run in second.claimed} == {"s0", "s1"}
     assert not {run.stream for run in first.claimed} & {run.stream for run in second.claimed}

@@ -58,7 +58,7 @@ def test_an_exception_fails_its_run_with_type_text_and_traceback(pool: ProcessPo
         ("kill", "crashed", "SIGKILL"),
     ],
 )
-def test_whatever_a_run_does_the_ones_beside_it_succeed_once(
+def test_whatever_a_run_does_the_others_succeed_once(
     pool: ProcessPool, tmp_path: Path, do: str, state: str, error_type: str
 ) -> None:
     good = [run_of({"do": "echo", "n": number}) for number in range(20)]
@@ -101,7 +101,7 @@ def test_programs_that_a_killed_run_has_started_end_with_it(tmp_path: Path) -> N
     assert eventually(lambda: not _runs(int(file.read_text())), seconds=20, what="the end of the program")
 
 
-def test_a_process_holds_one_job_at_a_time_and_what_it_has_not_begun_goes_to_another(tmp_path: Path) -> None:
+def test_a_process_has_one_run_at_a_time_and_what_it_has_not_begun_goes_to_another(tmp_path: Path) -> None:
     note = {"do": "note", "file": str(tmp_path / "noted")}
     slow, others = (
         run_of({**note, "word": "slow", "seconds": 2}),
@@ -113,7 +113,7 @@ def test_a_process_holds_one_job_at_a_time_and_what_it_has_not_begun_goes_to_ano
     assert ended == [run.run_id for run in [*others, slow]]
 
 
-def test_after_a_failure_the_ordering_key_is_held_and_other_ordering_keys_go_on(tmp_path: Path) -> None:
+def test_after_a_failure_the_ordering_key_is_held_and_other_ordering_keys_continue(tmp_path: Path) -> None:
     failing = run_of({"do": "fail"}, ordering_key=1)
     behind = [run_of({"do": "echo", "n": number}, ordering_key=1) for number in range(2)]
     others = [run_of({"do": "echo"}, ordering_key=2), run_of({"do": "echo"})]
@@ -233,7 +233,7 @@ def test_a_function_that_cannot_be_imported_begins_no_run() -> None:
         assert pool.stop() == ([], given)
 
 
-def test_jobs_that_were_not_begun_come_back_when_work_is_stopped() -> None:
+def test_runs_that_were_not_begun_come_back_when_the_pool_is_stopped() -> None:
     runs = [run_of({"do": "sleep"}), run_of({"do": "echo"}), run_of({"do": "echo"})]
     with ProcessPool(calling()) as pool:
         pool.submit(runs)
@@ -259,7 +259,7 @@ def _in_order_of_end(pool: ProcessPool, runs: list[ClaimedRun]) -> list[UUID]:
     return ended
 
 
-def test_a_process_that_is_still_starting_has_been_given_no_job(tmp_path: Path) -> None:
+def test_a_process_that_is_still_starting_has_been_given_no_run(tmp_path: Path) -> None:
     given = run_of({"do": "note", "file": str(tmp_path / "noted"), "word": "begun"})
     with ProcessPool(calling()) as pool:
         pool.submit([given])

@@ -1,4 +1,4 @@
-"""A role that may write down the ends of runs, and may not publish."""
+"""A role that may store the ends of runs, and may not publish."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The database as a group uses it, while it fails."""
+"""The database as a worker uses it, while it fails."""
 
 import threading
 import time
@@ -24,51 +24,51 @@ Make = Callable[..., ResultStore]
 
 
 @pytest.fixture
-def said() -> list[str]:
-    """What the store said."""
+def logged() -> list[str]:
+    """What the store logged."""
     return []
 
 
 @pytest.fixture
-def make(stack: LocalStack, said: list[str]) -> Make:
+def make(stack: LocalStack, logged: list[str]) -> Make:
     """Makes stores, of which each asks again as long as it is not told to stop."""
 
     def made(url: str = stack.database_url, **given: Any) -> ResultStore:
         named = {"enqueue": lambda *_: None, "may_continue": lambda: True, "stop": threading.Event(), **given}
-        return ResultStore(url, uuid4(), log=said.append, **named)
+        return ResultStore(url, uuid4(), log=logged.append, **named)
 
     return made
 
 
 @pytest.fixture
-def asked(make: Make, said: list[str], monkeypatch: pytest.MonkeyPatch) -> ResultStore:
+def asked(make: Make, logged: list[str], monkeypatch: pytest.MonkeyPatch) -> ResultStore:
     """A store that tries twice more, and at once."""
     monkeypatch.setattr(result_store, "_MAX_DELAY_SECONDS", 0)
-    return make(may_continue=lambda: len(said) < 2)
+    return make(may_continue=lambda: len(logged) < 2)
 
 
 @pytest.fixture
-def away() -> str:
-    """A database that nobody answers for."""
+def unavailable() -> str:
+    """The URL of a database that does not exist."""
     return f"postgresql://a:b@127.0.0.1:{free_port()}/a"
 
 
-def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(asked: ResultStore, said: list[str]) -> None:
+def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(asked: ResultStore, logged: list[str]) -> None:
     asked.run_in_transaction(lambda connection: connection.execute(ONLY_READING))
     assert asked.run_in_transaction(lambda connection: lifecycle.heartbeat(connection, uuid4())) == 0
     assert [
-        line.startswith("The database failed and is tried again in 0 s: cannot execute UPDATE") for line in said
+        line.startswith("The database failed and is tried again in 0 s: cannot execute UPDATE") for line in logged
     ] == [True]
     assert asked.outcome_unknown
 
 
 def test_a_server_that_takes_no_writes_for_too_long_ends_it(
-    asked: ResultStore, said: list[str], stack: LocalStack
+    asked: ResultStore, logged: list[str], stack: LocalStack
 ) -> None:
     asked._url = psycopg.conninfo.make_conninfo(stack.database_url, options="-c default_transaction_read_only=on")
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         asked.run_in_transaction(lambda connection: lifecycle.heartbeat(connection, uuid4()))
-    assert len(said) == 2
+    assert len(logged) == 2
 
 
 @pytest.mark.parametrize(
@@ -79,23 +79,23 @@ def test_a_server_that_takes_no_writes_for_too_long_ends_it(
         ("SELECT FROM workorders.nowhere", psycopg.errors.UndefinedTable),
     ],
 )
-def test_a_question_that_each_try_would_fail_is_not_asked_again(
-    make: Make, said: list[str], question: Any, error: type[Exception]
+def test_a_transaction_that_fails_at_each_try_is_not_tried_again(
+    make: Make, logged: list[str], question: Any, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         make().run_in_transaction(lambda connection: connection.execute(question))
-    assert said == []
+    assert logged == []
 
 
-def test_a_wrong_password_is_not_tried_again(make: Make, said: list[str], stack: LocalStack) -> None:
+def test_a_wrong_password_is_not_tried_again(make: Make, logged: list[str], stack: LocalStack) -> None:
     wrong = make(psycopg.conninfo.make_conninfo(stack.database_url, password="wrong"))
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         wrong.run_in_transaction(lambda connection: connection.execute("SELECT 1"))
-    assert said == []
+    assert logged == []
 
 
-def test_an_outage_is_asked_again_later_and_later_until_it_lasts_too_long(
-    make: Make, said: list[str], away: str, monkeypatch: pytest.MonkeyPatch
+def test_an_outage_is_retried_later_and_later_until_it_lasts_too_long(
+    make: Make, logged: list[str], unavailable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
 
@@ -107,13 +107,13 @@ def test_an_outage_is_asked_again_later_and_later_until_it_lasts_too_long(
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with pytest.raises(psycopg.OperationalError):
-        make(away, stop=Stop()).run_in_transaction(lambda connection: connection.execute("SELECT 1"))
-    assert [line.split(" in ")[1].split(":")[0] for line in said[:5]] == ["1 s", "2 s", "4 s", "8 s", "8 s"]
+        make(unavailable, stop=Stop()).run_in_transaction(lambda connection: connection.execute("SELECT 1"))
+    assert [line.split(" in ")[1].split(":")[0] for line in logged[:5]] == ["1 s", "2 s", "4 s", "8 s", "8 s"]
     assert result_store.MAX_OUTAGE_SECONDS - 8 < now[0] <= result_store.MAX_OUTAGE_SECONDS
 
 
 def test_a_stop_ends_the_wait_for_the_next_try_at_once(
-    make: Make, said: list[str], away: str, monkeypatch: pytest.MonkeyPatch
+    make: Make, logged: list[str], unavailable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(result_store, "delay_seconds", lambda _: 200)
     monkeypatch.setattr(result_store, "_MAX_DELAY_SECONDS", 200)
@@ -121,19 +121,19 @@ def test_a_stop_ends_the_wait_for_the_next_try_at_once(
 
     def run_in_transaction() -> None:
         try:
-            make(away, stop=stop).run_in_transaction(lambda connection: connection.execute("SELECT 1"))
+            make(unavailable, stop=stop).run_in_transaction(lambda connection: connection.execute("SELECT 1"))
         except psycopg.OperationalError as error:
             failures.append(error)
 
     thread = threading.Thread(target=run_in_transaction, daemon=True)
     thread.start()
-    eventually(lambda: said, seconds=30, what="the first failure")
+    eventually(lambda: logged, seconds=30, what="the first failure")
     stop.set()
     thread.join(30)
-    assert (thread.is_alive(), len(failures), len(said)) == (False, 1, 1)
+    assert (thread.is_alive(), len(failures), len(logged)) == (False, 1, 1)
 
 
-def test_after_a_stop_the_question_is_asked_once_more_so_that_no_end_is_lost(
+def test_after_a_stop_the_transaction_is_tried_once_more_so_that_no_end_is_lost(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class StoppedMeanwhile(threading.Event):

@@ -1,4 +1,4 @@
-"""A group on a real database: what it claims, what it writes, and when it stops."""
+"""A worker on a real database: what it claims, what it stores, and when it stops."""
 
 import threading
 from collections.abc import Callable
@@ -43,11 +43,11 @@ def make(stack: LocalStack, name: str) -> Make:
     return lambda function="behave", **fields: Executing(stack.database_url, name, function, **fields)
 
 
-def test_whatever_a_run_does_every_other_one_succeeds_and_each_end_is_written_down(make: Make) -> None:
+def test_whatever_a_run_does_every_other_one_succeeds_and_each_end_is_stored(make: Make) -> None:
     executing = make(timeout_seconds=5, processes=2)
     executing.create([{"do": way} for way in ("echo", "fail", "echo", "exit process", "sleep", "tell")] * 2)
-    tally = executing.worker().work()
-    assert tally.states == {"success": 6, "failed": 2, "crashed": 2, "killed": 2}
+    summary = executing.worker().work()
+    assert summary.states == {"success": 6, "failed": 2, "crashed": 2, "killed": 2}
     ends = ["success", "failed", "success", "crashed", "killed", "success"] * 2
     assert executing.states() == [(end, end) for end in ends]
     assert len(executing.rows(OUTPUTS)) == 4
@@ -62,17 +62,17 @@ def test_outputs_are_kept_and_times_are_those_of_the_process(make: Make) -> None
     assert all(row[1].total_seconds() >= 0 for row in executing.rows(TIMES))
 
 
-def test_many_runs_are_worked_through_and_each_once(make: Make, tmp_path: Path) -> None:
+def test_many_runs_are_executed_and_each_once(make: Make, tmp_path: Path) -> None:
     executing = make("note", processes=2)
     file = tmp_path / "noted"
     executing.create({"file": str(file), "word": str(number)} for number in range(1500))
-    groups = [executing.worker() for _ in range(2)]
-    threads = [threading.Thread(target=group.work) for group in groups]
+    workers = [executing.worker() for _ in range(2)]
+    threads = [threading.Thread(target=worker.work) for worker in workers]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sum(group.summary.total for group in groups) == 1500
+    assert sum(worker.summary.total for worker in workers) == 1500
     assert sorted(map(int, file.read_text().split())) == list(range(1500))
     assert set(executing.states()) == {("success", "success")}
 
@@ -97,25 +97,25 @@ def test_a_message_that_can_never_be_sent_fails_its_run_alone(make: Make) -> Non
 
 
 @pytest.mark.parametrize(
-    ("refusal", "said"),
+    ("refusal", "expected"),
     [
         ("SELECT repeat('x', 2000000000)", ("exception", "ProgramLimitExceeded", "requested length too large")),
         ("SELECT FROM workorders.nowhere", ("exception", "UndefinedTable", 'relation "workorders.nowhere"')),
     ],
 )
 def test_messages_that_postgres_refuses_end_their_own_run_alone(
-    make: Make, refusal: Any, said: tuple[str, str, str]
+    make: Make, refusal: Any, expected: tuple[str, str, str]
 ) -> None:
     executing = make()
     executing.create([{"do": "echo"}, {"do": "publish"}, {"do": "echo"}])
     executing.worker(enqueue=lambda connection, _: connection.execute(refusal)).work()
     assert [state for state, _ in executing.states()] == ["success", "exception", "success"]
     state, type_, error = executing.rows(RUNS)[1]
-    assert (state, type_) == said[:2]
-    assert said[2] in error
+    assert (state, type_) == expected[:2]
+    assert expected[2] in error
 
 
-def test_a_result_that_postgres_refuses_however_bare_it_is_ends_the_group(
+def test_a_result_that_postgres_rejects_even_without_its_output_ends_the_worker(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
@@ -128,7 +128,7 @@ def test_a_result_that_postgres_refuses_however_bare_it_is_ends_the_group(
         executing.worker().work()
 
 
-def test_a_claim_that_no_try_can_answer_ends_the_group_at_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_that_no_try_can_answer_ends_the_worker_at_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     def too_much(connection: Connection, *_: Any, **__: Any) -> None:
         connection.execute("SELECT repeat('x', 2000000000)")
 
@@ -140,30 +140,32 @@ def test_a_claim_that_no_try_can_answer_ends_the_group_at_once(make: Make, monke
     assert executing.logged == []
 
 
-def test_a_group_that_is_stopped_while_the_database_is_away_ends(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(*_: Any, **__: Any) -> None:
+def test_a_worker_that_is_stopped_while_the_database_is_unavailable_ends(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise psycopg.errors.AdminShutdown("terminating connection due to administrator command")
 
-    monkeypatch.setattr(claiming, "claim", away)
+    monkeypatch.setattr(claiming, "claim", fail)
     executing = make()
-    group = executing.worker()
+    worker = executing.worker()
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
-            group.work()
+            worker.work()
         except psycopg.errors.AdminShutdown as error:
             failures.append(error)
 
     thread = threading.Thread(target=work)
     thread.start()
     eventually(lambda: executing.logged, seconds=30, what="the first failure")
-    group.stop()
+    worker.stop()
     thread.join(30)
     assert (thread.is_alive(), len(failures)) == (False, 1)
 
 
-def test_an_output_that_json_cannot_say_fails_its_run_alone(make: Make) -> None:
+def test_an_output_that_json_cannot_contain_fails_its_run_alone(make: Make) -> None:
     executing = make("nested")
     executing.create([{"levels": 1}, {"levels": 20_000}, {"levels": 1}])
     executing.worker().work()
@@ -183,7 +185,7 @@ def test_a_run_whose_input_was_wiped_is_an_exception(make: Make) -> None:
     assert executing.rows(RUNS)[0][:2] == ("exception", "InputWiped")
 
 
-def test_a_function_that_says_that_another_attempt_is_in_vain_is_not_retried(make: Make) -> None:
+def test_a_run_whose_function_raises_a_non_retryable_error_is_not_retried(make: Make) -> None:
     executing = make(retries={"attempts": 3, "first_delay_seconds": 3600})
     executing.create([{"do": "fail"}, {"do": "give up"}])
     executing.worker().work()
@@ -214,31 +216,31 @@ def test_an_input_that_python_cannot_read_is_an_exception_of_its_run_alone(make:
     assert executing.rows(RUNS)[1][:2] == ("exception", "InputUnreadableError")
 
 
-def test_what_had_not_begun_waits_again_when_a_group_is_stopped(make: Make) -> None:
+def test_runs_that_had_not_begun_wait_again_when_a_worker_is_stopped(make: Make) -> None:
     executing = make()
     executing.create([{"do": "echo"}, {"do": "sleep"}, {"do": "echo"}, {"do": "echo"}])
-    group = executing.worker()
-    thread = threading.Thread(target=group.work)
+    worker = executing.worker()
+    thread = threading.Thread(target=worker.work)
     thread.start()
     eventually(
         lambda: [state for state, _ in executing.states()][:2] == ["success", "running"] and executing.at_sleep(),
         seconds=30,
         what="the second run",
     )
-    group.stop()
+    worker.stop()
     thread.join(30)
     assert [state for state, _ in executing.states()] == ["success", "running", "pending", "pending"]
 
 
-def test_a_group_whose_runs_were_given_to_others_stops_and_changes_nothing(make: Make) -> None:
+def test_a_worker_whose_runs_were_given_to_others_stops_and_changes_nothing(make: Make) -> None:
     executing = make()
     executing.create([{"do": "sleep"}, {"do": "echo"}])
-    group = executing.worker(heartbeat_seconds=0.2)
+    worker = executing.worker(heartbeat_seconds=0.2)
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
-            group.work()
+            worker.work()
         except OwnershipLostError as error:
             failures.append(error)
 
@@ -256,8 +258,8 @@ def test_a_database_that_drops_connections_costs_no_run_and_doubles_none(make: M
     executing = make("note")
     file = tmp_path / "noted"
     executing.create({"file": str(file), "word": str(number), "seconds": 0.01} for number in range(300))
-    group = executing.worker()
-    thread = threading.Thread(target=group.work)
+    worker = executing.worker()
+    thread = threading.Thread(target=worker.work)
     thread.start()
     dropped = 0
     while thread.is_alive():
@@ -270,10 +272,10 @@ def test_a_database_that_drops_connections_costs_no_run_and_doubles_none(make: M
     assert dropped > 1
     assert sorted(map(int, file.read_text().split())) == list(range(300))
     assert set(executing.states()) == {("success", "success")}
-    assert group.summary.states == {"success": 300}
+    assert worker.summary.states == {"success": 300}
 
 
-def test_runs_that_were_claimed_by_a_question_whose_answer_was_lost_are_worked_through(
+def test_runs_that_were_claimed_by_a_transaction_whose_answer_was_lost_are_executed(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executing = make()
@@ -292,17 +294,17 @@ def test_runs_that_were_claimed_by_a_question_whose_answer_was_lost_are_worked_t
     assert executing.worker().work().states == {"success": 3}
 
 
-def test_after_its_time_slice_a_worker_finishes_what_has_begun_and_gives_the_rest_back(
+def test_after_its_time_slice_a_worker_finishes_what_has_begun_and_releases_the_rest(
     make: Make, tmp_path: Path
 ) -> None:
     executing, file = make("note"), tmp_path / "noted"
     executing.create({"file": str(file), "word": str(number), "seconds": 0.05} for number in range(200))
-    tally = executing.worker(claim_seconds=2).work()
-    assert 0 < tally.total < 200
-    assert tally.states == {"success": tally.total}
+    summary = executing.worker(claim_seconds=2).work()
+    assert 0 < summary.total < 200
+    assert summary.states == {"success": summary.total}
     states = executing.states()
-    assert states[: tally.total] == [("success", "success")] * tally.total
-    assert {work_order for work_order, _ in states[tally.total :]} == {"pending"}
+    assert states[: summary.total] == [("success", "success")] * summary.total
+    assert {work_order for work_order, _ in states[summary.total :]} == {"pending"}
     assert any("the time slice of 2 s is over" in line for line in executing.logged)
     executing.worker().work()
     assert file.read_text().split() == [str(number) for number in range(200)]

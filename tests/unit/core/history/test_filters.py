@@ -16,6 +16,6 @@ def test_a_filter_comes_back_from_json_as_it_was() -> None:
     assert Filter.from_json(wanted.to_json()) == wanted
 
 
-def test_a_filter_says_what_it_wants_in_the_order_of_its_fields() -> None:
+def test_a_filter_is_shown_in_the_order_of_its_fields() -> None:
     assert str(Filter(text="ada", trigger="orders")) == "trigger orders, text ada"
     assert str(Filter()) == "all"

@@ -27,5 +27,5 @@ def test_what_cannot_be_called_is_named_with_the_reason(name: str, reason: str) 
     assert name in str(caught.value)
 
 
-def test_a_function_that_says_nothing_of_its_parameters_is_taken_at_its_word() -> None:
+def test_a_function_without_a_signature_is_accepted() -> None:
     assert load_function("builtins:dict").__name__ == "dict"

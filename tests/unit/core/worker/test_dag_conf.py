@@ -1,4 +1,4 @@
-"""What a DAG run is told about its run, beside the input."""
+"""The context that the conf of a Dag run contains in addition to the input."""
 
 import json
 from dataclasses import replace
@@ -30,7 +30,7 @@ def definition(**fields: Any) -> WorkflowDefinition:
     return WorkflowDefinition(name="visit", dag_id="visits", carry_headers=("ward",), **fields)
 
 
-def test_a_dag_run_finds_its_context_beside_the_input_and_no_header_that_is_not_carried() -> None:
+def test_a_dag_run_finds_its_context_next_to_the_input_and_no_header_that_is_not_carried() -> None:
     conf = with_context({"bed": 3}, RUN, definition())
     context = conf.pop("workorders_context")
     assert conf == {"bed": 3}

@@ -8,7 +8,7 @@ from workorders.core.worker.secret_masking import Mask
 SECRET = "correct-horse"
 
 
-def test_a_traceback_stands_behind_what_was_written() -> None:
+def test_a_traceback_is_behind_what_was_written() -> None:
     assert compose_log(Captured("written"), "trace\n", limit=100, mask=str, max_secret_bytes=0) == (
         "written\ntrace\n",
         False,
@@ -22,13 +22,13 @@ def test_a_log_is_never_longer_than_its_limit(limit: int) -> None:
     assert cut
 
 
-def test_a_log_that_was_read_in_two_parts_says_what_is_missing() -> None:
+def test_a_log_that_was_read_in_two_parts_shows_what_is_missing() -> None:
     log, cut = compose_log(Captured("begin", "end"), "", limit=100, mask=str, max_secret_bytes=0)
     assert (log, cut) == (f"begin{LEFT_OUT}end", True)
 
 
 @pytest.mark.parametrize("shown", range(len(SECRET) + 1))
-def test_no_half_of_a_secret_stands_beside_the_gap(shown: int) -> None:
+def test_no_half_of_a_secret_is_next_to_the_gap(shown: int) -> None:
     mask = Mask([SECRET])
     captured = Captured("x" * 50 + SECRET[:shown], SECRET[shown:] + "y" * 50)
     log, _ = compose_log(captured, "", limit=200, mask=mask, max_secret_bytes=mask.max_secret_bytes)

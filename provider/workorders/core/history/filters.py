@@ -64,7 +64,7 @@ _ADAPTER = TypeAdapter(Filter)
 
 
 def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
-    """Return the arguments of the queries: names as ids, times as ranges of ids, and the words of a text.
+    """Return the arguments of the queries: names as ids, times as ranges of ids, the words of a text, and no page.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
@@ -85,6 +85,9 @@ def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
         "from_position": wanted.from_position,
         "to_position": wanted.to_position,
         "id": wanted.id,
+        "before_id": None,
+        "after_id": None,
+        "until_id": None,
         "words": None if wanted.text is None else tokenizer.to_tsquery_literal(wanted.text),
     }
 

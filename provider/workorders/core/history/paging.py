@@ -25,11 +25,8 @@ _COMMON_STATES: Final = (None, "success")
 def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
     """Return the ids of a page, newest first; None if one query by the filter's own ranges finds them.
 
-    Args:
-        connection: to the database.
-        given: the filter's arguments, with `before_id` and the page's `limit`.
+    `given` are the filter's arguments, with `before_id` and the page's `limit`.
     """
-    given = {**given, "until_id": None}
     if given["words"] is not None:
         with _index_scans_only(connection):
             return _by_words_and_owner(connection, given)

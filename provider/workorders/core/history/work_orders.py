@@ -129,7 +129,7 @@ def list_work_orders(
         UnknownTriggerError: no trigger has that name.
         UnknownWorkflowError: no workflow has that name.
     """
-    given = {**query_arguments(connection, wanted), "before_id": before, "after_id": None, "limit": limit}
+    given = {**query_arguments(connection, wanted), "before_id": before, "limit": limit}
     ids = paging.find_ids(connection, given)
     query = _QUERIES["work_orders" if ids is None else "work_orders_of"]
     with connection.cursor(row_factory=class_row(WorkOrderSummary)) as cursor:
@@ -153,7 +153,6 @@ def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
 def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> Matching:
     """Return the next of these work orders in the order of their creation, possibly fewer than `limit`."""
     given = {**query_arguments(connection, wanted), "after_id": after, "limit": limit, "window": _WINDOW}
-    given |= {"before_id": None, "until_id": None}
     query = _QUERIES["matching" if wanted.text is None else "matching_with_words"]
     row = connection.execute(query, given, prepare=False).fetchone()
     return Matching(*row) if row else Matching([], None)

@@ -14,8 +14,8 @@ LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
 
 -- block: passes
--- All of a filter except its words. The planner removes the conditions whose value is NULL. So the query must be
--- planned each time (prepare=False): a generic plan would have to serve every combination.
+-- All of a filter except its words, and the bounds of a page. The planner removes the conditions whose value is NULL. So
+-- the query must be planned each time (prepare=False): a generic plan would have to serve every combination.
         (%(first_id)s::uuid IS NULL OR work_orders.id >= %(first_id)s)
         AND (%(end_id)s::uuid IS NULL OR work_orders.id < %(end_id)s)
         AND (%(since)s::timestamptz IS NULL OR work_orders.created_at >= %(since)s)
@@ -29,9 +29,7 @@ LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
         AND (%(from_position)s::bigint IS NULL OR work_orders.position >= %(from_position)s)
         AND (%(to_position)s::bigint IS NULL OR work_orders.position < %(to_position)s)
         AND (%(id)s::uuid IS NULL OR work_orders.id = %(id)s)
-
--- block: on_page
-        (%(before_id)s::uuid IS NULL OR work_orders.id < %(before_id)s)
+        AND (%(before_id)s::uuid IS NULL OR work_orders.id < %(before_id)s)
         AND (%(after_id)s::uuid IS NULL OR work_orders.id > %(after_id)s)
 
 -- block: listed

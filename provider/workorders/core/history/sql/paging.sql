@@ -4,8 +4,6 @@ SELECT work_orders.id
 -- use: filtered
 WHERE
     -- use: passes
-    AND
-    -- use: on_page
 ORDER BY work_orders.id DESC
 LIMIT %(limit)s;
 
@@ -17,8 +15,7 @@ FROM (
     FROM workorders.work_orders
     WHERE (%(first_id)s::uuid IS NULL OR work_orders.id >= %(first_id)s)
         AND (%(end_id)s::uuid IS NULL OR work_orders.id < %(end_id)s)
-        AND
-        -- use: on_page
+        AND (%(before_id)s::uuid IS NULL OR work_orders.id < %(before_id)s)
     ORDER BY work_orders.id DESC
     LIMIT %(newest)s
 ) AS work_orders
@@ -37,8 +34,6 @@ FROM (
     -- use: filtered
     WHERE
         -- use: passes
-        AND
-        -- use: on_page
     OFFSET 0
 ) AS passing
 ORDER BY id DESC
@@ -74,8 +69,6 @@ CROSS JOIN LATERAL (
     WHERE work_orders.workflow_id BETWEEN workflows.id AND workflows.id AND work_orders.state = 'pending'
         AND
         -- use: passes
-        AND
-        -- use: on_page
     ORDER BY work_orders.workflow_id DESC, work_orders.id DESC
     LIMIT %(limit)s
 ) AS waiting
@@ -143,8 +136,6 @@ WITH newest AS MATERIALIZED (
     -- use: filtered
     WHERE
         -- use: passes
-        AND
-        -- use: on_page
     ORDER BY work_orders.id DESC
     LIMIT %(newest)s
 ), found AS (

@@ -27,8 +27,6 @@ WITH page AS (
     -- use: filtered
     WHERE
         -- use: passes
-        AND
-        -- use: on_page
     ORDER BY work_orders.id DESC
     LIMIT %(limit)s
 )
@@ -58,7 +56,6 @@ WITH matching AS MATERIALIZED (
     -- use: filtered
     WHERE
         -- use: passes
-        AND (%(after_id)s::uuid IS NULL OR work_orders.id > %(after_id)s)
     ORDER BY work_orders.id
     LIMIT %(limit)s
 )

@@ -23,9 +23,7 @@ def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: st
     """Cancel the waiting runs of these work orders, in the caller's transaction; skip the others."""
     states = {id_: state for id_, (_, state, _) in lock_work_orders(connection, ids).items()}
     waiting = [id_ for id_, state in states.items() if state == "pending"]
-    with_run = dict[UUID, UUID]()
-    for run_id, id_ in connection.execute(_QUERIES["available"], {"ids": waiting}):
-        with_run[id_] = run_id
+    with_run: dict[UUID, UUID] = dict(connection.execute(_QUERIES["available"], {"ids": waiting}).fetchall())
     locked = connection.execute(_QUERIES["lock_available"], {"run_ids": list(with_run.values())})
     available = [row[0] for row in locked]
     unclaimed = [id_ for id_ in waiting if id_ not in with_run]
@@ -33,8 +31,5 @@ def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: st
     connection.execute(_QUERIES["cancel_available"], {"ids": available, **names})
     connection.execute(_QUERIES["cancel_unclaimed"], {"run_ids": run_ids(len(unclaimed)), "ids": unclaimed, **names})
     connection.execute(_QUERIES["cancel_work_orders"], {"ids": [*available, *unclaimed]})
-    skipped = {
-        IN_USE: len(ids) - len(states),
-        "not waiting": len(states) - len(available) - len(unclaimed),
-    }
+    skipped = {IN_USE: len(ids) - len(states), "not waiting": len(states) - len(available) - len(unclaimed)}
     return StepResult(len(available) + len(unclaimed), {why: count for why, count in skipped.items() if count})

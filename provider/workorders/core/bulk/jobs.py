@@ -258,20 +258,14 @@ def record_progress(connection: Connection, job: Job, outcome: StepResult, last_
     )
 
 
-def suspend(connection: Connection, job_id: int, worker: UUID, reason: str) -> None:
-    """Store that the job waits, and the reason; any worker may take it, now or later."""
-    connection.execute(_QUERIES["suspend_job"], {"id": job_id, "worker": worker, "reason": reason})
-
-
 def restart(connection: Connection, job_id: int, worker: UUID) -> None:
     """Reset the progress of a job whose kind cannot continue in the middle."""
     connection.execute(_QUERIES["reset_progress"], {"id": job_id, "worker": worker})
 
 
-def end_job(connection: Connection, job_id: int, worker: UUID, *, error: str | None = None) -> None:
-    """Store that the job has finished, or with an error that it failed and why."""
-    state = "finished" if error is None else "failed"
-    connection.execute(_QUERIES["end_job"], {"id": job_id, "worker": worker, "state": state, "error": error})
+def leave_job(connection: Connection, job_id: int, worker: UUID, state: str, error: str | None = None) -> None:
+    """Store that the job has finished, failed, or waits, and why; any worker may take one that waits."""
+    connection.execute(_QUERIES["leave_job"], {"id": job_id, "worker": worker, "state": state, "error": error})
 
 
 def cancel_job(connection: Connection, job_id: int) -> None:

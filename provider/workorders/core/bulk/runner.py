@@ -78,7 +78,7 @@ def run_job(
             return stopped
         doing.finish()
         with connection.transaction():
-            jobs.end_job(connection, job_id, worker)
+            jobs.leave_job(connection, job_id, worker, "finished")
     except BaseException as error:
         doing.abandon()
         if isinstance(error, _Cancelled):
@@ -105,7 +105,7 @@ def _step(connection: Connection, job_id: int, worker: UUID, doing: JobHandler, 
                 outcome = doing.step(connection, job, ids) if ids else StepResult()
                 if outcome.waits_for is not None:
                     jobs.record_progress(connection, job, outcome, outcome.reached or job.last_id)
-                    jobs.suspend(connection, job_id, worker, outcome.waits_for)
+                    jobs.leave_job(connection, job_id, worker, "waiting", outcome.waits_for)
                     return False
                 reached = ids[-1] if len(ids) < len(found.ids) else found.looked_until
                 jobs.record_progress(connection, job, outcome, reached)
@@ -140,11 +140,9 @@ def _record_failure(connection: Connection, job: Job, worker: UUID, error: BaseE
     sentence = message if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {message}"
     # Without the database nothing can be written; the row then shows that its worker has not reported for long.
     with suppress(psycopg.Error), connection.transaction():
-        if is_outage(error) and job.kind != "export":
-            # A lock timeout, or too many deadlocks: the error is temporary, and the next worker continues the job.
-            jobs.suspend(connection, job.id, worker, sentence)
-        else:
-            jobs.end_job(connection, job.id, worker, error=sentence)
+        # A lock timeout, or too many deadlocks: the error is temporary, and the next worker continues the job.
+        state = "waiting" if is_outage(error) and job.kind != "export" else "failed"
+        jobs.leave_job(connection, job.id, worker, state, sentence)
 
 
 def _get_job(connection: Connection, job_id: int) -> Job:

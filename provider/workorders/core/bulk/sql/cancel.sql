@@ -1,6 +1,6 @@
 -- name: available
 -- Waiting runs that have a row: reruns and retries.
-SELECT id, work_order_id
+SELECT work_order_id, id
 FROM workorders.runs
 WHERE work_order_id = ANY (%(ids)s) AND claimed_at IS NULL AND finished_at IS NULL;
 

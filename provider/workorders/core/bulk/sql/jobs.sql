@@ -46,19 +46,15 @@ UPDATE workorders.bulk_jobs
 SET done = %(done)s, skipped = %(skipped)s, last_id = %(last_id)s, heartbeat_at = now()
 WHERE id = %(id)s;
 
--- name: suspend_job
-UPDATE workorders.bulk_jobs
-SET state = 'waiting', worker = NULL, error = %(reason)s, heartbeat_at = now()
-WHERE id = %(id)s AND state = 'running' AND worker = %(worker)s;
-
 -- name: reset_progress
 UPDATE workorders.bulk_jobs
 SET done = 0, skipped = '{}', last_id = NULL
 WHERE id = %(id)s AND worker = %(worker)s;
 
--- name: end_job
+-- name: leave_job
 UPDATE workorders.bulk_jobs
-SET state = %(state)s, error = %(error)s, heartbeat_at = now(), finished_at = now()
+SET state = %(state)s, error = %(error)s, heartbeat_at = now(),
+    finished_at = CASE WHEN %(state)s <> 'waiting' THEN now() END
 WHERE id = %(id)s AND state = 'running' AND worker = %(worker)s;
 
 -- name: cancel_job

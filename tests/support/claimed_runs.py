@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,9 +15,8 @@ _SECONDS = 60.0
 
 def run_of(body: Any, *, request: Any = None, ordering_key: int | None = None) -> ClaimedRun:
     """Return a claimed run with that input."""
-    source = ("orders", None, None, datetime.now(UTC))
     content = json.dumps(request or {}).encode()
-    return ClaimedRun(uuid4(), uuid4(), 1, 0, ordering_key, *source, content, json.dumps(body).encode())
+    return ClaimedRun(uuid4(), uuid4(), 1, 0, ordering_key, "orders", None, None, content, json.dumps(body).encode())
 
 
 def calling(function: str = "behave", **fields: Any) -> WorkflowDefinition:

@@ -4,7 +4,6 @@ import random
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -43,7 +42,6 @@ class ClaimedRun:
     trigger: str
     stream: str | None
     position: int | None
-    work_order_created_at: datetime
     request: bytes
     """Metadata of the event, a JSON object."""
     body: bytes | None
@@ -135,13 +133,8 @@ def claimed(
 ) -> list[ClaimedRun]:
     """Return the unfinished runs that a worker still owns, in the order in which it must execute them.
 
-    There are fewer, and the others wait again, as in `claim`.
-
-    Args:
-        connection: in the caller's transaction.
-        workflow: whose runs.
-        worker_id: the worker.
-        but: runs that it already knows: they are neither returned nor released.
+    There are fewer, and the others wait again, as in `claim`. `but` are runs that it already knows: they are neither
+    returned nor released.
     """
     return _runs(connection, "claimed", {"workflow_id": workflow.id, "worker_id": worker_id, "but": list(but)})
 

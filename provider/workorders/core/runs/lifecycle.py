@@ -87,13 +87,8 @@ def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]
 
     A run that did not succeed is retried by its workflow's policy: a new run that is available after a delay. The
     later runs with its ordering key then wait, too, and the worker loses them. So a worker stores the end of a run that
-    did not succeed before it begins the next one with that ordering key.
-
-    Args:
-        connection: in the caller's transaction.
-        worker_id: the worker.
-        results: of its runs.
-        is_alive: False if the worker is lost: it may have begun the later runs, so it does not lose them here.
+    did not succeed before it begins the next one with that ordering key. A lost worker (not `is_alive`) may have begun
+    them, so this leaves them to it.
     """
     retry_ids = run_ids(len(results))
     rows = connection.execute(

@@ -13,13 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any, Final, NoReturn, cast
 
 import orjson
 
 from workorders.core.items import Message
-from workorders.core.worker import json_values, log_capture, run_logging
+from workorders.core.worker import json_values, run_logging
 from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import (
     CallableUnavailableError,
@@ -31,7 +32,6 @@ from workorders.core.worker.ipc import PIECE, Frame, FrameReader
 
 READY: Final = "ready"
 UNAVAILABLE: Final = "unavailable"
-_LOG_OF_PROCESS: Final = 2
 
 WorkflowFunction = Callable[[Any, Any], Any]
 """Takes the input and the context, and returns the output."""
@@ -44,7 +44,6 @@ class Child:
         self._commands: int = settings["commands"]
         self._results: int = settings["results"]
         self._callable: str = settings["callable"]
-        self._captured_bytes: int = settings["captured_bytes"]
         self._output_bytes: int = settings["output_bytes"]
         self._carry_headers: list[str] = settings["carry_headers"]
         self._logging = run_logging.install()
@@ -58,9 +57,9 @@ class Child:
         try:
             function = load_function(self._callable)
         except CallableUnavailableError as error:
-            self._send(Frame([UNAVAILABLE, str(error), *self._take_log()]))
+            self._send(Frame([UNAVAILABLE, str(error)]))
             os._exit(0)
-        self._send(Frame([READY, None, *self._take_log()]))
+        self._send(Frame([READY]))
         reader = FrameReader()
         while piece := os.read(self._commands, PIECE):
             for frame in reader.feed(piece):
@@ -82,22 +81,17 @@ class Child:
             error_type, error_text = type(error).__qualname__, run_logging.error_text(error)
             trace = run_logging.traceback_text(error)
             may_retry = not isinstance(error, NonRetryableError | InputUnreadableError | OutputTooLargeError)
-        log = [*self._take_log(), trace]
         messages = [_plain(message) for message in context.messages] if state == "success" else []
-        header = [context.run_id, state, error_type, error_text, log, [started, time.time()], messages, may_retry]
+        header = [context.run_id, state, error_type, error_text, trace, [started, time.time()], messages, may_retry]
         self._send(Frame(header, output or b"", b"" if output is None else b"1"))
         self._logging.context = None
 
-    def _take_log(self) -> log_capture.Captured:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (ValueError, OSError, AttributeError):
-                # A callable has closed or replaced the stream.
-                continue
-        return log_capture.take(_LOG_OF_PROCESS, self._captured_bytes)
-
     def _send(self, frame: Frame) -> None:
+        """Send a frame; its reader takes what the process wrote before it from the log."""
+        for stream in (sys.stdout, sys.stderr):
+            # A callable may have closed or replaced the stream.
+            with suppress(ValueError, OSError, AttributeError):
+                stream.flush()
         rest = memoryview(frame.encode())
         while rest:
             rest = rest[os.write(self._results, rest) :]

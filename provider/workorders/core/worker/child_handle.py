@@ -42,7 +42,6 @@ class ChildProcess:
         settings = {
             "commands": self._commands_read,
             "results": results_write,
-            "captured_bytes": captured_bytes,
             "callable": definition.callable,
             "output_bytes": definition.output_bytes,
             "carry_headers": definition.carry_headers,
@@ -130,7 +129,7 @@ class ChildProcess:
         return timeout_seconds - self.run_seconds
 
     def captured_output(self) -> log_capture.Captured:
-        """Return its captured output, and empty the file."""
+        """Return what it has written since the last call."""
         return log_capture.take(self._log, self._captured_bytes)
 
     def bound_log(self) -> None:

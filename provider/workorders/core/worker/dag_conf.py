@@ -13,6 +13,8 @@ _HEADERS: Final = "headers"
 def with_context(body: dict[str, Any], run: ClaimedRun, definition: WorkflowDefinition) -> dict[str, Any]:
     """Return an input with the context of its run under the workflow's `context_key`, or as it is without one.
 
+    Of the headers only those that the workflow carries: others see the conf, and a header may be a secret.
+
     Raises:
         ContextKeyTakenError: the input has that key.
     """
@@ -24,14 +26,6 @@ def with_context(body: dict[str, Any], run: ClaimedRun, definition: WorkflowDefi
             f"The input has the key {key}, under which a run of DAG {definition.dag_id} is to find its context, so "
             f"none was started; give context_key of workflow {definition.name} another name, or null for no context."
         )
-    return {**body, key: context_fields(run, definition)}
-
-
-def context_fields(run: ClaimedRun, definition: WorkflowDefinition) -> dict[str, Any]:
-    """Return the values of a function's context, with the workflow's name.
-
-    Of the headers only those that the workflow carries: it is shown and kept by others, and a header may be a secret.
-    """
     context = Context(
         str(run.run_id),
         str(run.work_order_id),
@@ -40,7 +34,7 @@ def context_fields(run: ClaimedRun, definition: WorkflowDefinition) -> dict[str,
         request=run.request,
         carry_headers=definition.carry_headers,
     )
-    return {
+    fields = {
         "workflow": definition.name,
         "work_order_id": context.work_order_id,
         "run_id": context.run_id,
@@ -50,3 +44,4 @@ def context_fields(run: ClaimedRun, definition: WorkflowDefinition) -> dict[str,
         "headers": dict(context.headers),
         "traceparent": context.traceparent,
     }
+    return {**body, key: fields}

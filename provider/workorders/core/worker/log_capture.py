@@ -1,7 +1,7 @@
-"""Captures standard output and standard error of a run in an unnamed file, which a process and its parent share.
+"""Captures standard output and standard error of a process in an unnamed file.
 
-It is a file instead of a pipe. So the parent can read the last output of the run after any end of the process, and it
-need not read meanwhile.
+It is a file instead of a pipe. So the parent can read the output of a run after any end of the process, and it need not
+read meanwhile.
 """
 
 import fcntl

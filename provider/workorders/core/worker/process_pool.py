@@ -198,10 +198,9 @@ class ProcessPool:
             results += received
             if received:
                 continue
-            if process.ended:
-                results += self._crashed(process)
-            elif process.seconds_left(self._definition.timeout_seconds, START_SECONDS) < 0:
-                results += self._killed(process)
+            is_late = process.seconds_left(self._definition.timeout_seconds, START_SECONDS) < 0
+            if process.ended or is_late:
+                results += self._end(process, is_late=not process.ended)
         self._bound_logs()
         self._dispatch()
         return results
@@ -211,9 +210,9 @@ class ProcessPool:
             if frame.header[0] == READY:
                 process.ready = True
                 self._failed_starts = 0
-                self._log_output(frame.header[2])
+                self._log_output(process.captured_output().text)
             elif frame.header[0] == UNAVAILABLE:
-                self._log_output(frame.header[2])
+                self._log_output(process.captured_output().text)
                 raise CallableUnavailableError(self._mask(frame.header[1]))
             else:
                 yield self._result(process, frame)
@@ -229,7 +228,7 @@ class ProcessPool:
         seconds = max(ended - begun, 0.0)
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
-        return self._noted(run, self._result_maker.returned(run, frame))
+        return self._noted(run, self._result_maker.returned(run, frame, process.captured_output()))
 
     def _noted(self, run: ClaimedRun, result: RunResult) -> RunResult:
         """Let the next run with the ordering key begin, or hold the key if this one did not succeed."""
@@ -239,29 +238,27 @@ class ProcessPool:
             self._queue.free(run.ordering_key)
         return result
 
-    def _crashed(self, process: ChildProcess) -> list[RunResult]:
+    def _end(self, process: ChildProcess, *, is_late: bool) -> list[RunResult]:
+        """Kill a process that is late or has crashed, and return the results that end with it.
+
+        If it had not begun its run, the run goes back to the queue.
+        """
         exit_code = process.kill()
         # Its last frames may have arrived after the first read.
         results = list(self._received(process))
         error_type, error = ended_by(exit_code)
-        if not process.has_begun:
+        if is_late and process.ready:
+            limit = self._definition.timeout_seconds
+            error_type = "TimeoutError"
+            error = f"The run lasted longer than timeout_seconds ({limit:g}), and its process was killed."
+        elif is_late:
+            error = f"Importing the callable lasted longer than {START_SECONDS:g} s."
+        run, has_begun = process.in_flight, process.has_begun
+        if not has_begun:
             self._count_failed_start(process, error)
-        return [*results, *self._ended(process, "crashed", error_type, error)]
-
-    def _killed(self, process: ChildProcess) -> list[RunResult]:
-        process.kill()
-        results = list(self._received(process))
-        limit = self._definition.timeout_seconds
-        error = f"The run lasted longer than timeout_seconds ({limit:g}), and its process was killed."
-        if not process.ready:
-            self._count_failed_start(process, f"Importing the callable lasted longer than {START_SECONDS:g} s.")
-        return [*results, *self._ended(process, "killed", "TimeoutError", error)]
-
-    def _ended(self, process: ChildProcess, state: FinalState, error_type: str, error: str) -> list[RunResult]:
-        """Return the result of the run that the process had begun; one that it had not begun goes back."""
-        results: list[RunResult] = []
-        run, output = process.in_flight, process.captured_output()
-        if run and process.has_begun:
+        output = process.captured_output()
+        if run and has_begun:
+            state: FinalState = "killed" if is_late else "crashed"
             ended = self._result_maker.interrupted(run, state, (error_type, error), output, seconds=process.run_seconds)
             results.append(self._noted(run, ended))
         else:

@@ -38,10 +38,10 @@ class ResultMaker:
     mask: MaskText
     max_secret_bytes: int
 
-    def returned(self, run: ClaimedRun, frame: Frame) -> RunResult:
-        """Return the result that a process sent."""
-        _, state, error_type, error, (text, end, traceback), (started, finished), messages, may_retry = frame.header
-        log, truncated = self._log(Captured(text, end), traceback)
+    def returned(self, run: ClaimedRun, frame: Frame, captured: Captured) -> RunResult:
+        """Return the result that a process sent, with its output since the run before."""
+        _, state, error_type, error, traceback, (started, finished), messages, may_retry = frame.header
+        log, truncated = self._log(captured, traceback)
         return RunResult(
             run_id=run.run_id,
             state=state,
@@ -59,15 +59,7 @@ class ResultMaker:
     def interrupted(
         self, run: ClaimedRun, state: FinalState, error: tuple[str, str], captured: Captured, *, seconds: float
     ) -> RunResult:
-        """Return the result of a run whose process ended with it.
-
-        Args:
-            run: what the process was executing.
-            state: `crashed` or `killed`.
-            error: type and text of the error.
-            captured: the last output of the process.
-            seconds: how long it was executing.
-        """
+        """Return the result of a run that ended with its process, `crashed` or `killed`; `error` is type and text."""
         now = time.time()
         log, truncated = self._log(captured)
         return RunResult(

@@ -98,14 +98,10 @@ def _forms(secret: str) -> set[str]:
 
 
 def mask_output(output: bytes, mask: MaskText) -> bytes:
-    """Return an output without secrets: in its strings and its names, and where a number is one.
+    """Return an output of `json_values.dumps` without secrets: in its strings and its names, and where a number is one.
 
     Not in its JSON text, because a secret may begin in one value and end in another, or be part of a number. The result
     would not be JSON. An output that is nested too deep to be looked through is masked as a whole.
-
-    Args:
-        output: JSON text as `json_values.dumps` makes it.
-        mask: takes the known secrets out of a text.
     """
     text = output.decode()
     # Without a backslash the text contains every string as it is, so a search in the text is enough. With one, a string

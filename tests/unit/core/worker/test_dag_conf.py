@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +18,7 @@ REQUEST = {
     "headers": [["traceparent", f"00-{TRACE}-b7ad6b7169203331-01"], ["ward", "b"], ["authorization", "secret"]],
 }
 RUN = ClaimedRun(
-    *(UUID(int=1), UUID(int=2), 3, 2, None, "clinic", "visits", 7, datetime.now(UTC)),
+    *(UUID(int=1), UUID(int=2), 3, 2, None, "clinic", "visits", 7),
     request=json.dumps(REQUEST).encode(),
     body=b"{}",
 )

@@ -1,7 +1,7 @@
 -- block: claimed_runs
 -- What a worker needs of the runs that it claimed, apart from their inputs.
 SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.ordering_key,
-    coalesce(triggers.name, ''), source_streams.name, work_orders.position, work_orders.created_at
+    coalesce(triggers.name, ''), source_streams.name, work_orders.position
 FROM claimed
 JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id

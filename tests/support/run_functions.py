@@ -97,6 +97,11 @@ def _sleep(body: dict[str, Any], context: Context) -> None:
     time.sleep(60)
 
 
+def _echo_late(body: dict[str, Any], context: Context) -> Any:
+    time.sleep(body["seconds"])
+    return body
+
+
 def _meet(body: dict[str, Any], context: Context) -> None:
     """Come to the input's folder, and stay until as many as the input names are there."""
     folder = Path(body["folder"])
@@ -113,6 +118,7 @@ def _leave_program(body: dict[str, Any], context: Context) -> None:
 
 _WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "echo": lambda body, context: body,
+    "echo late": _echo_late,
     "tell": _tell,
     "publish": _publish,
     "fail": _fail,

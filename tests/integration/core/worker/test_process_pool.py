@@ -94,6 +94,15 @@ def test_a_run_over_its_time_is_killed_and_the_one_behind_it_succeeds() -> None:
     assert quick.state == "success"
 
 
+def test_a_large_result_that_is_sent_in_time_counts_although_its_parent_reads_it_late() -> None:
+    with ProcessPool(calling(timeout_seconds=3, output_bytes=8_000_000)) as pool:
+        pool.submit([run_of({"do": "echo late", "seconds": 1, "text": "x" * 4_000_000})])
+        assert eventually(lambda: not pool.poll(0.01) and pool.running(), seconds=30, what="the start of the run")
+        time.sleep(4)
+        states = [result.state for result in pool.poll(10)]
+    assert states == ["success"]
+
+
 def test_programs_that_a_killed_run_has_started_end_with_it(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     with ProcessPool(calling(timeout_seconds=5)) as pool:

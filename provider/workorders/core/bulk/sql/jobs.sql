@@ -1,8 +1,8 @@
 -- name: insert_job
--- A repeated request (of a retried or cleared task) finds the job of the first one.
+-- A repeated request (of a retried or cleared task) finds the job of the first one, which the update returns as it is.
 INSERT INTO workorders.bulk_jobs (kind, request_key, filter, options, actor, reason, total, account)
 VALUES (%(kind)s, %(request_key)s, %(filter)s, %(options)s, %(actor)s, %(reason)s, %(total)s, %(account)s)
-ON CONFLICT (request_key) DO UPDATE SET request_key = EXCLUDED.request_key
+ON CONFLICT (request_key) DO UPDATE SET state = bulk_jobs.state
 RETURNING id;
 
 -- name: find_request

@@ -1,7 +1,7 @@
 """Selects the work orders to list, count, rerun, cancel or export, for every source."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -73,18 +73,12 @@ def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
     """
     trigger_id = None if wanted.trigger is None else triggers.find(connection, wanted.trigger).id
     return {
+        **asdict(wanted),
         "trigger_id": trigger_id,
         "workflow_id": _workflow_id(connection, wanted.workflow),
         "stream_ids": _stream_ids(connection, wanted.stream, trigger_id),
-        "state": wanted.state,
-        "reason": wanted.reason,
-        "since": wanted.since,
-        "until": wanted.until,
         "first_id": None if wanted.since is None else first_id(wanted.since - CLOCKS_APART),
         "end_id": None if wanted.until is None else first_id(wanted.until + CLOCKS_APART),
-        "from_position": wanted.from_position,
-        "to_position": wanted.to_position,
-        "id": wanted.id,
         "before_id": None,
         "after_id": None,
         "until_id": None,

@@ -31,7 +31,6 @@ class ExecuteRunsOperator(WorkflowOperator):
                 database_url=url,
                 enqueue=enqueue_published,
                 mask=mask,
-                max_secret_bytes=mask.max_secret_bytes,
                 log=partial(self.log.info, "%s"),
                 claim_seconds=self.definition.claim_seconds,
             ),

@@ -66,11 +66,6 @@ class ChildProcess:
         self._unsent = memoryview(b"")
 
     @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._process.pid
-
-    @property
     def is_unsent(self) -> bool:
         """Whether a part of the run in flight is not in the pipe yet."""
         return len(self._unsent) > 0

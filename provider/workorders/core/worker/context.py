@@ -5,6 +5,7 @@ import re
 import secrets
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
 from uuid import UUID
@@ -165,22 +166,17 @@ def first_header_values(request: Mapping[str, Any], names: Iterable[str]) -> dic
     found: dict[str, str] = {}
     pairs = request.get("headers")
     for pair in pairs if isinstance(pairs, list) else ():
-        if not isinstance(pair, list) or len(pair) != 2:  # noqa: PLR2004 - a name and a value
-            continue
-        name, value = pair
-        key = wanted.get(name.lower()) if isinstance(name, str) else None
-        text = _text(value)
-        if key is not None and text is not None:
-            found.setdefault(key, text)
+        match pair:
+            case [str(name), value] if name.lower() in wanted and (text := _text(value)) is not None:
+                found.setdefault(wanted[name.lower()], text)
     return found
 
 
 def _text(value: Any) -> str | None:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict) and isinstance(value.get("base64"), str):
-        try:
-            return b64decode(value["base64"]).decode()
-        except ValueError:
-            return None
+    match value:
+        case str():
+            return value
+        case {"base64": str(encoded)}:
+            with suppress(ValueError):
+                return b64decode(encoded).decode()
     return None

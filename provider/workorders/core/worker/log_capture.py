@@ -7,8 +7,9 @@ read meanwhile.
 import fcntl
 import os
 import tempfile
-from collections.abc import Callable
 from typing import Final, NamedTuple
+
+from workorders.core.worker.secret_masking import Mask
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """If a run writes more than this, its earlier output is deleted, so that it cannot fill the disk."""
@@ -57,24 +58,21 @@ def printable(content: bytes) -> str:
     return content.decode("utf-8", "backslashreplace").replace("\0", "\\0")
 
 
-def compose_log(
-    captured: Captured, traceback: str, *, limit: int, mask: Callable[[str], str], max_secret_bytes: int
-) -> tuple[str, bool]:
+def compose_log(captured: Captured, traceback: str, *, limit: int, mask: Mask) -> tuple[str, bool]:
     """Return a run's log, and whether its middle was left out.
 
     Args:
-        captured: what the run wrote, with `max_secret_bytes` more bytes on each side of what was left out.
+        captured: what the run wrote, with `mask.max_secret_bytes` more bytes on each side of what was left out.
         traceback: the end of the log; may be empty.
         limit: maximum bytes of the log.
         mask: takes the known secrets out of a text.
-        max_secret_bytes: length of the longest of them, in bytes.
     """
     if captured.end is None:
         log, end, cut = mask(captured.text), "", False
     else:
         # The text next to the gap may be half a secret, which the mask does not recognize.
-        text = mask(captured.text)
-        log, end, cut = text[: max(len(text) - max_secret_bytes, 0)], mask(captured.end)[max_secret_bytes:], True
+        text, margin = mask(captured.text), mask.max_secret_bytes
+        log, end, cut = text[: max(len(text) - margin, 0)], mask(captured.end)[margin:], True
     whole = (log + LEFT_OUT if cut else log) + end
     if traceback:
         whole += ("" if not whole or whole.endswith("\n") else "\n") + mask(traceback)

@@ -16,7 +16,7 @@ from workorders.core.worker.exceptions import CallableUnavailableError, Executio
 from workorders.core.worker.ipc import Frame
 from workorders.core.worker.ordered_queue import OrderedQueue
 from workorders.core.worker.run_results import ResultMaker
-from workorders.core.worker.secret_masking import MaskText
+from workorders.core.worker.secret_masking import NO_SECRETS, Mask
 
 START_SECONDS: Final = 60.0
 """A process that has not imported its callable by then is killed."""
@@ -40,9 +40,8 @@ class ProcessPool:
 
     Args:
         definition: a workflow with a callable.
-        mask: replaces known secrets in a log or an error.
-        max_secret_bytes: length of the longest of them in bytes. That much more of a log is read than is kept, because
-            the mask does not recognize a secret that was cut.
+        mask: replaces known secrets in a log or an error. It does not recognize a secret that was cut, so more of a log
+            is read than is kept.
         log: receives what processes write outside of any run.
     """
 
@@ -50,14 +49,13 @@ class ProcessPool:
         self,
         definition: WorkflowDefinition,
         *,
-        mask: MaskText = str,
-        max_secret_bytes: int = 0,
+        mask: Mask = NO_SECRETS,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._definition = definition
         self._mask = mask
-        self._captured_bytes = definition.log_bytes + 2 * max_secret_bytes
-        self._result_maker = ResultMaker(definition.log_bytes, mask, max_secret_bytes)
+        self._captured_bytes = definition.log_bytes + 2 * mask.max_secret_bytes
+        self._result_maker = ResultMaker(definition.log_bytes, mask)
         self._log = log
         self._queue = OrderedQueue()
         self._held_keys: list[int] = []
@@ -115,11 +113,6 @@ class ProcessPool:
     def has_held_keys(self) -> bool:
         """Whether an ordering key is held after a failure."""
         return len(self._held_keys) > 0
-
-    @property
-    def pids(self) -> list[int]:
-        """Ids of the processes that are alive."""
-        return [process.pid for process in self._processes]
 
     def submit(self, runs: Iterable[ClaimedRun]) -> None:
         """Add runs."""

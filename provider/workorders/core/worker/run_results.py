@@ -11,7 +11,7 @@ from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.core.worker.ipc import Frame
 from workorders.core.worker.log_capture import Captured, compose_log
-from workorders.core.worker.secret_masking import MaskText, mask_output
+from workorders.core.worker.secret_masking import Mask, mask_output
 
 _WIPED: Final = (
     "InputWiped",
@@ -35,8 +35,7 @@ class ResultMaker:
     """Creates results whose log, error and output contain no known secret, and whose log is bounded."""
 
     log_bytes: int
-    mask: MaskText
-    max_secret_bytes: int
+    mask: Mask
 
     def returned(self, run: ClaimedRun, frame: Frame, captured: Captured) -> RunResult:
         """Return the result that a process sent, with its output since the run before."""
@@ -76,9 +75,7 @@ class ResultMaker:
     def _log(self, captured: Captured, traceback: str = "") -> tuple[str, bool]:
         if not captured.text and not traceback:
             return "", False
-        return compose_log(
-            captured, traceback, limit=self.log_bytes, mask=self.mask, max_secret_bytes=self.max_secret_bytes
-        )
+        return compose_log(captured, traceback, limit=self.log_bytes, mask=self.mask)
 
 
 def _moment(seconds: float) -> datetime:

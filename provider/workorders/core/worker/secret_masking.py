@@ -35,6 +35,9 @@ class Mask:
         return text if self._pattern is None else self._pattern.sub(MASK, text)
 
 
+NO_SECRETS: Final = Mask(())
+
+
 def secrets_of(environment: Mapping[str, str]) -> set[str]:
     """Return the secrets that an environment holds.
 

@@ -17,7 +17,7 @@ from workorders.core.worker.heartbeat import Heartbeat
 from workorders.core.worker.process_pool import ProcessPool
 from workorders.core.worker.result_store import Enqueue, ResultStore, RunSummary
 from workorders.core.worker.run_results import without_input
-from workorders.core.worker.secret_masking import MaskText
+from workorders.core.worker.secret_masking import NO_SECRETS, Mask
 from workorders.core.workflows import Workflow
 
 MAX_STORED_RUNS: Final = 500
@@ -35,8 +35,7 @@ class WorkerConfig:
 
     database_url: str
     enqueue: Enqueue
-    mask: MaskText = str
-    max_secret_bytes: int = 0
+    mask: Mask = NO_SECRETS
     log: Callable[[str], None] = print
     """Receives lines for people."""
     claim_seconds: float = 120.0
@@ -86,7 +85,6 @@ class Worker:
         self._pool = ProcessPool(
             workflow.definition,
             mask=config.mask,
-            max_secret_bytes=config.max_secret_bytes,
             log=config.log,
         )
 

@@ -3,13 +3,13 @@
 import pytest
 
 from workorders.core.worker.log_capture import LEFT_OUT, Captured, compose_log
-from workorders.core.worker.secret_masking import Mask
+from workorders.core.worker.secret_masking import NO_SECRETS, Mask
 
 SECRET = "correct-horse"
 
 
 def test_a_traceback_is_behind_what_was_written() -> None:
-    assert compose_log(Captured("written"), "trace\n", limit=100, mask=str, max_secret_bytes=0) == (
+    assert compose_log(Captured("written"), "trace\n", limit=100, mask=NO_SECRETS) == (
         "written\ntrace\n",
         False,
     )
@@ -17,13 +17,13 @@ def test_a_traceback_is_behind_what_was_written() -> None:
 
 @pytest.mark.parametrize("limit", [0, 1, 60, 99])
 def test_a_log_is_never_longer_than_its_limit(limit: int) -> None:
-    log, cut = compose_log(Captured("ä" * 500), "trace", limit=limit, mask=str, max_secret_bytes=0)
+    log, cut = compose_log(Captured("ä" * 500), "trace", limit=limit, mask=NO_SECRETS)
     assert len(log.encode()) <= limit
     assert cut
 
 
 def test_a_log_that_was_read_in_two_parts_shows_what_is_missing() -> None:
-    log, cut = compose_log(Captured("begin", "end"), "", limit=100, mask=str, max_secret_bytes=0)
+    log, cut = compose_log(Captured("begin", "end"), "", limit=100, mask=NO_SECRETS)
     assert (log, cut) == (f"begin{LEFT_OUT}end", True)
 
 
@@ -31,5 +31,5 @@ def test_a_log_that_was_read_in_two_parts_shows_what_is_missing() -> None:
 def test_no_half_of_a_secret_is_next_to_the_gap(shown: int) -> None:
     mask = Mask([SECRET])
     captured = Captured("x" * 50 + SECRET[:shown], SECRET[shown:] + "y" * 50)
-    log, _ = compose_log(captured, "", limit=200, mask=mask, max_secret_bytes=mask.max_secret_bytes)
+    log, _ = compose_log(captured, "", limit=200, mask=mask)
     assert set(log.replace(LEFT_OUT, "").replace("***", "")) <= {"x", "y"}

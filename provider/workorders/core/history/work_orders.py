@@ -177,4 +177,4 @@ def runs_of(connection: Connection, work_order_id: UUID) -> list[RunRow]:
     """Return the runs of a work order, the first attempt first."""
     arguments = {"workflow_id": None, "state": None, "work_order_id": work_order_id, "before": None, "limit": None}
     with connection.cursor(row_factory=class_row(RunRow)) as cursor:
-        return sorted(cursor.execute(_RUN_QUERIES["runs"], arguments), key=lambda run: run.attempt)
+        return sorted(cursor.execute(_RUN_QUERIES["runs"], arguments, prepare=False), key=lambda run: run.attempt)

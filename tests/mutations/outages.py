@@ -59,7 +59,7 @@ OUTAGES = (
         (f"{ROLES}::test_where_one_of_three_runs_publishes_and_may_not_all_three_ends_are_stored",),
     ),
     Mutation(
-        "bare-result-halved-for-ever",
+        "bare-result-halved-without-end",
         5,
         (Change("core/worker/result_store.py", "if _is_bare(results[0]):", "if False:"),),
         (f"{GROUP}::test_a_result_that_postgres_rejects_even_without_its_output_ends_the_worker",),

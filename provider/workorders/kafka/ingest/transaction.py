@@ -172,7 +172,7 @@ def _require_ownership(connection: Connection, attempt: Attempt) -> None:
     if locked.epoch != attempt.epoch:
         raise FencedError(
             f"{where}: this attempt (epoch {attempt.epoch}) was fenced by a newer one (epoch {locked.epoch}); "
-            f"nothing was committed here."
+            f"nothing was committed here. There is nothing to do: the newer attempt commits it."
         )
     if locked.topic_id != range_.partition.topic_id:
         raise TopicRecreatedError(f"{where}: the ledger follows another topic of that name now; nothing was committed.")

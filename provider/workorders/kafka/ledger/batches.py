@@ -202,7 +202,10 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
         },
     ).rowcount
     if finished != 1:
-        raise FencedError(f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here.")
+        raise FencedError(
+            f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here. There is nothing "
+            f"to do: `workorders batches show {batch_id}` shows how it ended."
+        )
 
 
 def begin_attempt(connection: Connection, batch_id: int, epoch: int) -> None:

@@ -140,7 +140,7 @@ def lock(connection: Connection, trigger: Trigger, partition: Partition) -> Lock
     if row is None:
         raise FencedError(
             f"{trigger.name}: {partition.topic} {partition.partition} is no longer in the ledger; "
-            f"nothing was committed."
+            f"nothing was committed. See `workorders status` for the partitions of the trigger."
         )
     return LockedPosition(*row)
 
@@ -164,7 +164,10 @@ def advance(
         },
     ).rowcount
     if moved != 1:
-        raise FencedError(f"{trigger.name}: {range_} was taken over by a newer attempt; nothing was committed here.")
+        raise FencedError(
+            f"{trigger.name}: {range_} was taken over by a newer attempt; nothing was committed here. There is nothing "
+            f"to do: the newer attempt commits it."
+        )
 
 
 def stall(

@@ -184,7 +184,7 @@ def test_an_attempt_with_an_older_epoch_changes_nothing(
     assert done.returncode == 1, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == (
         f"{name}: {name} 0 [0, 5): this attempt (epoch {old}) was fenced by a newer one (epoch {new}); "
-        f"nothing was committed here. [WO-FENCED]"
+        f"nothing was committed here. There is nothing to do: the newer attempt commits it. [WO-FENCED]"
     )
     assert everything(connection, planned.trigger) == before
     assert not batches.load(connection, batch_of(planned)).ranges[0].finished

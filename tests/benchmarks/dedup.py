@@ -13,7 +13,7 @@ from benchmarks import messages
 from benchmarks.create_for import empty_tables
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
-from workorders.core.definitions.admission import Idempotency, Sequence
+from workorders.core.definitions.trigger import Idempotency, Sequence
 from workorders.core.items import Item
 from workorders.core.postgres.connection import connect
 

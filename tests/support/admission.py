@@ -9,8 +9,8 @@ import psycopg
 
 from support.eventually import eventually
 from workorders.core import triggers, workflows
-from workorders.core.definitions.admission import Idempotency, Sequence
 from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.trigger import Idempotency, Sequence
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger

@@ -5,7 +5,6 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from workorders.core.definitions.admission import Idempotency
 from workorders.core.definitions.fields import (
     KIB,
     MIB,
@@ -17,7 +16,7 @@ from workorders.core.definitions.fields import (
     expecting,
     seconds,
 )
-from workorders.core.definitions.trigger import TriggerDefinition
+from workorders.core.definitions.trigger import Idempotency, TriggerDefinition
 from workorders.core.items import MAX_BODY_BYTES
 from workorders.kafka.definition.fields import REGEX_MARK, HeaderNames, Rate, Share, TopicOrPattern
 from workorders.kafka.definition.spark import SparkSettings

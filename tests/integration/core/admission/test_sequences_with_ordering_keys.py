@@ -10,7 +10,7 @@ from support.working import Working
 from workorders.core import triggers
 from workorders.core.admission import gaps
 from workorders.core.admission.gaps import Decider
-from workorders.core.definitions.admission import Sequence
+from workorders.core.definitions.trigger import Sequence
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming
 

@@ -54,7 +54,7 @@ HOSTILE_VALUES = (
     Mutation(
         "unreadable-input-stops-a-partition",
         4,
-        (Change("core/admission/sql/rejections.sql", "workorders.json_text(body)", "body::text"),),
+        (Change("core/admission/sql/pipeline.sql", "workorders.json_text(body)", "body::text"),),
         (f"{UNREADABLE}::test_a_rule_rejects_what_cannot_be_read_together_with_the_others",),
     ),
     Mutation(

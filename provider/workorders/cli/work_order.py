@@ -12,7 +12,7 @@ from workorders.cli import times
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, Database, argument, option
 from workorders.cli.output import Column, hexdump, json_object, print_fields, print_json, print_table, safe
-from workorders.core.admission import duplicates, rejections
+from workorders.core.admission import duplicates
 from workorders.core.admission.duplicates import Repeat, Repeats
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import work_orders
@@ -123,7 +123,7 @@ def _print_repeats(id_: UUID, known: Repeats) -> None:
         print("\nrepeats, kept as rejected work orders:")
         print_table(_REPEAT_COLUMNS, known.newest)
     if known.kept > len(known.newest):
-        print(f"All {known.kept:,}: workorders work-orders list --rejection {rejections.DUPLICATE} --text {id_}")
+        print(f"All {known.kept:,}: workorders work-orders list --rejection {duplicates.DUPLICATE} --text {id_}")
 
 
 def _print_part(name: str, json_text: str | None) -> None:

@@ -10,7 +10,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from workorders.core import triggers
-from workorders.core.admission import rate_limit
+from workorders.core.admission import limits
 from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.exceptions import HardLimitError, WorkOrdersError, one_line
 from workorders.core.history.runs import WorkOrderOutcome, find_ended, find_outcome
@@ -186,7 +186,7 @@ class RequestHandler:
 
 def _require_tokens(connection: Connection, trigger: Trigger, definition: WebhookTriggerDefinition) -> None:
     rate = definition.rate_limit_per_second
-    seconds = 0 if rate is None else rate_limit.acquire_token(connection, trigger.id, rate, definition.rate_burst)
+    seconds = 0 if rate is None else limits.acquire_token(connection, trigger.id, rate, definition.rate_burst)
     if seconds:
         raise TryAgainError(
             "too-many-requests",

@@ -8,16 +8,17 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from workorders.core.admission.rejections import DUPLICATE
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres import binary_rows
 from workorders.core.postgres.arrays import uuids
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.admission", "sql/duplicates.sql")
 
+DUPLICATE: Final = "duplicate"
+"""The code of a work order whose event came before."""
 NEWEST: Final = 10
 """How many of the kept duplicates a summary lists."""
 
@@ -74,14 +75,6 @@ class Repeats:
         return self.kept + self.ignored
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    kept: int
-    ignored: int
-    last_at: datetime | None
-    last_request: str | None
-
-
 def duplicate_of(id_: bytes) -> str:
     """Return the detail of the rejection of a duplicate."""
     return f"duplicate of {UUID(bytes=id_)}"
@@ -113,8 +106,7 @@ def ignore(connection: Connection, repeats: Sequence[IgnoredRepeat]) -> Ignored:
     if not repeats:
         return Ignored(0, 0)
     arguments = {"ids": uuids(part.id for part in repeats), "holders": uuids(part.holder for part in repeats)}
-    row = connection.execute(_QUERIES["ignore"], arguments).fetchone()
-    return Ignored(0, 0) if row is None else Ignored(*row)
+    return Ignored(*fetch_row(connection, _QUERIES["ignore"], arguments))
 
 
 def count_ignored(connection: Connection, holder: UUID, request: bytes) -> None:
@@ -136,14 +128,11 @@ def original(connection: Connection, work_order_id: UUID) -> UUID | None:
 
 def summary(connection: Connection, work_order_id: UUID) -> Repeats:
     """Return what is known of the repeats of a work order."""
-    with connection.cursor(row_factory=class_row(_Counts)) as cursor:
-        counts = cursor.execute(_QUERIES["counts"], {"id": work_order_id}).fetchone()
-    if counts is None:  # cannot be: the query begins with one row
-        raise LookupError(work_order_id)
+    kept, ignored, last_at, last_request = fetch_row(connection, _QUERIES["counts"], {"id": work_order_id})
     with connection.cursor(row_factory=class_row(Repeat)) as cursor:
         newest = cursor.execute(_QUERIES["newest"], {"id": work_order_id, "limit": NEWEST}).fetchall()
-    times = [time for time in (counts.last_at, *(repeat.created_at for repeat in newest[:1])) if time is not None]
-    return Repeats(counts.kept, counts.ignored, max(times, default=None), counts.last_request, newest)
+    times = [time for time in (last_at, *(repeat.created_at for repeat in newest[:1])) if time is not None]
+    return Repeats(kept, ignored, max(times, default=None), last_request, newest)
 
 
 def delete_orphans(connection: Connection) -> None:

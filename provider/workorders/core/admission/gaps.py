@@ -1,10 +1,10 @@
 """Gaps in sequences: a list of them, and the decisions of an operator about one."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Final
+from typing import Literal
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -19,11 +19,6 @@ from workorders.core.selectors import canonical, hash128
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/gaps.sql")
-
-WAIT: Final = "wait"
-SKIP: Final = "skip"
-RELEASE: Final = "release"
-DROP: Final = "drop"
 
 
 class UnknownSequenceError(WorkOrdersError, LookupError):
@@ -82,11 +77,10 @@ def find(connection: Connection, trigger: Trigger, text: str) -> UUID:
         UnknownSequenceError: the trigger has no such sequence.
     """
     wanted = [hash128(canonical(text)).hex()]
-    for read in (_as_id, _as_json):
-        try:
-            wanted.append(read(text))
-        except ValueError:
-            continue
+    with suppress(ValueError):
+        wanted.append(UUID(text).hex)
+    with suppress(ValueError):
+        wanted.append(hash128(canonical(json.loads(text))).hex())
     rows = connection.execute(_QUERIES["known"], {"trigger_id": trigger.id, "keys": wanted}).fetchall()
     if not rows:
         raise UnknownSequenceError(
@@ -102,9 +96,9 @@ def wait(connection: Connection, trigger: Trigger, key: UUID, decider: Decider, 
         GapRefusedError: no work order is parked.
     """
     with connection.transaction():
-        state = _lock_with_gap(connection, trigger, key)
+        mark = _lock_with_gap(connection, trigger, key).high_water_mark
         connection.execute(_QUERIES["wait"], {"trigger_id": trigger.id, "key": key, "seconds": seconds})
-        _record(connection, trigger, key, decider, WAIT, state.high_water_mark, state.high_water_mark, 0)
+        _record(connection, trigger, key, decider, "wait", from_number=mark, to_number=mark)
 
 
 def skip(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:
@@ -116,7 +110,7 @@ def skip(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) 
     Raises:
         GapRefusedError: no work order is parked.
     """
-    return _admit_parked(connection, trigger, key, decider, SKIP, lambda state: bool(state.parked))
+    return _admit_parked(connection, trigger, key, decider, "skip")
 
 
 def release(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:
@@ -125,7 +119,7 @@ def release(connection: Connection, trigger: Trigger, key: UUID, decider: Decide
     Raises:
         GapRefusedError: no work order is parked.
     """
-    return _admit_parked(connection, trigger, key, decider, RELEASE, lambda _: False)
+    return _admit_parked(connection, trigger, key, decider, "release")
 
 
 def drop(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> None:
@@ -142,16 +136,11 @@ def drop(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) 
                 f"dropped; nothing was changed; skip or release them first."
             )
         connection.execute(_QUERIES["drop"], {"trigger_id": trigger.id, "key": key})
-        _record(connection, trigger, key, decider, DROP, state.high_water_mark, None, 0)
+        _record(connection, trigger, key, decider, "drop", from_number=state.high_water_mark, to_number=None)
 
 
-def _admit_parked(  # noqa: PLR0917 - what the two decisions share
-    connection: Connection,
-    trigger: Trigger,
-    key: UUID,
-    decider: Decider,
-    kind: str,
-    enough: Callable[[SequenceState], bool],
+def _admit_parked(
+    connection: Connection, trigger: Trigger, key: UUID, decider: Decider, kind: Literal["skip", "release"]
 ) -> list[int]:
     limited = None if trigger.rules is None else trigger.rules.limits
     with connection.transaction():
@@ -162,14 +151,15 @@ def _admit_parked(  # noqa: PLR0917 - what the two decisions share
         while state.parked:
             before, state.high_water_mark = state.high_water_mark, min(state.parked) - 1
             next_ones = list(drain_contiguous(key.bytes, state))
-            _record(connection, trigger, key, decider, kind, before, next_ones[0].number - 1, len(next_ones))
+            end, count = next_ones[0].number - 1, len(next_ones)
+            _record(connection, trigger, key, decider, kind, from_number=before, to_number=end, released=count)
             admitted += next_ones
-            if enough(state):
+            if kind == "skip":
                 break
         sequence_store.write_released(connection, trigger.id, admitted)
         sequence_store.write_order_overrides(connection, trigger, admitted)
-        marks, count = {key.bytes: state.high_water_mark}, {key.bytes: len(admitted)}
-        sequence_store.write_high_water_marks(connection, trigger.id, marks, {}, count)
+        marks, released = {key.bytes: state.high_water_mark}, {key.bytes: len(admitted)}
+        sequence_store.write_high_water_marks(connection, trigger.id, marks, {}, released)
         if limited is not None:
             limits.count(connection, trigger.workflow_id, len(admitted))
     return [part.number for part in admitted]
@@ -192,35 +182,17 @@ def _lock(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
     return SequenceState(found[key.bytes][0], {number: id_.bytes for number, id_ in rows})
 
 
-def _record(  # noqa: PLR0917 - the columns of one row
+def _record(
     connection: Connection,
     trigger: Trigger,
     key: UUID,
     decider: Decider,
     kind: str,
+    *,
     from_number: int | None,
     to_number: int | None,
-    released: int,
+    released: int = 0,
 ) -> None:
-    connection.execute(
-        _QUERIES["record"],
-        {
-            "actor": decider.actor,
-            "reason": decider.reason,
-            "account": decider.account,
-            "trigger_id": trigger.id,
-            "key": key,
-            "kind": kind,
-            "from_number": from_number,
-            "to_number": to_number,
-            "released": released,
-        },
-    )
-
-
-def _as_id(text: str) -> str:
-    return UUID(text).hex
-
-
-def _as_json(text: str) -> str:
-    return hash128(canonical(json.loads(text))).hex()
+    numbers = {"from_number": from_number, "to_number": to_number, "released": released}
+    arguments = {**asdict(decider), "trigger_id": trigger.id, "key": key, "kind": kind, **numbers}
+    connection.execute(_QUERIES["record"], arguments)

@@ -1,5 +1,10 @@
-"""How many work orders a workflow takes, counted exactly under the lock of a row that only limited workflows have."""
+"""How many work orders a workflow takes, and how many events per second a trigger takes.
 
+Work orders are counted exactly, under the lock of a row that only limited workflows have. Events are counted by a token
+bucket per trigger, for all processes together.
+"""
+
+import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -102,3 +107,20 @@ def peek(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: 
         (counted,) = fetch_row(connection, _QUERIES["waiting"], arguments)
         waiting = rule.waiting + own - counted
     return Capacity(waiting, None if rule.per_day is None else rule.per_day - admitted, seconds_left)
+
+
+def acquire_token(connection: Connection, trigger_id: int, per_second: float, burst: int) -> int:
+    """Acquire one token of the trigger's bucket. Return 0, or in how many whole seconds there is a token again.
+
+    It is one statement. Concurrent callers wait for the row until the transaction ends, so use autocommit mode. The
+    table is unlogged: a commit waits for no disk, and after a crash of Postgres all buckets are full.
+
+    Args:
+        connection: in autocommit mode.
+        trigger_id: whose bucket.
+        per_second: tokens that are added per second.
+        burst: maximum tokens in the bucket.
+    """
+    arguments = {"trigger_id": trigger_id, "per_second": per_second, "burst": burst}
+    granted, tokens = fetch_row(connection, _QUERIES["acquire_token"], arguments)
+    return 0 if granted else max(1, math.ceil((1 - tokens) / per_second))

@@ -7,17 +7,21 @@ Locking after each chunk could make two transactions wait for each other. Until 
 bytes of memory.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from workorders.core.admission import duplicates, idempotency, rejections
+from workorders.core.admission import duplicates, idempotency
 from workorders.core.admission.duplicates import Ignored
-from workorders.core.admission.rules import IdempotencyRule, LimitRule, Rule, SequenceRule
-from workorders.core.admission.state import AdmissionState, Chunk
+from workorders.core.admission.rules import AdmissionState, Chunk, IdempotencyRule, LimitRule, Rule, SequenceRule
+from workorders.core.admission.sequence_order import AdmissionRejection
 from workorders.core.admission_rules import Rules
 from workorders.core.items import Item
+from workorders.core.postgres.arrays import uuids
 from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
+
+_QUERIES = load_queries("workorders.core.admission", "sql/pipeline.sql")
 
 
 class AdmissionResult(NamedTuple):
@@ -81,10 +85,22 @@ class AdmissionPipeline:
         for rule in self._rules:
             rule.write(state)
         ignored = duplicates.ignore(state.connection, state.ignored)
-        rejections.reject_written(state.connection, state.rejections)
+        reject_written(state.connection, state.rejections)
         # Last, because from here on this transaction waits for no other one, so the order of these locks is free.
         idempotency.expire_after(state.connection, sum(map(len, state.keys.values())))
         return AdmissionResult(len(state.rejections), len(state.repeats), ignored)
+
+
+def reject_written(connection: Connection, rejected: Sequence[AdmissionRejection]) -> None:
+    """Make rejected work orders of pending ones. The input becomes the raw value, as Postgres writes it."""
+    if rejected:
+        arguments = {
+            "ids": uuids(part.id for part in rejected),
+            "codes": [part.code for part in rejected],
+            "details": [part.detail for part in rejected],
+            "originals": uuids(part.original for part in rejected),
+        }
+        connection.execute(_QUERIES["reject"], arguments)
 
 
 def _in_lock_order(rules: Rules) -> list[Rule]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from workorders.core.admission.rejections import DUPLICATE, AdmissionRejection
+from workorders.core.admission.duplicates import DUPLICATE
 
 LATE: Final = "late-in-sequence"
 NO_NUMBER: Final = "no-sequence-number"
@@ -13,6 +13,18 @@ RUN_LIMIT: Final = "run-limit"
 _MIN_NUMBER: Final = -(2**63)
 _MAX_NUMBER: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
+
+
+class AdmissionRejection(NamedTuple):
+    """A work order that a rule rejects."""
+
+    id: bytes
+    code: str
+    """A short kebab-case word to filter by, such as `duplicate`."""
+    detail: str
+    """One plain clause; it contains no value of the event."""
+    original: bytes | None = None
+    """The work order that this one repeats, if it is known."""
 
 
 class Entry(NamedTuple):

@@ -10,9 +10,9 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from workorders.core import triggers
+from workorders.core.admission.duplicates import DUPLICATE
 from workorders.core.admission.pipeline import AdmissionPipeline
-from workorders.core.admission.rejections import DUPLICATE
-from workorders.core.admission.state import Chunk
+from workorders.core.admission.rules import Chunk
 from workorders.core.creation.json_validation import needs_slow_check, validate_body
 from workorders.core.creation.work_orders import rejection_of
 from workorders.core.history import search_index

@@ -10,7 +10,7 @@ import psycopg
 
 from workorders.core.admission import limits
 from workorders.core.admission.pipeline import AdmissionPipeline
-from workorders.core.admission.state import Chunk
+from workorders.core.admission.rules import Chunk
 from workorders.core.creation import deleted_positions
 from workorders.core.creation.chunks import Chunks
 from workorders.core.exceptions import DuplicateItemsError

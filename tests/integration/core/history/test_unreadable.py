@@ -16,7 +16,8 @@ from support.work_orders import accepted, positions
 from support.working import Working
 from support.working import positions as positions_of
 from workorders.core import triggers
-from workorders.core.admission.rejections import AdmissionRejection, reject_written
+from workorders.core.admission.pipeline import reject_written
+from workorders.core.admission.sequence_order import AdmissionRejection
 from workorders.core.bulk import export as exports
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job

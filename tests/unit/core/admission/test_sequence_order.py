@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from workorders.core.admission.rejections import DUPLICATE
+from workorders.core.admission.duplicates import DUPLICATE
 from workorders.core.admission.sequence_order import (
     LATE,
     NO_NUMBER,

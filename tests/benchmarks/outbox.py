@@ -111,7 +111,7 @@ def _loaded() -> bool:
 
 
 def _drain_shard(outbox: Outbox, shard: int) -> int:
-    return run_relay(outbox.connections, outbox.definition, shards=[shard]).messages
+    return run_relay(outbox.connections, outbox.definition, shard=shard).messages
 
 
 def ours_of_backlog(case: Case, messages: int) -> float:

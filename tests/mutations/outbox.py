@@ -24,7 +24,7 @@ OUTBOX = (
         (
             Change(
                 "outbox/store/recovery.py",
-                "    if checkpoint_batch == ACCEPT_ANY_CHECKPOINT:\n        return None\n",
+                "    if known == ACCEPT_ANY_CHECKPOINT:\n        return None\n",
                 "    return None\n",
             ),
         ),
@@ -72,7 +72,7 @@ OUTBOX = (
     Mutation(
         "outbox-own-topic-is-sent-to",
         4,
-        (Change("kafka/outbox_relay/topic_metadata.py", "if topic == self.checkpoint_topic:", "if False:"),),
+        (Change("kafka/outbox_relay/topic_metadata.py", "if topic == self._checkpoint_topic:", "if False:"),),
         (f"{OWN_TOPIC}::test_a_message_for_the_checkpoints_topic_waits_alone_and_all_others_are_sent",),
     ),
     Mutation(
@@ -96,7 +96,7 @@ OUTBOX = (
         (
             Change(
                 "kafka/outbox_relay/topic_metadata.py",
-                "elif self.listed is not None and topic not in self.listed:",
+                "elif self._listed is not None and topic not in self._listed:",
                 "elif False:",
             ),
         ),
@@ -173,7 +173,7 @@ OUTBOX = (
     Mutation(
         "outbox-relay-that-differs-sends",
         2,
-        (Change("outbox/store/identity.py", "if recorded != identity:", "if False:"),),
+        (Change("outbox/store/settings.py", "if recorded != identity:", "if False:"),),
         (
             f"{CHANGES}::test_a_relay_that_differs_sends_nothing_until_the_identity_is_reset",
             f"{CHANGES}::test_a_topic_of_checkpoints_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_somebody_decides",
@@ -211,7 +211,7 @@ OUTBOX = (
         (
             Change(
                 "kafka/outbox_relay/producer.py",
-                "elif is_delivery_timeout(error) and self._is_other_topic_delivered():",
+                "elif error.code() == KafkaError._MSG_TIMED_OUT and self._is_other_topic_delivered():",
                 "elif False:",
             ),
         ),
@@ -329,7 +329,7 @@ OUTBOX = (
         5,
         (
             Change(
-                "kafka/outbox_relay/shard_leases.py",
+                "kafka/outbox_relay/relay.py",
                 "            leases.record_error(connection, lease, one_line(error))\n",
                 "",
             ),

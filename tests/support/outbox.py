@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -43,12 +44,24 @@ class Outbox:
 
     def relay(self, **changes: Any) -> RelayResult:
         """Relay what waits."""
-        return run_relay(self.connections, self.definition.model_copy(update=changes))
+        return self._relay_shards(changes)
 
     def relay_until(self, stopped: threading.Event, **changes: Any) -> RelayResult:
         """Relay until told to end."""
+        return self._relay_shards(changes, idle_timeout=3600, stopped=stopped.is_set)
+
+    def _relay_shards(self, changes: Mapping[str, Any], **options: Any) -> RelayResult:
+        """Relay every shard, all at the same time, as their Dags do."""
         definition = self.definition.model_copy(update=changes)
-        return run_relay(self.connections, definition, idle_timeout=3600, stopped=stopped.is_set)
+
+        def relay(shard: int) -> RelayResult:
+            return run_relay(self.connections, definition, shard=shard, **options)
+
+        with ThreadPoolExecutor(definition.shards) as pool:
+            results = list(pool.map(relay, range(definition.shards)))
+        return RelayResult(
+            sum(result.messages for result in results), [failure for result in results for failure in result.failures]
+        )
 
     def ask(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
         """Run one statement."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workorders.kafka.client.secrets import JobSecrets
-from workorders.kafka.outbox_relay import batch_queue, producer, producer_fencing
+from workorders.kafka.outbox_relay import batch_queue, producer, shard
 from workorders.kafka.outbox_relay.checkpoints import Checkpoints
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.kafka.outbox_relay.prefetch import Prefetcher
@@ -125,7 +125,7 @@ def _read_ahead() -> None:
 STEPS: dict[str, Callable[[], None]] = {
     "fenced": lambda: _before(Checkpoints, "last", _always),
     "checkpoint read": lambda: _after(Checkpoints, "last", _always),
-    "settled": lambda: _after(producer_fencing, "settle_claims", _always),
+    "settled": lambda: _after(shard, "settle_claims", _always),
     "read ahead": _read_ahead,
     "filled": _filled,
     "claiming": lambda: _before(claims, "_write_claim", _second),

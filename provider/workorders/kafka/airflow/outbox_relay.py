@@ -17,7 +17,7 @@ from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.outbox_relay.definition import RelayDefinition, load_relay
-from workorders.outbox.store.settings import buckets_of
+from workorders.outbox.store.leases import buckets_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -141,7 +141,7 @@ class SendMessagesOperator(BaseOperator):
             result = run_relay(
                 JobSecrets(database_url(definition.database_connection), kafka_settings(definition.kafka_connection)),
                 definition,
-                shards=[self.shard],
+                shard=self.shard,
                 idle_timeout=definition.idle_timeout,
                 max_duration=definition.max_task_duration,
             )

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay.bisection import PoisonMessageBisector
 from workorders.kafka.outbox_relay.context import RelayContext
 from workorders.kafka.outbox_relay.prefetch import Prefetcher
+from workorders.kafka.outbox_relay.quarantine import Quarantine
 from workorders.outbox.store.backlog import BatchRequest, DueHold, is_anything_waiting, next_due_hold
 from workorders.outbox.store.claims import (
     ClaimedBatch,
@@ -40,14 +40,12 @@ class PendingBatch:
 class BatchQueue:
     """The batches of one shard; each deletes the one before it, which is in Kafka by then."""
 
-    def __init__(
-        self, connection: Connection, lease: Lease, context: RelayContext, bisector: PoisonMessageBisector
-    ) -> None:
+    def __init__(self, connection: Connection, lease: Lease, context: RelayContext, quarantine: Quarantine) -> None:
         self._connection = connection
         self._lease = lease
         self._context = context
         self._definition = context.definition
-        self._bisector = bisector
+        self._quarantine = quarantine
         self._max_messages = min(_FIRST_BATCH, context.definition.batch_messages)
         #: In Kafka, and not deleted yet.
         self._completed: CompletedBatch | None = None
@@ -56,21 +54,17 @@ class BatchQueue:
         self._prefetcher: Prefetcher | None = None
 
     def next_batch(self) -> PendingBatch | None:
-        """Return the next batch; None if nothing waits.
-
-        Raises:
-            OutboxFencedError: another relay has the lease.
-        """
+        """Return the next batch; None if nothing waits."""
         while self._completed is not None or is_anything_waiting(self._connection, self._lease.buckets):
             prefetched = self._prefetcher.next_batch() if self._prefetcher else None
             if prefetched is not None:
                 return self._claim_meanwhile(prefetched)
             self.discard_prefetched()
             due = next_due_hold(self._connection, self._lease.buckets)
-            only = None if due else self._bisector.next_topic()
+            only = None if due else self._quarantine.next_topic()
             batch = self._claim(self._request(due, only))
-            if batch is None and due is None and only is None and self._bisector.limits:
-                only = min(self._bisector.limits)
+            if batch is None and due is None and only is None and self._quarantine.limits:
+                only = min(self._quarantine.limits)
                 batch = self._claim(self._request(None, only))
             if batch is not None:
                 return _claimed(batch, due, only)
@@ -79,7 +73,7 @@ class BatchQueue:
                 complete(self._connection, self._lease, CompletedBatch(number=0, ended_hold=due.id))
             elif only is not None:
                 # All messages of the topic may be held by now.
-                self._bisector.limits.pop(only)
+                self._quarantine.limits.pop(only)
             else:
                 return None
         return None
@@ -91,7 +85,7 @@ class BatchQueue:
 
     def prefetch_after(self, pending: PendingBatch, batch: ClaimedBatch) -> None:
         """Start to read ahead while Kafka commits a batch, if as much again seems to wait."""
-        is_ordinary = pending.due is None and pending.only_topic is None and not self._bisector.limits
+        is_ordinary = pending.due is None and pending.only_topic is None and not self._quarantine.limits
         if self._prefetcher is None and is_ordinary and self._is_full(batch):
             self._max_messages = self._definition.batch_messages
             self._prefetcher = Prefetcher(
@@ -107,7 +101,7 @@ class BatchQueue:
             keep=self._definition.keeps_sent,
         )
         if pending.only_topic is not None:
-            self._bisector.succeeded(pending.only_topic)
+            self._quarantine.succeeded(pending.only_topic)
 
     def reset(self) -> None:
         """Forget what was sent and read: the checkpoint in Kafka decides what was completed."""
@@ -121,11 +115,7 @@ class BatchQueue:
             self._prefetcher = None
 
     def finish(self) -> None:
-        """Delete what was sent last, and claim nothing more.
-
-        Raises:
-            OutboxFencedError: another relay has the lease.
-        """
+        """Delete what was sent last, and claim nothing more."""
         self.close()
         if self._completed is not None:
             complete(self._connection, self._lease, self._completed)
@@ -150,10 +140,10 @@ class BatchQueue:
                 with_event_ids=with_event_ids,
             )
         return BatchRequest(
-            max_messages=self._bisector.limits[only_topic] if only_topic else self._max_messages,
+            max_messages=self._quarantine.limits[only_topic] if only_topic else self._max_messages,
             max_bytes=self._definition.batch_bytes,
             only_topic=only_topic,
-            excluded_topics=() if only_topic else sorted(self._bisector.limits),
+            excluded_topics=() if only_topic else sorted(self._quarantine.limits),
             with_event_ids=with_event_ids,
         )
 

@@ -26,7 +26,7 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.broker_errors import LEADER_UNAVAILABLE
 from workorders.kafka.client.new_client import assigned_consumer, new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
-from workorders.outbox.store.settings import BUCKETS
+from workorders.outbox.store.leases import BUCKETS
 
 log: Final = logging.getLogger(__name__)
 
@@ -38,8 +38,6 @@ _POLICY: Final = "cleanup.policy"
 _MAX_REPLICAS: Final = 3
 _UNKNOWN: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _FORBIDDEN: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
-
-
 _TRANSIENT: Final = LEADER_UNAVAILABLE | _UNKNOWN | {KafkaError._UNKNOWN_PARTITION, KafkaError._TRANSPORT}
 
 
@@ -183,7 +181,13 @@ class Checkpoints:
                 error = message.error()
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
                     if foreign:
-                        self._warn_of(foreign, place.partition)
+                        log.warning(
+                            "Topic %s, partition %s: %s records have the key of this outbox's checkpoints but not its "
+                            "signature. They were ignored. Allow only the relays to write to that topic.",
+                            place.topic,
+                            place.partition,
+                            foreign,
+                        )
                     return found
                 if error is not None:
                     raise KafkaException(error)
@@ -233,15 +237,6 @@ class Checkpoints:
             if error.args[0].code() in _FORBIDDEN:
                 return None
             raise
-
-    def _warn_of(self, foreign: int, shard: int) -> None:
-        log.warning(
-            "Topic %s, partition %s: %s records have the key of this outbox's checkpoints but not its signature. "
-            "They were ignored. Allow only the relays to write to that topic.",
-            self._topic,
-            shard,
-            foreign,
-        )
 
 
 def new_topic(topic: str, *, brokers: int) -> NewTopic:

@@ -9,7 +9,7 @@ from workorders.core.definitions.fields import KIB, MIB, ConnectionId, Definitio
 from workorders.core.definitions.loading import read_mapping
 from workorders.core.definitions.validation import validate
 from workorders.kafka.definition.fields import IdPrefix, TopicName
-from workorders.outbox.store.settings import BUCKETS
+from workorders.outbox.store.leases import BUCKETS
 
 Bytes = Annotated[int, byte_count(KIB, 512 * MIB)]
 Seconds = Annotated[float, seconds(0)]

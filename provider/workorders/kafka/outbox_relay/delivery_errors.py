@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError
 
 from workorders.outbox.store.rows import OutboxRow
 
-_OF_MESSAGE: Final = frozenset(
+OF_MESSAGE: Final = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
         KafkaError.RECORD_LIST_TOO_LARGE,
@@ -21,7 +21,8 @@ _OF_MESSAGE: Final = frozenset(
         KafkaError._BAD_MSG,
     }
 )
-_OF_TOPIC: Final = frozenset(
+"""Codes of errors by which the message itself is rejected for good."""
+OF_TOPIC: Final = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError._UNKNOWN_TOPIC,
@@ -32,6 +33,7 @@ _OF_TOPIC: Final = frozenset(
         KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     }
 )
+"""Codes of errors by which a topic takes no message now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +54,4 @@ class DeliveryFailures:
     of_topics: dict[str, str] = field(default_factory=dict)
 
 
-def is_message_error(error: KafkaError) -> bool:
-    """Return whether the message itself is rejected for good."""
-    return error.code() in _OF_MESSAGE
-
-
-def is_topic_error(error: KafkaError) -> bool:
-    """Return whether its topic takes no message now."""
-    return error.code() in _OF_TOPIC
-
-
-def is_delivery_timeout(error: KafkaError) -> bool:
-    """Return whether no broker took the message in time: its topic lacks a leader or replicas, or Kafka is down."""
-    return error.code() == KafkaError._MSG_TIMED_OUT
+Rejection = RejectedMessage | DeliveryFailures

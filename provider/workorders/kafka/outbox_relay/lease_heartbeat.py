@@ -1,8 +1,7 @@
-"""Renews leases while Kafka takes its time, in a thread and with a connection of its own."""
+"""Renews a lease while Kafka takes its time, in a thread and with a connection of its own."""
 
 import logging
 import threading
-from collections.abc import Iterable
 from types import TracebackType
 from typing import Final, Self
 
@@ -18,7 +17,7 @@ log: Final = logging.getLogger(__name__)
 
 
 class LeaseHeartbeat:
-    """Renews leases from entering the context until leaving it.
+    """Renews a lease from entering the context until leaving it.
 
     A failed renewal stops nothing by itself: if the lease was lost, the next write finds the higher epoch.
     """
@@ -26,13 +25,13 @@ class LeaseHeartbeat:
     def __init__(self, database_url: str, *, every: float = LEASE_SECONDS / 3) -> None:
         self._url = database_url
         self._every = every
-        self._leases: dict[int, Lease] = {}
+        self._lease: Lease | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="outbox heartbeat", daemon=True)
 
-    def keep(self, held: Iterable[Lease]) -> None:
-        """Renew these leases, and no others, from now on."""
-        self._leases = {lease.shard: lease for lease in held}
+    def keep(self, lease: Lease | None) -> None:
+        """Renew this lease, and no other, from now on."""
+        self._lease = lease
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -46,20 +45,19 @@ class LeaseHeartbeat:
 
     def _run(self) -> None:
         while not self._ended.wait(self._every):
+            lease = self._lease
             try:
-                self._renew()
+                if lease is not None:
+                    self._renew(lease)
             except psycopg.Error as error:
-                log.warning("The leases of the outbox could not be renewed: %s", one_line(error))
+                log.warning("The lease of the outbox's shard could not be renewed: %s", one_line(error))
 
-    def _renew(self) -> None:
-        held = list(self._leases.values())
-        if not held:
-            return
+    def _renew(self, lease: Lease) -> None:
         # With the relay's timeouts: a process that is paused between renewal and commit has its shard's row locked.
         with connect(self._url, application_name="workorders outbox heartbeat", session=leases.SESSION) as connection:
-            for lease in held:
-                try:
-                    leases.renew(connection, lease)
-                except OutboxFencedError as error:
-                    log.warning("%s", error)
-                    self._leases = {shard: kept for shard, kept in self._leases.items() if kept is not lease}
+            try:
+                leases.renew(connection, lease)
+            except OutboxFencedError as error:
+                log.warning("%s", error)
+                if self._lease is lease:
+                    self._lease = None

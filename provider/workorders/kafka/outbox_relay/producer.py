@@ -11,20 +11,13 @@ from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.outbox_relay.checkpoints import Checkpoint
 from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.delivery_errors import (
-    DeliveryFailures,
-    RejectedMessage,
-    is_delivery_timeout,
-    is_message_error,
-    is_topic_error,
-)
+from workorders.kafka.outbox_relay.delivery_errors import OF_MESSAGE, OF_TOPIC, DeliveryFailures, RejectedMessage
 from workorders.outbox.store.rows import ROW_TOPIC, OutboxRow, Row, header_text
 
 SECONDS: Final = 60.0
 """Limit of a transaction, and of every wait for Kafka."""
 _MESSAGE_SHARE: Final = 0.75
 """Share of that time after which a message times out: before its transaction, so that its topic is known."""
-
 _FLUSH_SECONDS: Final = 1.0
 _QUEUE_FULL_SECONDS: Final = 0.1
 _OVERHEAD_BYTES: Final = 4096
@@ -33,7 +26,6 @@ _NOW: Final = 0
 _TIMED_OUT: Final = (
     "it did not take them in time, while others were taken; look at the leaders and replicas of its partitions"
 )
-
 
 RecordHeader = tuple[str, bytes | str | None]
 
@@ -48,7 +40,7 @@ class ProducerFencedOrLostError(KafkaUnavailableError):
 
 
 class TransactionalProducer:
-    """One producer, usable until the first error after which a batch may be in Kafka or not."""
+    """One producer, usable until the first `ProducerFencedOrLostError`, which each method may raise."""
 
     def __init__(self, definition: RelayDefinition, settings: Mapping[str, Any], transactional_id: str) -> None:
         """Start the producer and fence every older one of the same transactional id.
@@ -102,9 +94,6 @@ class TransactionalProducer:
         """Begin to send rows, in a transaction that stays open until `commit`; return what was rejected at once.
 
         After a rejection the transaction is aborted, and nothing of it is visible to readers of committed messages.
-
-        Raises:
-            ProducerFencedOrLostError: this producer must be replaced.
         """
         self._errors.clear()
         self._rows, self._checkpoint_topic = rows, None
@@ -126,22 +115,20 @@ class TransactionalProducer:
     def commit(self, checkpoint: Checkpoint) -> DeliveryFailures | None:
         """Commit what `produce` began, with the checkpoint in the same transaction; return what was rejected, if any.
 
-        After a rejection nothing of the batch is visible to readers of committed messages.
-
-        Raises:
-            ProducerFencedOrLostError: the batch may be in Kafka or not; this producer must be replaced.
+        After a rejection nothing of the batch is visible to readers of committed messages. After an error it may be.
         """
         with self._losing("a batch was not sent to its end"):
             self._checkpoint_topic = checkpoint.topic
-            self._produce_checkpoint(checkpoint)
+            while True:
+                try:
+                    self._producer.produce(checkpoint.topic, checkpoint.value, checkpoint.key, checkpoint.partition)
+                    break
+                except BufferError:
+                    self._producer.poll(_QUEUE_FULL_SECONDS)
             return self._commit()
 
     def abort(self) -> None:
-        """Abort what `produce` began.
-
-        Raises:
-            ProducerFencedOrLostError: this producer must be replaced; the cluster itself ends the transaction.
-        """
+        """Abort what `produce` began; after an error the cluster itself ends the transaction."""
         with self._losing("a batch could not be aborted"):
             self._producer.abort_transaction(SECONDS)
 
@@ -182,19 +169,10 @@ class TransactionalProducer:
                 except ValueError as error:
                     return RejectedMessage(OutboxRow._make(row), f"its headers cannot be read: {error}")
                 except KafkaException as error:
-                    if not is_message_error(error.args[0]):
+                    if error.args[0].code() not in OF_MESSAGE:
                         raise
                     return RejectedMessage(OutboxRow._make(row), error.args[0].str())
         return None
-
-    def _produce_checkpoint(self, checkpoint: Checkpoint) -> None:
-        while True:
-            try:
-                self._producer.produce(checkpoint.topic, checkpoint.value, checkpoint.key, checkpoint.partition)
-            except BufferError:
-                self._producer.poll(_QUEUE_FULL_SECONDS)
-            else:
-                return
 
     def _commit(self) -> DeliveryFailures | None:
         try:
@@ -214,11 +192,12 @@ class TransactionalProducer:
             if topic == self._checkpoint_topic:
                 # No message caused it, and a hold of this topic would never end.
                 continue
-            if is_message_error(error):
+            if error.code() in OF_MESSAGE:
                 found.of_messages[topic] = error.str()
-            elif is_topic_error(error):
+            elif error.code() in OF_TOPIC:
                 found.of_topics[topic] = error.str()
-            elif is_delivery_timeout(error) and self._is_other_topic_delivered():
+            elif error.code() == KafkaError._MSG_TIMED_OUT and self._is_other_topic_delivered():
+                # Its topic lacks a leader or replicas: if Kafka was down, no topic's messages would be delivered.
                 found.of_topics[topic] = _TIMED_OUT
         return found if found.of_messages or found.of_topics else None
 

@@ -1,28 +1,36 @@
-"""Relays the outbox: takes the shards that are free, and sends until nothing waits or the time is over."""
+"""Relays a shard of the outbox: takes its lease, and sends until nothing waits or the time is over."""
 
 import logging
-import math
+import os
+import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
+from uuid import uuid4
 
+import psycopg
 from psycopg_pool import ConnectionPool
 
+from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import NO_PREPARED_STATEMENTS, Connection, connect, connection_string
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.outbox_relay.context import new_context
+from workorders.kafka.outbox_relay.checkpoints import Checkpoints
+from workorders.kafka.outbox_relay.context import RelayContext
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.kafka.outbox_relay.lease_heartbeat import LeaseHeartbeat
-from workorders.kafka.outbox_relay.producer import ProducerFencedOrLostError
+from workorders.kafka.outbox_relay.producer import ProducerFencedOrLostError, TransactionalProducer
 from workorders.kafka.outbox_relay.shard import ShardRelay
-from workorders.kafka.outbox_relay.shard_leases import ShardLeases, recording_errors, shard_leases
-from workorders.kafka.outbox_relay.topic_metadata import ForbiddenTopics, TopicMetadataCache
+from workorders.kafka.outbox_relay.topic_metadata import TopicMetadataCache
 from workorders.outbox.exceptions import OutboxFencedError
-from workorders.outbox.store import leases, sent_log, settings
+from workorders.outbox.store import leases, settings
+from workorders.outbox.store.claims import prune_sent_log
+from workorders.outbox.store.leases import Lease
+from workorders.outbox.store.settings import Identity
 
 log: Final = logging.getLogger(__name__)
 
@@ -51,17 +59,17 @@ def run_relay(
     connections: JobSecrets,
     definition: RelayDefinition,
     *,
-    shards: Sequence[int] | None = None,
+    shard: int = 0,
     idle_timeout: float = 0.0,
     max_duration: float = 3600.0,
     stopped: Callable[[], bool] = lambda: False,
 ) -> RelayResult:
-    """Send the waiting messages.
+    """Send the waiting messages of a shard; wait for its lease if another relay has it.
 
     Args:
         connections: to Postgres and Kafka.
         definition: how to send.
-        shards: take no others; every one that is free unless given.
+        shard: number of the shard.
         idle_timeout: seconds after the last message after which it ends.
         max_duration: seconds after which it ends even if more messages wait.
         stopped: called between two batches; it ends once that returns True.
@@ -69,129 +77,173 @@ def run_relay(
     Raises:
         KafkaUnavailableError: the cluster repeatedly does not answer.
         OutboxContradictionError: checkpoint and database contradict each other.
+        OutboxFencedError: another relay has taken the shard; messages may wait.
         OutboxIdentityError: this relay differs from the outbox's recorded identity.
         psycopg.Error: the database failed.
     """
-    kafka = client_settings(connections.kafka)
-    listed = definition.topics.keys() if definition.only_listed_topics else None
-    result = RelayResult()
+    kafka, prefix, result = client_settings(connections.kafka), definition.transactional_id_prefix, RelayResult()
     with (
         connect(connections.database_url, application_name=_APPLICATION, session=leases.SESSION) as connection,
         LeaseHeartbeat(connections.database_url) as heartbeat,
     ):
-        _save_settings(connection, definition)
-        pool = _pool(connections.database_url, definition)
-        executor = ThreadPoolExecutor(1, "outbox relay")
-        relay = _Relay(connection, definition, result)
-        context = new_context(
-            connection,
-            kafka,
-            definition,
-            topics=TopicMetadataCache(KafkaAdmin(kafka), ForbiddenTopics(definition.checkpoint_topic, listed)),
-            pool=pool,
-            executor=executor,
-            report_failure=relay.report_failure,
-        )
-        # However this ends, the executor and the pool end before the leases are released.
-        with shard_leases(connection, heartbeat, context, shards) as held, pool, executor:
-            relay.run(held, idle_timeout, time.monotonic() + max_duration, stopped)
-    return result
-
-
-def _save_settings(connection: Connection, definition: RelayDefinition) -> None:
-    """Store the settings of the definition that callers of `enqueue` need."""
-    with connection.transaction():
         settings.save(
             connection,
             max_message_bytes=definition.max_message_bytes,
             topics={name: topic.max_message_bytes for name, topic in definition.topics.items()},
             only_listed_topics=definition.only_listed_topics,
         )
+        pool = ConnectionPool(
+            connection_string(connections.database_url, _APPLICATION, leases.SESSION),
+            kwargs={"prepare_threshold": NO_PREPARED_STATEMENTS},
+            min_size=0,
+            # A prefetcher that was stopped may still have its connection when the next one starts.
+            max_size=2,
+            check=ConnectionPool.check_connection,
+            open=False,
+        )
+        executor = ThreadPoolExecutor(1, "outbox relay")
+        outbox_id, signing_key = settings.id_and_checkpoint_key(connection)
+        checkpoints = Checkpoints(kafka, definition.checkpoint_topic, outbox_id, signing_key)
 
+        def identity() -> Identity:
+            cluster_id, topic_id = checkpoints.ensure_topic()
+            return Identity(definition.shards, prefix, cluster_id, definition.checkpoint_topic, topic_id)
 
-def _pool(database_url: str, definition: RelayDefinition) -> ConnectionPool[Connection]:
-    return ConnectionPool(
-        connection_string(database_url, _APPLICATION, leases.SESSION),
-        kwargs={"prepare_threshold": NO_PREPARED_STATEMENTS},
-        min_size=0,
-        # A prefetcher that was stopped may still have its connection when the next one starts.
-        max_size=2 * definition.shards,
-        check=ConnectionPool.check_connection,
-        open=False,
-    )
+        context = RelayContext(
+            definition=definition,
+            checkpoints=checkpoints,
+            # Asked meanwhile, because it may take a while to create the checkpoint topic.
+            identity=executor.submit(identity).result,
+            topics=TopicMetadataCache(
+                KafkaAdmin(kafka),
+                definition.checkpoint_topic,
+                definition.topics.keys() if definition.only_listed_topics else None,
+            ),
+            new_producer=lambda: TransactionalProducer(definition, kafka, f"{prefix}-{outbox_id}-{shard}"),
+            pool=pool,
+            executor=executor,
+            failures=result.failures,
+        )
+        # However this ends, the executor and the pool end before the lease is released.
+        with closing(_Relay(connection, heartbeat, context, shard, result)) as relay, pool, executor:
+            relay.run(idle_timeout, time.monotonic() + max_duration, stopped)
+    return result
 
 
 class _Relay:
-    """The loop of one relay: the shards that it has take turns."""
+    """The loop of one relay, which has the lease of its shard or waits for it."""
 
-    def __init__(self, connection: Connection, definition: RelayDefinition, result: RelayResult) -> None:
+    def __init__(
+        self, connection: Connection, heartbeat: LeaseHeartbeat, context: RelayContext, shard: int, result: RelayResult
+    ) -> None:
         self._connection = connection
-        self._definition = definition
+        self._heartbeat = heartbeat
+        self._context = context
+        self._number = shard
         self._result = result
-        self._producer_failures: dict[int, int] = {}
+        self._owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
+        self._shard: ShardRelay | None = None
+        self._producer_failures = 0
         self._prune_at = 0.0
-        self._failed_at = math.inf
 
-    def run(self, held: ShardLeases, idle_timeout: float, deadline: float, stopped: Callable[[], bool]) -> None:
+    def run(self, idle_timeout: float, deadline: float, stopped: Callable[[], bool]) -> None:
         """Send until nothing has waited for a while."""
         wait, take_at, idle_since = MIN_WAIT, 0.0, time.monotonic()
-        while not stopped() and time.monotonic() < min(deadline, self._failed_at + _MAX_SECONDS_AFTER_FAILURE):
+        while not stopped() and time.monotonic() < deadline:
             if time.monotonic() >= take_at:
-                held.take()
+                self._take_lease()
                 self._prune_sent_log()
                 take_at = time.monotonic() + _TAKE_EVERY_SECONDS
-            # A sum instead of any(): every shard has its turn.
-            if sum(self._step(held, relay) for relay in held.relays()):
+            worked = self._shard is not None and self._step(self._shard)
+            if self._result.failures:
+                deadline = min(deadline, time.monotonic() + _MAX_SECONDS_AFTER_FAILURE)
+            if worked:
                 wait, idle_since = MIN_WAIT, time.monotonic()
                 continue
             if time.monotonic() - idle_since >= idle_timeout:
                 break
             time.sleep(wait)
             wait = min(wait * 1.5, MAX_WAIT)
-        for relay in held.relays():
-            with recording_errors(self._connection, relay.lease):
-                relay.finish()
-                leases.clear_error(self._connection, relay.lease)
+        if self._shard is not None:
+            with recording_errors(self._connection, self._shard.lease):
+                self._shard.finish()
+                leases.record_error(self._connection, self._shard.lease, None)
 
-    def report_failure(self, sentence: str) -> None:
-        """Record a failure that was held."""
-        log.error("%s", sentence)
-        self._failed_at = min(self._failed_at, time.monotonic())
-        self._result.failures.append(sentence)
+    def close(self) -> None:
+        """Release the lease, so that the next relay need not wait until it expires."""
+        shard = self._drop()
+        # If the database is down, the lease expires.
+        if shard is not None:
+            with suppress(psycopg.Error):
+                self._connection.rollback()
+                leases.release(self._connection, shard.lease)
 
-    def _step(self, held: ShardLeases, relay: ShardRelay) -> bool:
-        shard, before = relay.lease.shard, relay.sent
+    def _take_lease(self) -> None:
+        if self._shard is not None:
+            return
+        lease = leases.take(self._connection, self._number, self._owner, shards=self._context.definition.shards)
+        if lease is not None:
+            self._shard = ShardRelay(self._connection, lease, self._context)
+            self._heartbeat.keep(lease)
+            with recording_errors(self._connection, lease):
+                self._shard.recover()
+
+    def _drop(self) -> ShardRelay | None:
+        """Stop to work on the shard, and return what worked on it."""
+        self._heartbeat.keep(None)
+        shard, self._shard = self._shard, None
+        if shard is not None:
+            shard.close()
+        return shard
+
+    def _step(self, shard: ShardRelay) -> bool:
+        before = shard.sent
         try:
-            with recording_errors(self._connection, relay.lease):
-                worked = self._step_or_recover(relay)
+            with recording_errors(self._connection, shard.lease):
+                worked = self._step_or_recover(shard)
         except OutboxFencedError as error:
             log.warning("%s", error)
-            held.drop(relay)
+            self._drop()
             return False
-        self._result.messages += relay.sent - before
-        if relay.sent > before:
-            self._producer_failures.pop(shard, None)
+        self._result.messages += shard.sent - before
+        if shard.sent > before:
+            self._producer_failures = 0
         return worked
 
-    def _step_or_recover(self, relay: ShardRelay) -> bool:
-        shard = relay.lease.shard
+    def _step_or_recover(self, shard: ShardRelay) -> bool:
         try:
-            return relay.step()
+            return shard.step()
         except ProducerFencedOrLostError as error:
             # A rejected message may have cost the producer; several tries find that message.
-            self._producer_failures[shard] = self._producer_failures.get(shard, 0) + (error.failures is None)
-            if self._producer_failures[shard] >= _MAX_PRODUCER_FAILURES:
+            self._producer_failures += error.failures is None
+            if self._producer_failures >= _MAX_PRODUCER_FAILURES:
                 raise
             log.warning("%s", error)
             # A newer relay's producer may have fenced ours. Its lease has a higher epoch then, and ours ends here.
-            leases.renew(self._connection, relay.lease)
-            relay.recover()
+            leases.renew(self._connection, shard.lease)
+            shard.recover()
             return True
 
     def _prune_sent_log(self) -> None:
         if time.monotonic() < self._prune_at:
             return
-        # The rest waits until shards are taken again, because sending comes first.
-        retention = self._definition.retention
-        if sent_log.prune_sent_log(self._connection, older_than=retention, max_seconds=_PRUNE_SECONDS):
+        # The rest waits until the lease is looked after again, because sending comes first.
+        retention = self._context.definition.retention
+        if prune_sent_log(self._connection, older_than=retention, max_seconds=_PRUNE_SECONDS):
             self._prune_at = time.monotonic() + _PRUNE_EVERY_SECONDS
+
+
+@contextmanager
+def recording_errors(connection: Connection, lease: Lease) -> Iterator[None]:
+    """Record the error with which the work on a shard ends where people see it, and raise it."""
+    try:
+        yield
+    except OutboxFencedError:
+        # Another relay reports on the shard now.
+        raise
+    except Exception as error:
+        # If the database is down, only the task's log has the error.
+        with suppress(psycopg.Error):
+            connection.rollback()
+            leases.record_error(connection, lease, one_line(error))
+        raise

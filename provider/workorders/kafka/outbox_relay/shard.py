@@ -4,27 +4,28 @@ Postgres, this program and Kafka work at the same time: while the messages of a 
 batch is claimed and the one before it deleted; meanwhile the next ones are read.
 """
 
-from collections.abc import Sequence
+import logging
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Final
 
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.outbox_relay.batch_queue import BatchQueue, PendingBatch
-from workorders.kafka.outbox_relay.bisection import PoisonMessageBisector
-from workorders.kafka.outbox_relay.compaction import compacted
 from workorders.kafka.outbox_relay.context import RelayContext
-from workorders.kafka.outbox_relay.delivery_errors import DeliveryFailures, RejectedMessage
+from workorders.kafka.outbox_relay.delivery_errors import Rejection
 from workorders.kafka.outbox_relay.producer import ProducerFencedOrLostError, TransactionalProducer
-from workorders.kafka.outbox_relay.producer_fencing import start_producer
-from workorders.kafka.outbox_relay.quarantine import SuspectedFailures, pause_topics, quarantine_message
-from workorders.kafka.outbox_relay.topic_metadata import topics_of
-from workorders.outbox.store.claims import ClaimedBatch, drop_claims
+from workorders.kafka.outbox_relay.quarantine import Quarantine
+from workorders.outbox.store.claims import ClaimedBatch
 from workorders.outbox.store.leases import Lease
-from workorders.outbox.store.rows import Row
+from workorders.outbox.store.recovery import settle_claims
+from workorders.outbox.store.rows import ROW_TOPIC, OutboxRow, Row
+from workorders.outbox.store.settings import require_same_identity
 
-Rejection = RejectedMessage | DeliveryFailures
+log: Final = logging.getLogger(__name__)
 
 
 class ShardRelay:
-    """Relays one shard as long as its lease lasts."""
+    """Relays one shard as long as its lease lasts; each method raises `OutboxFencedError` if another relay has it."""
 
     def __init__(self, connection: Connection, lease: Lease, context: RelayContext) -> None:
         self.lease = lease
@@ -32,10 +33,9 @@ class ShardRelay:
         self.sent = 0
         self._connection = connection
         self._context = context
-        self._bisector = PoisonMessageBisector(context.definition.batch_messages)
-        self._queue = BatchQueue(connection, lease, context, self._bisector)
+        self._quarantine = Quarantine(connection, lease, context)
+        self._queue = BatchQueue(connection, lease, context, self._quarantine)
         self._producer: TransactionalProducer | None = None
-        self._suspected = SuspectedFailures()
 
     def recover(self) -> None:
         """Fence the shard's older producers, and settle the batch that one of them may have left.
@@ -43,19 +43,29 @@ class ShardRelay:
         Raises:
             KafkaUnavailableError: the cluster did not answer in time.
             OutboxContradictionError: checkpoint and database contradict each other.
-            OutboxFencedError: another relay has the lease.
             OutboxIdentityError: this relay differs from the outbox's recorded identity.
         """
         self._producer = None
         self._queue.reset()
-        self._producer = start_producer(self._connection, self.lease, self._context)
-        self._suspected.apply(self._connection, self.lease, self._context)
+        # Fence first and read then: the other way round, an older producer could still commit in between.
+        producer = self._context.new_producer()
+        require_same_identity(self._connection, self.lease, self._context.identity())
+        checkpoint = self._context.checkpoints.last(self.lease.shard)
+        settled = settle_claims(self._connection, self.lease, checkpoint, keep_sent=self._context.definition.keeps_sent)
+        if settled.in_flight:
+            log.info(
+                "Shard %s: %s messages were in flight; %s of them are in Kafka, the others are sent now.",
+                self.lease.shard,
+                settled.in_flight,
+                settled.in_kafka,
+            )
+        self._producer = producer
+        self._quarantine.hold_suspected()
 
     def step(self) -> bool:
         """Send one batch; return whether there was one.
 
         Raises:
-            OutboxFencedError: another relay has the lease.
             ProducerFencedOrLostError: call `recover` before the next step.
         """
         pending = self._queue.next_batch()
@@ -68,11 +78,7 @@ class ShardRelay:
         return True
 
     def finish(self) -> None:
-        """Delete what was sent last, and claim nothing more.
-
-        Raises:
-            OutboxFencedError: another relay has the lease.
-        """
+        """Delete what was sent last, and claim nothing more."""
         self._queue.finish()
 
     def close(self) -> None:
@@ -80,10 +86,10 @@ class ShardRelay:
         self._queue.close()
 
     def _send(self, pending: PendingBatch) -> None:
-        rejection = self._undeliverable(pending.rows)
+        rejection = self._context.topics.undeliverable(pending.rows)
         if rejection is not None:
             pending.claim()
-            self._quarantine(rejection, pending.rows)
+            self._hold(rejection, pending.rows)
             return
         rows, left_out = compacted(pending.rows, self._context.definition.compacted_topics)
         try:
@@ -91,20 +97,13 @@ class ShardRelay:
         except ProducerFencedOrLostError as error:
             # If a right was withdrawn, all topics of the batch fail and Kafka does not report which one caused it.
             self._context.topics.clear()
-            self._suspected.record(error, pending.rows, self._bisector, pending.due)
+            self._quarantine.suspect(error, pending.rows, pending.due)
             raise
         if rejection is not None:
-            self._quarantine(rejection, pending.rows)
+            self._hold(rejection, pending.rows)
             return
         self._queue.completed(pending, batch, left_out)
         self.sent += len(batch.content.rows)
-
-    def _undeliverable(self, rows: Sequence[Row]) -> Rejection | None:
-        """Return what would be rejected, as far as that is known without sending it."""
-        unwritable = self._context.topics.unwritable(topics_of(rows))
-        if unwritable:
-            return DeliveryFailures(of_topics=unwritable)
-        return self._context.topics.invalid_partition(rows)
 
     def _deliver(self, rows: Sequence[Row], pending: PendingBatch) -> tuple[ClaimedBatch, Rejection | None]:
         """Send rows in one transaction of Kafka, which commits after their claim."""
@@ -124,13 +123,30 @@ class ShardRelay:
         checkpoint = self._context.checkpoints.checkpoint(self.lease.shard, batch.number, self.lease.epoch)
         return batch, producer.commit(checkpoint)
 
-    def _quarantine(self, rejection: Rejection, rows: Sequence[Row]) -> None:
+    def _hold(self, rejection: Rejection, rows: Sequence[Row]) -> None:
         self._queue.discard_prefetched()
-        if isinstance(rejection, DeliveryFailures) and rejection.of_topics:
-            pause_topics(self._connection, self.lease, self._context, rejection.of_topics)
-            return
-        found = rejection if isinstance(rejection, RejectedMessage) else self._bisector.narrow(rejection, rows)
-        if found is not None:
-            quarantine_message(self._connection, self.lease, self._context, found)
-        else:
-            drop_claims(self._connection, self.lease)
+        self._quarantine.hold(rejection, rows)
+
+
+def compacted(rows: Sequence[Row], topics: Collection[str]) -> tuple[Sequence[Row], Counter[str]]:
+    """Leave out rows of topics with `compact` that a later one of the same key replaces.
+
+    Messages without a key or with an explicit partition are always sent.
+
+    Args:
+        rows: those of a key in the order in which they are to be sent.
+        topics: with `compact`.
+
+    Returns:
+        The rows to send, and how many of each topic are left out.
+    """
+    if not topics or not any(row[ROW_TOPIC] in topics for row in rows):
+        return rows, Counter()
+    named = [OutboxRow._make(row) for row in rows]
+    last = {(row.topic, row.key): row.id for row in named if row.topic in topics and _is_replaceable(row)}
+    kept = [row for row in named if last.get((row.topic, row.key), row.id) == row.id or not _is_replaceable(row)]
+    return kept, Counter(row.topic for row in named) - Counter(row.topic for row in kept)
+
+
+def _is_replaceable(row: OutboxRow) -> bool:
+    return row.key is not None and row.partition is None

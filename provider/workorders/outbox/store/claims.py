@@ -1,7 +1,12 @@
-"""Batches of a shard: claimed under a number before anything is sent, deleted once they are known to be in Kafka."""
+"""Batches of a shard: claimed under a number before anything is sent, deleted once they are known to be in Kafka.
 
+Deleted messages may be kept in the log of sent messages for a time.
+"""
+
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -10,7 +15,9 @@ from workorders.outbox.store.backlog import BatchRequest, read_rows
 from workorders.outbox.store.leases import LEASE_SECONDS, Lease, fenced, require_lease
 from workorders.outbox.store.rows import FetchedRows, group_by_bucket
 
-_QUERIES = load_queries("workorders.outbox.store", "sql/claims.sql")
+_QUERIES = load_queries("workorders.outbox.store", "sql/claims.sql", blocks_from="sql/holds.sql")
+
+_PRUNED_ROWS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +43,7 @@ class CompletedBatch:
 
 
 def complete(connection: Connection, lease: Lease, completed: CompletedBatch) -> None:
-    """Delete a batch that is in Kafka.
-
-    Raises:
-        OutboxFencedError: another relay has the lease; nothing was changed.
-    """
+    """Delete a batch that is in Kafka."""
     with connection.transaction():
         _next_batch_number(connection, lease, completed)
 
@@ -52,9 +55,6 @@ def complete_and_claim(
 
     Returns:
         The batch; None if no message fits the request.
-
-    Raises:
-        OutboxFencedError: another relay has the lease; nothing was changed.
     """
     with connection.transaction():
         number = _next_batch_number(connection, lease, completed)
@@ -66,11 +66,7 @@ def complete_and_claim(
 def complete_and_claim_prefetched(
     connection: Connection, lease: Lease, completed: CompletedBatch | None, content: FetchedRows
 ) -> ClaimedBatch:
-    """Delete the batch before, if there is one, and claim rows that were read ahead of it, in one transaction.
-
-    Raises:
-        OutboxFencedError: another relay has the lease; nothing was changed.
-    """
+    """Delete the batch before, if there is one, and claim rows that were read ahead of it, in one transaction."""
     with connection.transaction():
         number = _next_batch_number(connection, lease, completed)
         _write_claim(connection, lease, number, content)
@@ -81,9 +77,6 @@ def drop_claims(connection: Connection, lease: Lease) -> None:
     """Give the open batches of a shard back, which are known not to be in Kafka.
 
     A message of a held key, which was being retried, returns to its hold.
-
-    Raises:
-        OutboxFencedError: another relay has the lease; nothing was changed.
     """
     with connection.transaction():
         require_lease(connection, lease)
@@ -93,6 +86,23 @@ def drop_claims(connection: Connection, lease: Lease) -> None:
 def drop_claims_of_shard(connection: Connection, shard: int) -> None:
     """Give the open batches of a shard back; the caller has its lease, or has locked the shard without a lease."""
     connection.execute(_QUERIES["drop_claims"], {"shard": shard})
+
+
+def prune_sent_log(connection: Connection, *, older_than: float, max_seconds: float) -> bool:
+    """Delete expired messages from the log, oldest first and in chunks; return whether none is left.
+
+    Args:
+        connection: the relay's.
+        older_than: seconds for which sent messages are kept.
+        max_seconds: time after which no further chunk is started.
+    """
+    deadline = time.monotonic() + max_seconds
+    deleted = _PRUNED_ROWS
+    while deleted == _PRUNED_ROWS and time.monotonic() <= deadline:
+        with connection.transaction():
+            arguments = {"seconds": older_than, "limit": _PRUNED_ROWS}
+            deleted = connection.execute(_QUERIES["prune_sent_log"], arguments).rowcount
+    return deleted < _PRUNED_ROWS
 
 
 def _next_batch_number(connection: Connection, lease: Lease, completed: CompletedBatch | None) -> int:

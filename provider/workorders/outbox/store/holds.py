@@ -12,11 +12,7 @@ _QUERIES = load_queries("workorders.outbox.store", "sql/holds.sql")
 
 
 def hold_topic(connection: Connection, lease: Lease, topic: str, reason: str) -> None:
-    """Hold a topic for a minute, longer with every failure; none of its messages may be claimed.
-
-    Raises:
-        OutboxFencedError: another relay has the lease; nothing was changed.
-    """
+    """Hold a topic for a minute, longer with every failure; none of its messages may be claimed."""
     with connection.transaction():
         require_lease(connection, lease)
         connection.execute(_QUERIES["hold_topic"], {"topic": topic, "reason": reason})
@@ -32,9 +28,6 @@ def hold_message(connection: Connection, lease: Lease, row: OutboxRow, reason: s
         row: the message.
         reason: for people.
         with_key: whether later messages of its key wait for it; a message without a key is held alone.
-
-    Raises:
-        OutboxFencedError: another relay has the lease; nothing was changed.
     """
     message = {"topic": row.topic, "buckets": lease.buckets, "id": row.id}
     with connection.transaction():

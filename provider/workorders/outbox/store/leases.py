@@ -1,7 +1,8 @@
 """The lease of a shard, with an epoch, by the database's clock.
 
 The lease keeps two relays off the same shard. The epoch makes a stale relay harmless: every write for a shard names it,
-and changes nothing with an older one.
+and changes nothing with an older one. So each function of this package that writes under a lease raises
+`OutboxFencedError` if another relay has it, and has then changed nothing.
 """
 
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from typing import Final
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxFencedError
-from workorders.outbox.store.settings import buckets_of
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/leases.sql")
 
+BUCKETS: Final = 16
+"""Number of buckets among which keys are divided. It never changes; shards consist of whole buckets."""
 LEASE_SECONDS: Final = 15.0
 SESSION: Final = {"idle_in_transaction_session_timeout": "10s", "enable_bitmapscan": "off"}
 """A relay that is paused inside a transaction has its shard's row locked; that must end before its lease does.
@@ -30,6 +32,11 @@ class Lease:
     buckets: list[int]
 
 
+def buckets_of(shard: int, shards: int) -> list[int]:
+    """Return the buckets of a shard."""
+    return list(range(shard, BUCKETS, shards))
+
+
 def take(
     connection: Connection, shard: int, owner: str, *, shards: int = 1, seconds: float = LEASE_SECONDS
 ) -> Lease | None:
@@ -40,11 +47,7 @@ def take(
 
 
 def renew(connection: Connection, lease: Lease, *, seconds: float = LEASE_SECONDS) -> None:
-    """Renew the lease.
-
-    Raises:
-        OutboxFencedError: another relay has it.
-    """
+    """Renew the lease."""
     arguments = {"shard": lease.shard, "epoch": lease.epoch, "seconds": seconds}
     with connection.transaction():
         if connection.execute(_QUERIES["renew"], arguments).rowcount != 1:
@@ -52,29 +55,19 @@ def renew(connection: Connection, lease: Lease, *, seconds: float = LEASE_SECOND
 
 
 def release(connection: Connection, lease: Lease) -> None:
-    """Give the lease back; does nothing when another relay has it."""
+    """Give the lease back; a no-op if it was lost."""
     with connection.transaction():
         connection.execute(_QUERIES["release"], {"shard": lease.shard, "epoch": lease.epoch})
 
 
-def record_error(connection: Connection, lease: Lease, error: str) -> None:
-    """Record the error with which the work on a shard ended; a no-op if the lease was lost."""
+def record_error(connection: Connection, lease: Lease, error: str | None) -> None:
+    """Record the error with which the work on a shard ended, or None if it works; a no-op if the lease was lost."""
     with connection.transaction():
         connection.execute(_QUERIES["record_error"], {"shard": lease.shard, "epoch": lease.epoch, "error": error})
 
 
-def clear_error(connection: Connection, lease: Lease) -> None:
-    """Clear the error of a shard that works; a no-op if the lease was lost."""
-    with connection.transaction():
-        connection.execute(_QUERIES["clear_error"], {"shard": lease.shard, "epoch": lease.epoch})
-
-
 def require_lease(connection: Connection, lease: Lease) -> None:
-    """Make sure that the lease lasts until the caller's transaction ends.
-
-    Raises:
-        OutboxFencedError: another relay has the lease.
-    """
+    """Make sure that the lease lasts until the caller's transaction ends."""
     if connection.execute(_QUERIES["require_lease"], {"shard": lease.shard, "epoch": lease.epoch}).fetchone() is None:
         raise fenced(lease)
 
@@ -83,5 +76,5 @@ def fenced(lease: Lease) -> OutboxFencedError:
     """Return the error of a lost lease."""
     return OutboxFencedError(
         f"Another relay has taken shard {lease.shard} of the outbox since epoch {lease.epoch}; this one changed "
-        f"nothing there and continues with its other shards."
+        f"nothing there. There is nothing to do: a newer relay sends the shard's messages."
     )

@@ -1,28 +1,37 @@
-"""The part of a relay's file that `enqueue` obeys, and how keys are divided among shards."""
+"""What all relays of an outbox share: its identity, and the part of their file that `enqueue` obeys.
+
+The first relay records the identity, and every later relay must have the same. A relay with another number of shards
+could overtake the others. Fencing and checkpoints do not work across transactional ids, topics, or clusters. So a relay
+with another identity sends nothing until an operator has reset it.
+"""
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import asdict, dataclass, fields
 
-from workorders.core.postgres.connection import Connection
+from psycopg.rows import class_row
+
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
+from workorders.outbox.exceptions import OutboxIdentityError
+from workorders.outbox.store.leases import Lease, require_lease
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/settings.sql")
 
-BUCKETS: Final = 16
-"""Number of buckets among which keys are divided. It never changes; shards consist of whole buckets."""
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What all relays of an outbox have in common."""
 
-def buckets_of(shard: int, shards: int) -> list[int]:
-    """Return the buckets of a shard."""
-    return list(range(shard, BUCKETS, shards))
+    shards: int
+    transactional_id_prefix: str
+    cluster_id: str
+    checkpoint_topic: str
+    #: A topic that was deleted and re-created has another one.
+    checkpoint_topic_id: str
 
 
 def save(
-    connection: Connection,
-    *,
-    max_message_bytes: int,
-    topics: Mapping[str, int | None],
-    only_listed_topics: bool = False,
+    connection: Connection, *, max_message_bytes: int, topics: Mapping[str, int | None], only_listed_topics: bool
 ) -> None:
     """Store limits and topics; writes nothing that is stored already.
 
@@ -32,10 +41,48 @@ def save(
         topics: the listed topics, each with its own maximum size or None.
         only_listed_topics: whether messages may be sent to listed topics only.
     """
-    connection.execute(
-        _QUERIES["save_settings"],
-        {"max_message_bytes": max_message_bytes, "only_listed_topics": only_listed_topics},
+    with connection.transaction():
+        connection.execute(
+            _QUERIES["save_settings"],
+            {"max_message_bytes": max_message_bytes, "only_listed_topics": only_listed_topics},
+        )
+        for topic, limit in topics.items():
+            connection.execute(_QUERIES["save_topic"], {"topic": topic, "max_message_bytes": limit})
+        connection.execute(_QUERIES["delete_unlisted_topics"], {"topics": list(topics)})
+
+
+def id_and_checkpoint_key(connection: Connection) -> tuple[str, bytes]:
+    """Return the outbox's id in checkpoints and transactional ids, and the key that signs its checkpoints."""
+    with connection.transaction():
+        outbox_id, key = fetch_row(connection, _QUERIES["id_and_checkpoint_key"], {})
+    return str(outbox_id), bytes(key)
+
+
+def require_same_identity(connection: Connection, lease: Lease, identity: Identity) -> None:
+    """Record the identity if none is recorded; otherwise require the recorded one.
+
+    An operator cannot reset the identity while any shard is leased. From here on, no message can be enqueued for the
+    checkpoint topic.
+
+    Raises:
+        OutboxIdentityError: another identity is recorded; nothing was changed.
+    """
+    with connection.transaction(), connection.cursor(row_factory=class_row(Identity)) as cursor:
+        require_lease(connection, lease)
+        cursor.execute(_QUERIES["record_identity"], asdict(identity))
+        (recorded,) = cursor.execute(_QUERIES["identity"]).fetchall()
+        if recorded != identity:
+            raise OutboxIdentityError(_mismatch(recorded, identity))
+
+
+def _mismatch(recorded: Identity, found: Identity) -> str:
+    differences = [
+        f"{field.name} is {getattr(found, field.name)} (recorded: {getattr(recorded, field.name)})"
+        for field in fields(Identity)
+        if getattr(found, field.name) != getattr(recorded, field.name)
+    ]
+    return (
+        f"This relay differs from the outbox's recorded identity: {', '.join(differences)}. Nothing was sent or "
+        f"deleted. Change it back; or, to keep the change, pause all Dags of the relay, run `workorders outbox "
+        f"reset-identity`, and unpause them."
     )
-    for topic, limit in topics.items():
-        connection.execute(_QUERIES["save_topic"], {"topic": topic, "max_message_bytes": limit})
-    connection.execute(_QUERIES["delete_unlisted_topics"], {"topics": list(topics)})

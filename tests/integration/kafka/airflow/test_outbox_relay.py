@@ -18,7 +18,7 @@ from workorders.airflow.task_errors import TaskFailedError
 from workorders.kafka.airflow.outbox_relay import HeldMessagesError, RelayRetries, SendMessagesOperator
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.outbox import OutboxMessage
-from workorders.outbox.store.settings import buckets_of
+from workorders.outbox.store.leases import buckets_of
 
 pytestmark = pytest.mark.integration
 

@@ -23,25 +23,25 @@ def test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer(
     outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Postgres ends the renewal before the lease is over, and another relay need not wait for longer."""
-    renewed, goes_on = threading.Event(), threading.Event()
+    renewed, continued = threading.Event(), threading.Event()
 
     def stopped(connection: Connection, lease: Lease, *, seconds: float = leases.LEASE_SECONDS) -> None:
         with connection.transaction():
             connection.execute("SELECT FROM workorders.outbox_shards WHERE shard = %s FOR UPDATE", [lease.shard])
             renewed.set()
-            goes_on.wait(120)
+            continued.wait(120)
 
     with outbox.connect() as connection:
         lease = leases.take(connection, 0, "a test")
     assert lease is not None
     monkeypatch.setattr(leases, "renew", stopped)
     with LeaseHeartbeat(outbox.database_url, every=0.05) as heartbeat:
-        heartbeat.keep([lease])
+        heartbeat.keep(lease)
         try:
             assert renewed.wait(30)
             with outbox.connect() as connection:
                 connection.execute("SET LOCAL lock_timeout = '60s'")
                 connection.execute("SELECT FROM workorders.outbox_shards WHERE shard = 0 FOR UPDATE")
         finally:
-            heartbeat.keep(())
-            goes_on.set()
+            heartbeat.keep(None)
+            continued.set()

@@ -14,7 +14,7 @@ from support.outbox import Outbox, new_outbox
 from support.stopped_relay import MESSAGES, assert_whole, killed, write
 from support.topics import Topics
 from workorders.outbox import OutboxMessage, OutboxMessageError, admin
-from workorders.outbox.store.settings import BUCKETS
+from workorders.outbox.store.leases import BUCKETS
 
 pytestmark = pytest.mark.integration
 
@@ -23,7 +23,7 @@ LIKE_MARKERS = {"cleanup.policy": "compact"}
 
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
-    return new_outbox(stack, batch_messages=50, shards=2)
+    return new_outbox(stack, batch_messages=50)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from workorders.outbox import OutboxMessage
 from workorders.outbox.store.backlog import BatchRequest, open_backlog
+from workorders.outbox.store.leases import BUCKETS
 from workorders.outbox.store.rows import ROW_BUCKET, ROW_ID, ROW_TOPIC, ROW_VALUE, BucketSlice, FetchedRows
-from workorders.outbox.store.settings import BUCKETS
 
 pytestmark = pytest.mark.integration
 

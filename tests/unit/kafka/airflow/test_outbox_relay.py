@@ -10,7 +10,7 @@ from airflow.serialization.serialized_objects import BaseSerialization, DagSeria
 from workorders.airflow.retries import UNLIMITED_RETRIES
 from workorders.kafka.airflow.outbox_relay import HeldMessagesError, RelayRetries, outbox_dags
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
-from workorders.outbox.store.settings import BUCKETS
+from workorders.outbox.store.leases import BUCKETS
 
 
 def relays(tmp_path: Path, text: str = "") -> dict[str, DAG]:

@@ -53,11 +53,12 @@ WITH dropped AS (
         WHERE held.kind = 'key' AND held.topic = dropped.topic AND held.bucket = dropped.bucket
     )
     FOR KEY SHARE OF hold
-), moved AS (
-    DELETE FROM workorders.outbox_messages AS message USING found
-    WHERE message.topic = found.topic AND message.bucket = found.bucket AND message.id = found.id
-    RETURNING found.hold_id, message.*
 )
-INSERT INTO workorders.outbox_held
-    (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-SELECT hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM moved
+-- use: move_found
+
+-- name: prune_sent_log
+-- The oldest rows, except those that another relay is just deleting.
+DELETE FROM workorders.outbox_sent WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM workorders.outbox_sent WHERE sent_at < now() - make_interval(secs => %(seconds)s)
+    ORDER BY sent_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+))

@@ -1,3 +1,19 @@
+-- block: move_found
+, moved AS (
+    DELETE FROM workorders.outbox_messages AS message USING found
+    WHERE message.topic = found.topic AND message.bucket = found.bucket AND message.id = found.id
+    RETURNING found.hold_id, message.*
+)
+INSERT INTO workorders.outbox_held
+    (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+SELECT hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM moved
+
+-- block: insert_back
+INSERT INTO workorders.outbox_messages
+    (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+OVERRIDING SYSTEM VALUE
+SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM back
+
 -- name: divert
 -- Rows of held keys are moved to their holds, so that not every claim reads past them.
 WITH RECURSIVE pair AS (
@@ -20,14 +36,8 @@ WITH RECURSIVE pair AS (
         ON hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket AND hold.key = message.key
     -- Waits for an operator who is just ending a hold; its rows then stay where they are.
     FOR KEY SHARE OF hold
-), moved AS (
-    DELETE FROM workorders.outbox_messages AS message USING found
-    WHERE message.topic = found.topic AND message.bucket = found.bucket AND message.id = found.id
-    RETURNING found.hold_id, message.*
 )
-INSERT INTO workorders.outbox_held
-    (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-SELECT hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM moved
+-- use: move_found
 
 -- name: take_oldest
 -- The oldest row of a held key is retried alone.
@@ -37,10 +47,7 @@ WITH head AS (
     DELETE FROM workorders.outbox_held AS held USING head WHERE held.hold_id = %(hold)s AND held.id = head.id
     RETURNING held.*
 ), waiting AS (
-    INSERT INTO workorders.outbox_messages
-        (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-    OVERRIDING SYSTEM VALUE
-    SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM back
+    -- use: insert_back
     RETURNING id, topic, bucket, key, value, headers, partition, timestamp_ms, event_id
 )
 SELECT id, topic, key, value, headers, partition, timestamp_ms, event_id::text, bucket FROM waiting
@@ -70,13 +77,11 @@ FROM workorders.outbox_messages WHERE topic = %(topic)s AND bucket = ANY (%(buck
 RETURNING id
 
 -- name: move_to_hold
-WITH gone AS (
-    DELETE FROM workorders.outbox_messages
-    WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s RETURNING *
+WITH found AS (
+    SELECT %(hold)s::bigint AS hold_id, topic, bucket, id FROM workorders.outbox_messages
+    WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s
 )
-INSERT INTO workorders.outbox_held
-    (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-SELECT %(hold)s, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM gone
+-- use: move_found
 
 -- name: return_message
 -- A row that was being retried may have returned to its hold.
@@ -86,10 +91,7 @@ WITH back AS (
         AND held.hold_id = hold.id AND held.id = %(id)s
     RETURNING held.*
 )
-INSERT INTO workorders.outbox_messages
-    (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-OVERRIDING SYSTEM VALUE
-SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM back
+-- use: insert_back
 
 -- name: count_failure
 INSERT INTO workorders.outbox_counters AS counter (topic, shard, failed) VALUES (%(topic)s, %(shard)s, 1)
@@ -100,10 +102,7 @@ SELECT kind, topic FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE
 
 -- name: return_messages
 WITH back AS (DELETE FROM workorders.outbox_held WHERE hold_id = %(hold)s RETURNING *)
-INSERT INTO workorders.outbox_messages
-    (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-OVERRIDING SYSTEM VALUE
-SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM back
+-- use: insert_back
 
 -- name: end_hold
 DELETE FROM workorders.outbox_holds WHERE id = %(hold)s

@@ -15,11 +15,7 @@ UPDATE workorders.outbox_shards SET owner = NULL, leased_until = NULL WHERE shar
 
 -- name: record_error
 UPDATE workorders.outbox_shards SET last_error = %(error)s
-WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL
-
--- name: clear_error
-UPDATE workorders.outbox_shards SET last_error = NULL
-WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL AND last_error IS NOT NULL
+WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL AND last_error IS DISTINCT FROM %(error)s
 
 -- name: require_lease
 -- The gate of a write that needs no batch number.

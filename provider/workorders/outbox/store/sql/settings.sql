@@ -11,3 +11,16 @@ WHERE known.max_message_bytes IS DISTINCT FROM excluded.max_message_bytes
 
 -- name: delete_unlisted_topics
 DELETE FROM workorders.outbox_topics WHERE topic <> ALL (%(topics)s)
+
+-- name: id_and_checkpoint_key
+SELECT outbox_id, checkpoint_key FROM workorders.outbox_identity CROSS JOIN workorders.outbox_secrets
+
+-- name: record_identity
+UPDATE workorders.outbox_identity
+SET shards = coalesce(shards, %(shards)s),
+    transactional_id_prefix = coalesce(transactional_id_prefix, %(transactional_id_prefix)s),
+    cluster_id = %(cluster_id)s, checkpoint_topic = %(checkpoint_topic)s, checkpoint_topic_id = %(checkpoint_topic_id)s
+WHERE cluster_id IS NULL
+
+-- name: identity
+SELECT shards, transactional_id_prefix, cluster_id, checkpoint_topic, checkpoint_topic_id FROM workorders.outbox_identity

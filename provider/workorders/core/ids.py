@@ -17,10 +17,7 @@ def increasing_ids(milliseconds: int | None = None) -> Iterator[bytes]:
 
     All identifiers of one call carry the same millisecond; the low 62 bits start at random and count up (RFC 9562,
     section 6.2, method 2), so that the rows of one batch keep the order of their source. The start leaves the upper
-    half of those bits free, far more than a batch can use.
-
-    Args:
-        milliseconds: Unix time; now when omitted.
+    half of those bits free, far more than a batch can use. The Unix time is now unless given.
     """
     now = time.time_ns() // 1_000_000 if milliseconds is None else milliseconds
     high = (now << 80) | _VERSION_AND_VARIANT | (secrets.randbits(12) << 64)

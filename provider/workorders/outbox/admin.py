@@ -6,7 +6,7 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxDecisionError
 from workorders.outbox.store import holds as store
@@ -114,12 +114,7 @@ def purge_hold(connection: Connection, hold: int) -> int:
 def release_shard(connection: Connection, shard: int, *, sent: bool) -> int:
     """Decide whether a shard's open batch was sent, if its checkpoint cannot tell; return the number of its messages.
 
-    The next relay then accepts the checkpoint that it finds.
-
-    Args:
-        connection: to the database.
-        shard: number of the shard.
-        sent: True deletes the open batch's messages as sent, False sends them.
+    They are deleted if they were sent, and sent otherwise. The next relay then accepts the checkpoint that it finds.
 
     Raises:
         OutboxDecisionError: a relay is at work on the shard.
@@ -131,12 +126,12 @@ def release_shard(connection: Connection, shard: int, *, sent: bool) -> int:
                 f"Shard {shard} of the outbox has a relay at work, or does not exist. Nothing was changed. Pause the "
                 f"relay's Dag, wait until its task has ended, and run this again."
             )
-        row = connection.execute(_QUERIES["count_claimed"], arguments).fetchone()
+        (messages,) = fetch_row(connection, _QUERIES["count_claimed"], arguments)
         if sent:
             connection.execute(_QUERIES["delete_claimed"], arguments)
         drop_claims_of_shard(connection, shard)
         connection.execute(_QUERIES["accept_any_checkpoint"], arguments)
-    return int(row[0]) if row else 0
+    return int(messages)
 
 
 def reset_identity(connection: Connection) -> Sequence[int]:

@@ -88,10 +88,7 @@ def as_duplicate(item: Item, first: bytes) -> Item:
 def record(connection: Connection, repeats: Sequence[InlineDuplicate], holders: Mapping[bytes, bytes]) -> None:
     """Record which work orders the repeats are duplicates of.
 
-    Args:
-        connection: in the caller's transaction.
-        repeats: work orders that are written as rejected.
-        holders: of the work orders that are duplicates themselves, the one that each repeats.
+    Where the first of a chunk is a duplicate itself, `holders` has the one that it repeats.
     """
     found = [(part.id, holders.get(part.first, part.first)) for part in repeats]
     copy(connection, "duplicates", binary_rows.DUPLICATE_COLUMNS, (binary_rows.duplicate(*pair) for pair in found))
@@ -110,13 +107,7 @@ def ignore(connection: Connection, repeats: Sequence[IgnoredRepeat]) -> Ignored:
 
 
 def count_ignored(connection: Connection, holder: UUID, request: bytes) -> None:
-    """Count a repeat that was not written, in the caller's transaction; does nothing if the holder is deleted.
-
-    Args:
-        connection: in the caller's transaction.
-        holder: the work order that it repeats.
-        request: metadata of the repeat, as JSON.
-    """
+    """Count a repeat that was not written, with its metadata as JSON; does nothing if the holder is deleted."""
     connection.execute(_QUERIES["count_ignored"], {"id": holder, "request": request.decode()})
 
 

@@ -35,13 +35,8 @@ def acquire(
     """Give each key to the first work order that has it; return the rows of the others, each with the key's holder.
 
     The keys are acquired in their own order instead of that of the events, so two transactions that share
-    several keys never wait for each other. A transaction calls this once per rule, with all keys it has.
-
-    Args:
-        connection: where the caller's transaction is.
-        trigger_id: whose keys they are.
-        window_seconds: how long a key is held; None if it never expires.
-        keyed: what `binary_rows.keyed` returns for each work order that was written; sorted here.
+    several keys never wait for each other. A transaction calls this once per rule, with all keys it has: what
+    `binary_rows.keyed` returns for each work order that was written, sorted here. None is a window without end.
     """
     keyed.sort()
     first, repeats = _by_key(keyed)
@@ -88,7 +83,9 @@ def _acquire_step(
     # With RETURNING, the statement would nearly always send all its arguments back.
     if connection.execute(_QUERIES["acquire"], arguments).rowcount == len(rows):
         return {}
-    return {key.bytes: holder.bytes for key, holder in connection.execute(_QUERIES["holders"], arguments)}
+    ids = {row[KEY_OF]: row[ID_OF] for row in rows}
+    holders = {key.bytes: holder.bytes for key, holder, *_ in connection.execute(_QUERIES["known"], arguments)}
+    return {key: holder for key, holder in holders.items() if holder != ids[key]}
 
 
 def _lookup_holders(connection: Connection, trigger_id: int, rows: Sequence[bytes]) -> dict[bytes, bytes] | None:

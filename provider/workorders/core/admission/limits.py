@@ -52,13 +52,9 @@ class BindingLimit(NamedTuple):
 
 
 def lock(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int) -> Capacity:
-    """Lock the count of the workflow until the transaction ends, and return its capacity.
+    """Lock the count of the workflow until the caller's transaction ends, and return its capacity.
 
-    Args:
-        connection: in the caller's transaction.
-        workflow_id: of the workflow.
-        rule: its limits.
-        own: work orders that this call has written; they are among those that wait, and use no capacity yet.
+    `own` work orders of this call are written; they are among those that wait, and use no capacity yet.
     """
     connection.execute(_QUERIES["insert_count"], {"workflow_id": workflow_id})
     connection.execute(_QUERIES["lock_count"], {"workflow_id": workflow_id})
@@ -112,14 +108,9 @@ def peek(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: 
 def acquire_token(connection: Connection, trigger_id: int, per_second: float, burst: int) -> int:
     """Acquire one token of the trigger's bucket. Return 0, or in how many whole seconds there is a token again.
 
-    It is one statement. Concurrent callers wait for the row until the transaction ends, so use autocommit mode. The
-    table is unlogged: a commit waits for no disk, and after a crash of Postgres all buckets are full.
-
-    Args:
-        connection: in autocommit mode.
-        trigger_id: whose bucket.
-        per_second: tokens that are added per second.
-        burst: maximum tokens in the bucket.
+    The bucket has `burst` tokens at most. It is one statement. Concurrent callers wait for the row until the
+    transaction ends, so use autocommit mode. The table is unlogged: a commit waits for no disk, and after a crash of
+    Postgres all buckets are full.
     """
     arguments = {"trigger_id": trigger_id, "per_second": per_second, "burst": burst}
     granted, tokens = fetch_row(connection, _QUERIES["acquire_token"], arguments)

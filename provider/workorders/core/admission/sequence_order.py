@@ -71,15 +71,10 @@ class Decision:
 
 
 def decide(entries: Iterable[Entry], sequences: Mapping[bytes, SequenceState], capacity: int | None = None) -> Decision:
-    """Decide about entries in their order, and update the sequences.
+    """Decide about entries in the order of their source, and update the sequences, one for each key among them.
 
     An entry that is rejected for lack of capacity leaves no trace in its sequence, so its event may come again. Parking
     an entry uses no capacity, and neither does releasing it, because a gap must be able to close.
-
-    Args:
-        entries: in the order of their source.
-        sequences: of every key among the entries.
-        capacity: how many may be admitted; None for no limit.
     """
     decision = Decision()
     before = {key: frozenset(state.parked) for key, state in sequences.items()}

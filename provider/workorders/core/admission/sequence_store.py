@@ -1,7 +1,7 @@
 """Sequences in the database: a high-water mark per key, and the work orders that are parked above a gap."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import groupby
 
 from workorders.core.admission.sequence_order import Decision, Entry, Numbered, SequenceState
 from workorders.core.postgres.arrays import integers, uuids
@@ -17,12 +17,8 @@ def lock(
 ) -> dict[bytes, SequenceState]:
     """Lock the sequence of every key, in the order of the keys, and return their states; a new key begins now.
 
-    Args:
-        connection: in the caller's transaction, which calls this once.
-        trigger_id: whose sequences.
-        names: the keys among the entries, each with the text that people know it by.
-        start: the first number of a new key; None if it is the first to arrive.
-        entries: what will be decided; only the parked work orders that matter for these are read.
+    A transaction calls this once, with the keys and the text that people know each by. Of the parked work orders, those
+    are read that matter for the entries. A new key starts at `start`, or at the first number to arrive if that is None.
     """
     keys = sorted(names)
     arguments = {"trigger_id": trigger_id, "keys": uuids(keys)}
@@ -80,7 +76,8 @@ def write(
     connection: Connection, trigger: Trigger, decision: Decision, sequences: Mapping[bytes, SequenceState]
 ) -> None:
     """Write what is parked, what is released, and the high-water marks."""
-    write_parked(connection, trigger.id, decision.parked)
+    if decision.parked:  # these wait for no run
+        connection.execute(_QUERIES["park"], {"trigger_id": trigger.id} | _columns(decision.parked))
     write_released(connection, trigger.id, decision.released)
     write_order_overrides(connection, trigger, decision.admitted_in_order)
     moved = {part.sequence for part in decision.admitted_in_order}
@@ -88,15 +85,9 @@ def write(
         connection,
         trigger.id,
         {key: sequences[key].high_water_mark for key in moved},
-        _per_key(decision.parked),
-        _per_key(decision.released),
+        Counter(part.sequence for part in decision.parked),
+        Counter(part.sequence for part in decision.released),
     )
-
-
-def write_parked(connection: Connection, trigger_id: int, parked: Sequence[Numbered]) -> None:
-    """Park work orders, so that they wait for no run."""
-    if parked:
-        connection.execute(_QUERIES["park"], {"trigger_id": trigger_id} | _columns(parked))
 
 
 def write_released(connection: Connection, trigger_id: int, released: Sequence[Numbered]) -> None:
@@ -108,10 +99,7 @@ def write_released(connection: Connection, trigger_id: int, released: Sequence[N
 def write_order_overrides(connection: Connection, trigger: Trigger, admitted: Sequence[Numbered]) -> None:
     """Keep the order of a sequence within an ordering key, where it differs from the order of arrival.
 
-    Args:
-        connection: in the caller's transaction.
-        trigger: whose sequences; where its workflow has no ordering keys, runs have no order.
-        admitted: the numbers of one key ascend.
+    Where the workflow has no ordering keys, runs have no order. The numbers of one key ascend.
     """
     if trigger.ordering_key is None or not admitted:
         return
@@ -159,10 +147,3 @@ def _columns(parts: Collection[Numbered]) -> dict[str, str]:
         "keys": uuids(part.sequence for part in parts),
         "numbers": integers(part.number for part in parts),
     }
-
-
-def _per_key(parts: Iterable[Numbered]) -> dict[bytes, int]:
-    def key_of(part: Numbered) -> bytes:
-        return part.sequence
-
-    return {key: len(list(some)) for key, some in groupby(sorted(parts, key=key_of), key_of)}

@@ -13,11 +13,7 @@ from workorders.core.exceptions import ConfigurationError, one_line
 
 
 def yaml_files(folder: Path, kind: str) -> list[Path]:
-    """Return the YAML files of a folder, by name.
-
-    Args:
-        folder: where to look.
-        kind: what the files define: `trigger` or `workflow`.
+    """Return the YAML files of a folder, by name; `kind` is what they define, `trigger` or `workflow`.
 
     Raises:
         ConfigurationError: the folder does not exist.

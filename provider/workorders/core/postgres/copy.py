@@ -19,14 +19,9 @@ def copy(
     encoded: Iterator[bytes],
     meanwhile: Iterable[None] = (),
 ) -> None:
-    """Copy rows of `rows` into a table, block by block, in the caller's transaction; nothing is sent if there is none.
+    """Copy rows of `binary_rows` into a table of the package, block by block; nothing is sent if there is none.
 
-    Args:
-        connection: in the caller's transaction.
-        table: of the package's schema.
-        columns: in the order of the rows' fields.
-        encoded: the rows.
-        meanwhile: work in small steps that is done when all rows are sent, while Postgres still stores them.
+    `meanwhile` is work in small steps that is done when all rows are sent, while Postgres still stores them.
 
     Raises:
         psycopg.Error: Postgres refused a row; the caller must roll back.

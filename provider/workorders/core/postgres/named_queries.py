@@ -17,12 +17,8 @@ def load_queries(package: str, file: str, *, blocks_from: str | None = None) -> 
 
     A query starts with a line `-- name: the_name` and ends before the next such line. A text that several queries
     contain is written once, under `-- block: its_name`. It replaces each line `-- use: its_name`; a block may use the
-    blocks before it. The text comes from our own package only, as psycopg's LiteralString requires.
-
-    Args:
-        package: contains the files.
-        file: contains the queries.
-        blocks_from: another file, whose blocks the queries may use; its queries are not returned.
+    blocks before it, and those of the file `blocks_from`, whose queries are not returned. The text comes from our own
+    package only, as psycopg's LiteralString requires.
 
     Raises:
         ValueError: the file contains no named query, one name twice, or uses an unknown block.

@@ -15,7 +15,7 @@ from typing import Any, Final, LiteralString
 from psycopg import ServerCursor
 from psycopg.rows import class_row
 
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.store.rows import (
     ROW_BUCKET,
@@ -83,8 +83,7 @@ def waiting_statement(buckets: Sequence[int]) -> tuple[LiteralString, dict[str, 
 def is_anything_waiting(connection: Connection, buckets: Sequence[int]) -> bool:
     """Return whether a message can be sent or a hold is due. Writes nothing, so frequent calls are cheap."""
     with connection.transaction():
-        row = connection.execute(*waiting_statement(buckets)).fetchone()
-    return bool(row and row[0])
+        return bool(fetch_row(connection, *waiting_statement(buckets))[0])
 
 
 def next_due_hold(connection: Connection, buckets: Sequence[int]) -> DueHold | None:
@@ -190,8 +189,8 @@ def open_backlog(
         The cursor; None if keys are held, whose rows have to be moved first, or a hold is due.
     """
     with connection.transaction(), ExitStack() as cursors:
-        held = connection.execute(_QUERIES["is_held_or_due"], {"buckets": list(buckets)}).fetchone()
-        if held is None or held[0]:
+        (is_held_or_due,) = fetch_row(connection, _QUERIES["is_held_or_due"], {"buckets": list(buckets)})
+        if is_held_or_due:
             yield None
             return
         arguments = {**request.arguments(buckets), "limit": _MAX_CURSORS}

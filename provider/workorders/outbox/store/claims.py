@@ -89,12 +89,9 @@ def drop_claims_of_shard(connection: Connection, shard: int) -> None:
 
 
 def prune_sent_log(connection: Connection, *, older_than: float, max_seconds: float) -> bool:
-    """Delete expired messages from the log, oldest first and in chunks; return whether none is left.
+    """Delete messages that were sent more than `older_than` seconds ago from the log, oldest first and in chunks.
 
-    Args:
-        connection: the relay's.
-        older_than: seconds for which sent messages are kept.
-        max_seconds: time after which no further chunk is started.
+    After `max_seconds` no further chunk is started; return whether none is left.
     """
     deadline = time.monotonic() + max_seconds
     deleted = _PRUNED_ROWS

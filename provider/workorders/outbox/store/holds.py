@@ -20,14 +20,9 @@ def hold_topic(connection: Connection, lease: Lease, topic: str, reason: str) ->
 
 
 def hold_message(connection: Connection, lease: Lease, row: OutboxRow, reason: str, *, with_key: bool) -> None:
-    """Hold one message, which may not be claimed.
+    """Hold one message, which may not be claimed; with its key, later messages of the key wait for it.
 
-    Args:
-        connection: the relay's.
-        lease: of the message's shard.
-        row: the message.
-        reason: for people.
-        with_key: whether later messages of its key wait for it; a message without a key is held alone.
+    A message without a key is held alone.
     """
     message = {"topic": row.topic, "buckets": lease.buckets, "id": row.id}
     with connection.transaction():
@@ -55,10 +50,7 @@ def take_oldest(connection: Connection, hold_id: int) -> list[Row]:
 def end_after_retry(connection: Connection, hold_id: int, *, was_sent: bool) -> None:
     """End a hold whose retry succeeded, in the caller's transaction; a no-op if an operator has ended it.
 
-    Args:
-        connection: the relay's.
-        hold_id: of the hold.
-        was_sent: whether a message of it was sent; False if none was left.
+    It succeeded because a message of the hold was sent, or because none was left.
     """
     found = connection.execute(_QUERIES["lock_hold"], {"hold": hold_id}).fetchone()
     if found is None:

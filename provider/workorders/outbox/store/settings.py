@@ -33,14 +33,7 @@ class Identity:
 def save(
     connection: Connection, *, max_message_bytes: int, topics: Mapping[str, int | None], only_listed_topics: bool
 ) -> None:
-    """Store limits and topics; writes nothing that is stored already.
-
-    Args:
-        connection: the relay's.
-        max_message_bytes: maximum size of a message.
-        topics: the listed topics, each with its own maximum size or None.
-        only_listed_topics: whether messages may be sent to listed topics only.
-    """
+    """Store the limits and the listed topics, each with its own limit or None; a no-op if nothing has changed."""
     with connection.transaction():
         connection.execute(
             _QUERIES["save_settings"],

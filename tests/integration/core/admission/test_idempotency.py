@@ -1,4 +1,4 @@
-"""Of the events with one key one becomes a run, whoever asks, whenever and however often."""
+"""Of the events with one key one becomes a run, whichever caller asks, whenever and however often."""
 
 import random
 from collections import Counter
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(params=[1, 10_000], ids=["copied", "upserted"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take keys in both ways, of which a call has the one that is cheaper for so many."""
+    """Take keys in both ways, of which a call has the one that is cheaper for their number."""
     monkeypatch.setattr(idempotency, "_WORTH_COPYING", request.param)
 
 
@@ -103,7 +103,9 @@ def test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run
     assert Counter(detail for (detail,) in details) == {f"duplicate of {first_a}": 2, f"duplicate of {first_b}": 1}
 
 
-def test_a_repeat_beside_the_first_keeps_its_value_as_it_came(connection: Connection, trigger: Trigger) -> None:
+def test_a_repeat_in_the_chunk_of_the_first_keeps_its_value_as_it_came(
+    connection: Connection, trigger: Trigger
+) -> None:
     odd = b'{ "id":"a",  "n":1.0,"n":2 }'
     create_for(connection, trigger, [event(0, id="a"), Item("s", 1, b'{"from":"a test"}', odd)], fresh=True)
     kept = connection.execute(
@@ -229,7 +231,6 @@ def test_keys_that_are_over_go_in_steps_with_the_next_calls(connection: Connecti
     [
         ("expire", "idempotency_keys_expires_at_idx"),
         ("known", "idempotency_keys_pkey"),
-        ("holders", "idempotency_keys_pkey"),
     ],
 )
 def test_keys_are_found_by_an_index_and_never_by_reading_them_all(

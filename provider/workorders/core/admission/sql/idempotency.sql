@@ -15,22 +15,10 @@ SET work_order_id = EXCLUDED.work_order_id,
     expires_at = EXCLUDED.expires_at
 WHERE stored.expires_at <= now() OR (stored.stream_id, stored.position) = (EXCLUDED.stream_id, EXCLUDED.position);
 
--- name: holders
--- Of the given keys, those that another work order holds. Each is looked up by the index, because a plain join of many
--- keys could read the whole table.
-SELECT stored.key, stored.work_order_id
-FROM unnest(%(keys)s::uuid[], %(ids)s::uuid[]) AS given (key, id)
-CROSS JOIN LATERAL (
-    SELECT key, work_order_id
-    FROM workorders.idempotency_keys
-    WHERE trigger_id = %(trigger_id)s AND key = given.key
-    OFFSET 0
-) AS stored
-WHERE stored.work_order_id <> given.id;
-
 -- name: known
 -- The given keys that have a row, and whether it is valid. A valid key stays valid for this transaction, even if its
--- row changes, so no row is locked.
+-- row changes, so no row is locked. Each is looked up by the index, because a plain join of many keys could read the
+-- whole table.
 SELECT stored.key, stored.work_order_id, stored.position, stored.stream_id, coalesce(stored.expires_at > now(), true)
 FROM unnest(%(keys)s::uuid[]) AS given (key)
 CROSS JOIN LATERAL (

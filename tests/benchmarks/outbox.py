@@ -1,8 +1,8 @@
 """Carrying rows from Postgres to Kafka: ours, a plain program, and the algorithm of Deimos's document.
 
 All three send the same messages from tables with as many rows, in one Python process each, with acks=all and the same
-compression. The plain program reads pages and forgets nothing; it could not go on after a crash, and is the measure of
-what reading and producing cost by themselves.
+compression. The plain program reads pages and forgets nothing; it could not continue after a crash, and measures what
+reading and producing cost by themselves.
 """
 
 import threading
@@ -67,12 +67,12 @@ class Case:
 
 
 def fill_ours(case: Case) -> None:
-    """Let so many messages wait in the outbox."""
+    """Let messages wait in the outbox."""
     _fill(case, _FILL_OURS, "workorders.outbox_messages")
 
 
 def fill_theirs(case: Case) -> None:
-    """Let so many messages wait in a table as Deimos has it."""
+    """Let messages wait in a table as Deimos has it."""
     with psycopg.connect(case.outbox.database_url, autocommit=True) as connection:
         connection.execute(_CREATE_THEIRS)
     _fill(case, _FILL_THEIRS, "bench_kafka_messages")
@@ -115,7 +115,7 @@ def _drain_shard(outbox: Outbox, shard: int) -> int:
 
 
 def ours_of_backlog(case: Case, messages: int) -> float:
-    """Send about so many of those that wait, and return messages a second."""
+    """Send about `messages` of those that wait, and return messages a second."""
     stop = threading.Event()
     watch = threading.Thread(target=_stop_when, args=(case, messages, stop))
     watch.start()
@@ -173,7 +173,7 @@ def plain(case: Case) -> float:
 
 
 def deimos(case: Case) -> float:
-    """Do what Deimos's document says, and return messages a second."""
+    """Do what Deimos's document describes, and return messages a second."""
     begun = time.monotonic()
     producer = _producer(case.outbox.kafka)
     sent = 0

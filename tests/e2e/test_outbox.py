@@ -36,7 +36,7 @@ def test_committed_messages_arrive_once_and_a_refusal_is_a_task_instance(
     eventually(lambda: len(values(airflow_stack, topic)) >= 50, seconds=SECONDS, what="The messages in Kafka", every=1)
     assert sorted(values(airflow_stack, topic)) == sorted(str(n).encode() for n in range(50))
     errors = eventually(
-        lambda: failures(api, "e2e.nowhere"), seconds=SECONDS, what="A try that says what was refused", every=1
+        lambda: failures(api, "e2e.nowhere"), seconds=SECONDS, what="A try that names what was refused", every=1
     )
     assert any("Topic e2e.nowhere takes no messages: the cluster has no such topic." in error for error in errors)
     with connect(airflow_stack.database_url) as connection:
@@ -46,7 +46,7 @@ def test_committed_messages_arrive_once_and_a_refusal_is_a_task_instance(
             admin.release_hold(connection, hold.id)
 
 
-def test_a_shard_that_stands_still_is_a_task_instance_and_the_other_shard_goes_on(
+def test_a_stalled_shard_is_a_task_instance_and_the_other_shard_continues(
     airflow_stack: LocalStack, api: AirflowApi, topic: str
 ) -> None:
     with connect(airflow_stack.database_url) as connection:
@@ -57,15 +57,15 @@ def test_a_shard_that_stands_still_is_a_task_instance_and_the_other_shard_goes_o
             "INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, ids) VALUES (0, 7001, %s, 0, ARRAY[1])",
             [topic],
         )
-        enqueue(connection, OutboxMessage(topic=topic, key=still, value="stands"))
-    errors = eventually(lambda: failures(api, "Shard 0"), seconds=SECONDS, what="A try that says what stands")
+        enqueue(connection, OutboxMessage(topic=topic, key=still, value="waits"))
+    errors = eventually(lambda: failures(api, "Shard 0"), seconds=SECONDS, what="A try that names the stall")
     assert any("Shard 0 of the outbox is stalled" in error for error in errors)
-    # Two runs of the other shard's DAG: its next one does not wait for the one that stands still.
+    # Two runs of the other shard's DAG: its next one does not wait for the stalled one.
     for value in ("one", "two"):
         sent_by_a_run(airflow_stack, api, OutboxMessage(topic=topic, key=going, value=value))
-    assert b"stands" not in values(airflow_stack, topic)
+    assert b"waits" not in values(airflow_stack, topic)
     eventually(lambda: is_released(airflow_stack), seconds=SECONDS, what="The end of a relay's try")
-    eventually(lambda: b"stands" in values(airflow_stack, topic), seconds=SECONDS, what="The message", every=1)
+    eventually(lambda: b"waits" in values(airflow_stack, topic), seconds=SECONDS, what="The message", every=1)
 
 
 def sent_by_a_run(stack: LocalStack, api: AirflowApi, message: OutboxMessage) -> None:

@@ -108,7 +108,7 @@ OUTAGES = (
                 "return find(connection, definition.name)",
             ),
         ),
-        (f"{WORKFLOWS}::test_the_callable_is_the_files_whatever_the_row_says_by_then",),
+        (f"{WORKFLOWS}::test_the_callable_is_the_files_whatever_the_row_contains_by_then",),
     ),
     Mutation(
         "window-counted-from-the-start-of-a-transaction",

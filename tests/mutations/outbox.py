@@ -19,7 +19,7 @@ OUTBOX = (
         (f"{BATCHES}::test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing",),
     ),
     Mutation(
-        "outbox-checkpoint-believed-whatever-it-says",
+        "outbox-checkpoint-is-always-believed",
         2,
         (
             Change(
@@ -34,7 +34,7 @@ OUTBOX = (
         ),
     ),
     Mutation(
-        "outbox-checkpoint-of-anybody-counts",
+        "outbox-checkpoint-of-any-program-counts",
         1,
         (
             Change(
@@ -67,7 +67,7 @@ OUTBOX = (
         "outbox-old-checkpoint-is-taken-for-the-last-one",
         2,
         (Change("kafka/outbox_relay/checkpoints.py", "max(found or 0, batch)", "batch"),),
-        (f"{OWN_TOPIC}::test_an_old_checkpoint_that_somebody_writes_once_more_is_not_the_last_one",),
+        (f"{OWN_TOPIC}::test_an_old_checkpoint_that_is_written_again_is_not_the_last_one",),
     ),
     Mutation(
         "outbox-own-topic-is-sent-to",
@@ -86,8 +86,8 @@ OUTBOX = (
             ),
         ),
         (
-            f"{OWN_TOPIC}::test_nobody_can_enqueue_for_the_topic_of_checkpoints",
-            f"{OWN_TOPIC}::test_only_listed_topics_are_sent_to_where_the_outbox_says_so",
+            f"{OWN_TOPIC}::test_no_message_can_be_enqueued_for_the_checkpoint_topic",
+            f"{OWN_TOPIC}::test_only_listed_topics_are_sent_to_if_the_outbox_file_requires_it",
         ),
     ),
     Mutation(
@@ -100,7 +100,7 @@ OUTBOX = (
                 "elif False:",
             ),
         ),
-        (f"{OWN_TOPIC}::test_only_listed_topics_are_sent_to_where_the_outbox_says_so",),
+        (f"{OWN_TOPIC}::test_only_listed_topics_are_sent_to_if_the_outbox_file_requires_it",),
     ),
     Mutation(
         "outbox-rows-deleted-that-were-only-claimed",
@@ -140,7 +140,7 @@ OUTBOX = (
         3,
         (Change("outbox/store/backlog.py", "self.stopped_at_oversized = True", "pass"),),
         (
-            f"{BACKLOG}::test_a_row_too_large_for_so_many_at_a_time_ends_the_backlog_before_anything_behind_it",
+            f"{BACKLOG}::test_a_row_too_large_for_a_fetch_ends_the_backlog_before_anything_after_it",
             f"{DRAIN}::test_messages_of_all_sizes_are_sent_in_order_and_in_batches_of_few_bytes",
         ),
     ),
@@ -176,7 +176,7 @@ OUTBOX = (
         (Change("outbox/store/settings.py", "if recorded != identity:", "if False:"),),
         (
             f"{CHANGES}::test_a_relay_that_differs_sends_nothing_until_the_identity_is_reset",
-            f"{CHANGES}::test_a_topic_of_checkpoints_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_somebody_decides",
+            f"{CHANGES}::test_a_checkpoint_topic_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_an_operator_decides",
         ),
     ),
     Mutation(
@@ -186,7 +186,7 @@ OUTBOX = (
         (f"{CHANGES}::test_a_relay_of_before_changes_nothing_once_the_identity_is_reset",),
     ),
     Mutation(
-        "outbox-identity-reset-fences-nobody",
+        "outbox-identity-reset-fences-no-relay",
         2,
         (
             Change(
@@ -206,7 +206,7 @@ OUTBOX = (
         ),
     ),
     Mutation(
-        "outbox-topic-without-a-leader-is-nobodys-fault",
+        "outbox-topic-without-a-leader-is-not-held",
         4,
         (
             Change(
@@ -294,7 +294,7 @@ OUTBOX = (
         ),
     ),
     Mutation(
-        "outbox-held-key-refused-again-is-tried-for-ever",
+        "outbox-held-key-refused-again-is-retried-without-end",
         4,
         (
             Change(
@@ -325,7 +325,7 @@ OUTBOX = (
         (f"{CONTRADICTIONS}::test_a_database_that_was_restored_goes_on_with_numbers_behind_those_in_kafka",),
     ),
     Mutation(
-        "outbox-shard-stands-still-unseen",
+        "outbox-stalled-shard-is-not-shown",
         5,
         (
             Change(
@@ -334,7 +334,7 @@ OUTBOX = (
                 "",
             ),
         ),
-        (f"{CONTRADICTIONS}::test_status_shows_a_contradiction_until_somebody_has_decided",),
+        (f"{CONTRADICTIONS}::test_status_shows_a_contradiction_until_an_operator_has_decided",),
     ),
     Mutation(
         "outbox-topic-with-a-backlog-takes-all",

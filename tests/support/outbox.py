@@ -1,4 +1,4 @@
-"""An outbox of one's own: a database beside the others of the stack, and the oracle of what must be in Kafka."""
+"""An outbox of its own for a test: another database of the stack, and the oracle of what must be in Kafka."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence

@@ -38,7 +38,7 @@ class Written:
 
 @dataclass
 class Load:
-    """Writers and relays that go on until told to end."""
+    """Writers and relays that continue until told to end."""
 
     outbox: Outbox
     topics: list[str]
@@ -72,7 +72,7 @@ class Load:
                 time.sleep(0.05)
 
     def _transaction(self, connection: Any, chance: random.Random, name: str) -> None:
-        # In one order, lest two writers wait for one another.
+        # In one order, so that two writers never wait for each other.
         keys = sorted(chance.sample(range(KEYS), chance.choice([1, 1, 2])))
         values = []
         for key in keys:
@@ -121,7 +121,7 @@ class Load:
             assert not any(thread.is_alive() for thread in threads), "a writer or a relay does not end"
 
     def until_written(self, more: int, seconds: float = 240.0) -> None:
-        """Wait until so many more messages are committed."""
+        """Wait until this number of further messages is committed."""
         goal, deadline = len(self.written.committed) + more, time.monotonic() + seconds
         while len(self.written.committed) < goal:
             assert time.monotonic() < deadline, "the writers do not get on"

@@ -50,7 +50,7 @@ def test_a_name_cannot_change_its_type(connection: Connection, name: str) -> Non
         register(connection, name=name, type_="cron", workflow="admit", definition={})
 
 
-def test_a_trigger_that_nobody_registered_is_unknown(connection: Connection, name: str) -> None:
+def test_a_trigger_that_was_never_registered_is_unknown(connection: Connection, name: str) -> None:
     with pytest.raises(UnknownTriggerError, match=f"^No trigger {name} has created work orders here yet; see "):
         find(connection, name)
 

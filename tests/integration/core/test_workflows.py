@@ -43,7 +43,7 @@ def test_registering_the_same_again_writes_nothing(connection: Connection, name:
     assert version() == before
 
 
-def test_the_callable_is_the_files_whatever_the_row_says_by_then(
+def test_the_callable_is_the_files_whatever_the_row_contains_by_then(
     stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = workflows.find

@@ -114,7 +114,7 @@ class Worker:
         self._connection.commit()
 
     def _die(self, worker_id: UUID) -> None:
-        """Fall silent; somebody finds it, at a grace that only this group has used up."""
+        """Fall silent; another worker finds it, at a grace that only this group has used up."""
         self._connection.execute(
             "UPDATE workorders.runs SET heartbeat_at = heartbeat_at - interval '1 h' WHERE worker_id = %s", (worker_id,)
         )

@@ -15,5 +15,5 @@ def test_the_shortest_wait_is_a_second(failures: int) -> None:
 
 
 @given(st.integers(7, 10**18))
-def test_it_goes_on_for_ever(failures: int) -> None:
+def test_it_continues_without_end(failures: int) -> None:
     assert delay_seconds(failures) == 60

@@ -28,7 +28,7 @@ def test_an_error_that_repeats_another_one_keeps_the_code_of_the_cause() -> None
     )
 
 
-def test_what_stands_on_several_lines_with_indents_becomes_one_line() -> None:
+def test_several_lines_with_indents_become_one_line() -> None:
     assert one_line(WorkOrdersError("connection failed:\n\tIs the server\n  running? ")) == (
         "connection failed: Is the server running?"
     )

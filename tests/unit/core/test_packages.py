@@ -1,4 +1,4 @@
-"""Who knows whom: each trigger type is a room, and what is common to all of them knows none."""
+"""Which package imports which: each trigger type is a package, and what is common to all of them imports none."""
 
 import re
 from configparser import ConfigParser
@@ -33,7 +33,7 @@ KAFKA_WORDS = re.compile(
     r"kafka|confluent|librdkafka|consumer|broker|topic|\boffsets?\b|_offset|offset_", re.IGNORECASE
 )
 OUTSIDE_OF_KAFKA = {
-    # Says of itself where messages go, and takes them no further than into a table; a relay in kafka/ sends them.
+    # Names where messages go, and takes them no further than into a table; a relay in kafka/ sends them.
     "outbox/": re.compile("kafka|topic|marker_offset", re.IGNORECASE),
     # What Kafka's room touched, as above; and how its statuses are printed.
     "airflow/provider_info.py": KAFKA_WORDS,

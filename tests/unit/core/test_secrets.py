@@ -16,7 +16,7 @@ EVERYWHERE = [
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
-def test_a_name_that_says_secret_is_known_everywhere(name: str) -> None:
+def test_a_name_of_a_secret_is_known_everywhere(name: str) -> None:
     assert is_secret_setting(name)
     assert is_secret_variable(name)
     assert is_secret_header(name)

@@ -62,7 +62,7 @@ def test_a_selector_finds_its_value(text: str, expected: bytes) -> None:
         (f"body:/a/{'9' * 5000}", item(b'{"a":[1,2]}')),
     ],
 )
-def test_where_nothing_stands_there_is_no_value(text: str, of: Item) -> None:
+def test_a_missing_value_is_no_value(text: str, of: Item) -> None:
     selector = Selector.parse(text)
     assert selector.value(of) is None
     assert selector.ordering_key(of) is None

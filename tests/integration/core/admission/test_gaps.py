@@ -145,7 +145,7 @@ def test_without_a_gap_there_is_nothing_to_decide(free: Connection, trigger: Tri
         gaps.wait(free, trigger, key, ADA, seconds=60)
 
 
-def test_a_finished_sequence_can_be_dropped_and_begins_anew(free: Connection, trigger: Trigger) -> None:
+def test_a_finished_sequence_can_be_dropped_and_begins_again(free: Connection, trigger: Trigger) -> None:
     come(free, trigger, 1, 2)
     gaps.drop(free, trigger, key_of(free, trigger), ADA)
     with pytest.raises(UnknownSequenceError):

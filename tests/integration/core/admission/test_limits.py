@@ -1,4 +1,4 @@
-"""How much may be asked of a workflow: exact, whoever asks at once."""
+"""How much may be asked of a workflow and of a trigger: exact, even if several callers ask at once."""
 
 import pickle
 from collections.abc import Iterator
@@ -163,7 +163,7 @@ def test_beyond_a_hard_limit_nothing_is_created_and_the_source_is_told(
         assert create_for(connection, trigger, events("c", 2), fresh=True) == Created(1, 0, 0)
 
 
-def test_a_batch_that_never_fits_says_so(connection: Connection, name: str) -> None:
+def test_a_batch_that_never_fits_is_reported_as_such(connection: Connection, name: str) -> None:
     trigger = limited(connection, name, "hard", waiting=3)
     with pytest.raises(HardLimitError, match="this number never fits; raise the limit or make the batches smaller"):
         create_for(connection, trigger, events("abcd"), fresh=True)
@@ -235,7 +235,7 @@ def pass_time(connection: Connection, trigger: Trigger, seconds: float) -> None:
 
 
 def test_a_burst_passes_then_as_many_as_time_lets(connection: Connection, trigger: Trigger) -> None:
-    # One in a thousand seconds, and what is told is compared roughly: time goes on while this asks.
+    # One in a thousand seconds, and the answer is compared roughly: time passes while this asks.
     def take() -> float:
         return limits.acquire_token(connection, trigger.id, 0.001, 3)
 

@@ -76,12 +76,12 @@ def test_a_refusal_fails_the_task_after_all_else_was_sent(outbox: Outbox, topics
     assert f"Topic {missing} takes no messages: the cluster has no such topic" in sentence
     assert sentence.endswith(" All others continue in 1 s. [WO-OUTBOX-HELD]")
     assert outbox.values(name) == [b"1"]
-    # Held, it wakes nobody until its time has come.
+    # Held, it wakes no sensor until its time has come.
     assert isinstance(wait(0.2), TaskSkippedEvent)
     assert send(outbox).execute(CONTEXT) == {"messages": 0}
 
 
-def test_a_shard_that_is_busy_or_stands_still_keeps_no_other_from_waiting_and_sending(
+def test_a_shard_that_is_busy_or_stalled_keeps_no_other_from_waiting_and_sending(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:
     """Each shard has a DAG of its own, whose parts are run here as Airflow runs them."""
@@ -99,15 +99,15 @@ def test_a_shard_that_is_busy_or_stands_still_keeps_no_other_from_waiting_and_se
         assert not busy.done()
         busy.result(30)
     outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = 7000 WHERE shard = 0")
-    outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="stands"))
+    outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="waits"))
     outbox.ask("INSERT INTO workorders.outbox_claims VALUES (0, 7001, %s, 0, now(), ARRAY[1])", name)
     assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
-    outbox.write(OutboxMessage(topic=name, key=of_shard[1], value="goes on"))
+    outbox.write(OutboxMessage(topic=name, key=of_shard[1], value="sent"))
     with pytest.raises(TaskFailedError, match=r"^Outbox, shard 0: Shard 0 of the outbox is stalled"):
         send(outbox, 0, shards=2).execute(CONTEXT)
     assert send(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
-    assert b"goes on" in outbox.values(name)
-    assert b"stands" not in outbox.values(name)
+    assert b"sent" in outbox.values(name)
+    assert b"waits" not in outbox.values(name)
 
 
 def keys_by_shard(outbox: Outbox, topic: str) -> list[str]:

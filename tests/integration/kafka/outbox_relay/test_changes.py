@@ -34,7 +34,7 @@ def release(outbox: Outbox, *, sent: bool) -> int:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "reported"),
     [
         ({"shards": 2}, r"shards is 2 \(recorded: 1\)"),
         ({"transactional_id_prefix": "another"}, r"transactional_id_prefix is another \(recorded: workorders-outbox\)"),
@@ -42,13 +42,15 @@ def release(outbox: Outbox, *, sent: bool) -> int:
     ],
 )
 def test_a_relay_that_differs_sends_nothing_until_the_identity_is_reset(
-    outbox: Outbox, topics: Topics, name: str, changes: dict[str, Any], says: str
+    outbox: Outbox, topics: Topics, name: str, changes: dict[str, Any], reported: str
 ) -> None:
     topics.create(name, partitions=2)
     expected = write(outbox, name)
     outbox.relay()
     more = write(outbox, name, MESSAGES)
-    with pytest.raises(OutboxIdentityError, match=rf"^This relay differs from the outbox's recorded identity: {says}"):
+    with pytest.raises(
+        OutboxIdentityError, match=rf"^This relay differs from the outbox's recorded identity: {reported}"
+    ):
         outbox.relay(**changes)
     assert_exactly_once(outbox.values(name), expected)
     assert reset(outbox) == []
@@ -93,7 +95,7 @@ def test_the_identity_is_not_reset_while_a_relay_is_at_work(outbox: Outbox) -> N
 
 
 @pytest.mark.parametrize("step", ["first committed", "committed"])
-def test_a_topic_of_checkpoints_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_somebody_decides(
+def test_a_checkpoint_topic_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_an_operator_decides(
     outbox: Outbox, topics: Topics, name: str, step: str
 ) -> None:
     topics.create(name, partitions=2)
@@ -128,7 +130,7 @@ def test_a_batch_of_another_cluster_is_not_decided_about(outbox: Outbox, topics:
 def test_the_old_producer_of_a_released_shard_is_fenced_before_shards_and_transactional_ids_can_change(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:
-    """Nobody has fenced it yet, and it would be fenced by no other transactional id."""
+    """No relay has fenced it yet, and it would be fenced by no other transactional id."""
     topics.create(name, partitions=2)
     expected = write(outbox, name)
     with relay_that("acknowledged", "SIGSTOP", outbox) as zombie:
@@ -148,18 +150,18 @@ def test_the_old_producer_of_a_released_shard_is_fenced_before_shards_and_transa
 
 
 @pytest.mark.parametrize(
-    ("partitions", "policy", "says"),
+    ("partitions", "policy", "reported"),
     [
         (3, "compact", "has 3 partitions and needs 16, "),
         (16, "compact,delete", "has cleanup.policy=compact,delete and needs compact: "),
     ],
 )
 def test_a_topic_of_checkpoints_in_which_they_would_not_last_is_refused(
-    outbox: Outbox, topics: Topics, partitions: int, policy: str, says: str
+    outbox: Outbox, topics: Topics, partitions: int, policy: str, reported: str
 ) -> None:
     topic = topics.create(outbox.definition.checkpoint_topic, partitions, config={"cleanup.policy": policy})
     write(outbox, "orders")
-    with pytest.raises(CheckpointTopicError, match=f"^The topic {topic}, .* {re.escape(says)}"):
+    with pytest.raises(CheckpointTopicError, match=f"^The topic {topic}, .* {re.escape(reported)}"):
         outbox.relay()
     assert outbox.waiting() == MESSAGES
     assert outbox.ask("SELECT * FROM workorders.outbox_holds") == []

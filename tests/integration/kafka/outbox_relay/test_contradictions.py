@@ -1,4 +1,4 @@
-"""A shard that stands still because Kafka and the database contradict one another: people see it, and decide."""
+"""A shard that is stalled because Kafka and the database contradict each other: people see it, and decide."""
 
 import json
 
@@ -47,7 +47,7 @@ def error_of(workorders: Command) -> tuple[int, str | None]:
     return shown.code, json.loads(shown.out)["shards"][0]["last_error"]
 
 
-def test_status_shows_a_contradiction_until_somebody_has_decided(
+def test_status_shows_a_contradiction_until_an_operator_has_decided(
     outbox: Outbox, workorders: Command, contradicted: list[bytes], name: str
 ) -> None:
     code, error = error_of(workorders)
@@ -120,9 +120,7 @@ def assert_whole_again(outbox: Outbox, name: str, expected: list[bytes]) -> None
     assert outbox.values(name)[len(found) :] == [b"more"]
 
 
-def test_an_error_stands_at_its_shard_until_the_shard_works(
-    outbox: Outbox, workorders: Command, topics: Topics, name: str
-) -> None:
+def test_a_shard_has_its_error_until_it_works(outbox: Outbox, workorders: Command, topics: Topics, name: str) -> None:
     with pytest.raises(KafkaUnavailableError, match="could not be described or created"):
         outbox.relay(checkpoint_topic="no.topic.of.that.name." * 12)
     code, error = error_of(workorders)

@@ -54,7 +54,7 @@ def test_a_relay_killed_while_it_settles_what_another_left_loses_and_repeats_not
     "step", ["fenced", "checkpoint read", "read ahead", "filled", "claiming", "claimed", "acknowledged", "committed"]
 )
 def test_a_zombie_changes_nothing_on_either_side(outbox: Outbox, topics: Topics, name: str, step: str) -> None:
-    """A relay that was stopped goes on after another one has taken its shard and has sent everything.
+    """A relay that was stopped continues after another one has taken its shard and has sent everything.
 
     Where it was stopped during a transaction of Postgres, the other one waits until Postgres has ended that.
     """
@@ -72,8 +72,8 @@ def test_a_zombie_changes_nothing_on_either_side(outbox: Outbox, topics: Topics,
     assert_whole(outbox, name, expected)
 
 
-@pytest.mark.parametrize("successor", [True, False], ids=["another takes over", "nobody takes over"])
-def test_a_relay_that_stands_still_until_kafka_ends_its_transaction_loses_and_repeats_nothing(
+@pytest.mark.parametrize("successor", [True, False], ids=["another takes over", "none takes over"])
+def test_a_relay_that_stops_until_kafka_ends_its_transaction_loses_and_repeats_nothing(
     outbox: Outbox, topics: Topics, name: str, *, successor: bool
 ) -> None:
     topics.create(name, partitions=2)

@@ -145,7 +145,7 @@ def test_a_held_key_tries_its_oldest_message_alone_and_then_goes_on_in_order(
     assert holds(outbox) == []
 
 
-def test_by_policy_a_refused_message_is_set_aside_and_its_key_goes_on(
+def test_by_policy_a_refused_message_is_set_aside_and_its_key_continues(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:
     topics.create(name, config=SMALL)
@@ -171,7 +171,7 @@ def test_only_the_last_message_of_a_key_goes_where_a_topic_is_compacted_before(
     assert (topic.sent, topic.compacted, topic.waiting) == (3, 27, 0)
 
 
-def test_headers_that_nobody_can_read_hold_their_key_alone(outbox: Outbox, topics: Topics, name: str) -> None:
+def test_unreadable_headers_hold_their_key_alone(outbox: Outbox, topics: Topics, name: str) -> None:
     """Such were written before they were refused at once."""
     topics.create(name)
     outbox.write(
@@ -193,9 +193,7 @@ def test_headers_that_nobody_can_read_hold_their_key_alone(outbox: Outbox, topic
     assert outbox.relay().failures == []
 
 
-def test_by_policy_a_message_whose_headers_nobody_can_read_is_set_aside(
-    outbox: Outbox, topics: Topics, name: str
-) -> None:
+def test_by_policy_a_message_with_unreadable_headers_is_set_aside(outbox: Outbox, topics: Topics, name: str) -> None:
     topics.create(name)
     outbox.write(*(OutboxMessage(topic=name, key="k", value=b"%d" % n, headers=[("a", b"\xff")]) for n in range(3)))
     outbox.ask(

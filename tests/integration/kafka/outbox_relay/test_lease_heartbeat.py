@@ -1,4 +1,4 @@
-"""A lease is renewed while Kafka takes its time, and a renewal that does not end holds up nobody for long."""
+"""A lease is renewed while Kafka takes its time, and a renewal that does not end delays no other relay for long."""
 
 import threading
 

@@ -44,7 +44,7 @@ def test_two_relays_that_take_shards_from_each_other(outbox: Outbox, load: Load)
     load.assert_right()
 
 
-def test_the_number_of_shards_changes_while_writers_go_on(outbox: Outbox, load: Load) -> None:
+def test_the_number_of_shards_changes_while_writers_continue(outbox: Outbox, load: Load) -> None:
     with load.running(relays=2):
         for shards in (4, 2, 3, 1):
             load.until_written(150)

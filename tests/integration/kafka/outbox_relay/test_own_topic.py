@@ -1,4 +1,4 @@
-"""The checkpoint topic is the relay's own: nobody's message goes there, and nobody else's record counts in it."""
+"""The checkpoint topic is the relay's own: no message is sent there, and no other program's record counts in it."""
 
 import json
 import logging
@@ -81,7 +81,7 @@ def test_a_message_for_the_checkpoints_topic_waits_alone_and_all_others_are_sent
     assert b"20" in outbox.values(name)
 
 
-def test_nobody_can_enqueue_for_the_topic_of_checkpoints(outbox: Outbox, topics: Topics, name: str) -> None:
+def test_no_message_can_be_enqueued_for_the_checkpoint_topic(outbox: Outbox, topics: Topics, name: str) -> None:
     own = outbox.definition.checkpoint_topic
     outbox.relay()
     with pytest.raises(OutboxMessageError, match="the relay keeps its own checkpoints in this topic"):
@@ -110,7 +110,9 @@ def test_messages_wait_while_their_topic_is_configured_as_that_of_checkpoints_an
     outbox.write(OutboxMessage(topic=later, key="k", value="taken again"))
 
 
-def test_only_listed_topics_are_sent_to_where_the_outbox_says_so(outbox: Outbox, topics: Topics, name: str) -> None:
+def test_only_listed_topics_are_sent_to_if_the_outbox_file_requires_it(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
     other = topics.create(f"{name}-other")
     topics.create(name)
     outbox.write(OutboxMessage(topic=other, key="k", value="x"), OutboxMessage(topic=name, key="k", value="good"))
@@ -158,7 +160,7 @@ def words_of(checkpoint: Message) -> dict[str, Any]:
 def test_a_forged_checkpoint_deletes_nothing_that_was_not_sent(
     outbox: Outbox, topics: Topics, strangers: Producer, name: str, step: str
 ) -> None:
-    """All that a checkpoint says can be guessed or copied, but for its signature."""
+    """All that a checkpoint contains can be guessed or copied, but for its signature."""
     topics.create(name, partitions=2)
     expected = write(outbox, name)
     outbox.relay()
@@ -180,7 +182,7 @@ def test_a_forged_checkpoint_deletes_nothing_that_was_not_sent(
     assert_whole(outbox, name, expected)
 
 
-def test_an_old_checkpoint_that_somebody_writes_once_more_is_not_the_last_one(
+def test_an_old_checkpoint_that_is_written_again_is_not_the_last_one(
     stack: LocalStack, topics: Topics, strangers: Producer, name: str
 ) -> None:
     outbox = new_outbox(stack, batch_messages=50)

@@ -176,7 +176,7 @@ def test_a_topic_without_a_leader_is_held_alone(
         without_leader: "it did not take them in time"
     }
     assert outbox.values(name) == FIVE
-    # Tried again alone it is held again, and a new message of another topic goes on.
+    # Tried again alone it is held again, and a new message of another topic is sent.
     outbox.ask("UPDATE workorders.outbox_holds SET next_try_at = now()")
     outbox.write(OutboxMessage(topic=name, key="k", value="5"))
     assert len(outbox.relay().failures) == 1

@@ -53,7 +53,7 @@ def test_batches_have_no_more_rows_and_bytes_than_asked_for(outbox: Outbox) -> N
     assert sizes(read(outbox, most=5000, rows_per_fetch=2)[0]) == [*[[999] * 4] * 2, [999] * 3]
 
 
-def test_a_row_too_large_for_so_many_at_a_time_ends_the_backlog_before_anything_behind_it(outbox: Outbox) -> None:
+def test_a_row_too_large_for_a_fetch_ends_the_backlog_before_anything_after_it(outbox: Outbox) -> None:
     write(outbox, 10, 20, 5000, 30)
     batches, is_stopped = read(outbox, most=10_000, rows_per_fetch=10)
     assert (sizes(batches), is_stopped) == ([[10, 20]], True)

@@ -104,7 +104,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "fields", "sentence"), WRONG, ids=[sentence for *_, sentence in WRONG])
-def test_an_error_names_the_file_and_the_field_and_says_what_belongs_there(
+def test_an_error_names_the_file_and_the_field_and_what_belongs_there(
     kind: str, fields: dict[str, Any], sentence: str
 ) -> None:
     models: dict[str, type[BaseModel]] = {"workflow": WorkflowDefinition, "outbox": RelayDefinition}

@@ -60,7 +60,7 @@ def test_no_detail_breaks_a_row(detail: str) -> None:
 
 
 @given(st.none() | st.integers(-(2**63), 2**63 - 1), st.integers(1, 2**31 - 1), st.integers(-(2**63), 2**63 - 1))
-def test_a_row_of_a_key_has_a_field_a_column_and_says_what_it_was_made_of(
+def test_a_row_of_a_key_has_a_field_per_column_and_yields_what_it_was_made_of(
     position: int | None, stream_id: int, expires_at: int
 ) -> None:
     key, stream = bytes(range(16, 32)), None if position is None else stream_id

@@ -23,14 +23,14 @@ def test_a_dead_client_or_server_is_noticed() -> None:
         assert f"-c {name}=" in str(settings["options"])
 
 
-def test_the_connection_says_who_it_is_and_keeps_the_urls_own_parts() -> None:
+def test_the_connection_names_its_application_and_keeps_the_urls_own_parts() -> None:
     settings = parsed(URL)
     assert settings["application_name"] == "workorders test"
     assert (settings["host"], settings["port"], settings["dbname"]) == ("db.example", "5433", "orders")
     assert (settings["user"], settings["password"]) == ("someone", "hunter2")
 
 
-def test_what_the_url_says_itself_wins() -> None:
+def test_the_settings_of_the_url_win() -> None:
     settings = parsed(f"{URL}?connect_timeout=3&application_name=mine&options=-c%20lock_timeout%3D1s")
     assert (settings["connect_timeout"], settings["application_name"]) == ("3", "mine")
     assert str(settings["options"]).endswith("-c lock_timeout=1s")

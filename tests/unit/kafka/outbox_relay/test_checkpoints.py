@@ -12,7 +12,7 @@ def checkpoints(outbox_id: str = OUTBOX, key: bytes = b"secret") -> Checkpoints:
     return Checkpoints({"bootstrap.servers": "127.0.0.1:1"}, "checkpoints", outbox_id, key)
 
 
-def test_a_checkpoint_says_which_batch_it_is_of() -> None:
+def test_a_checkpoint_names_its_batch() -> None:
     assert checkpoints().batch_of(3, checkpoints().checkpoint(3, batch=17, epoch=4).value) == 17
 
 

@@ -19,7 +19,7 @@ from workorders.outbox.store.rows import OutboxRow, total_bytes
     ],
     ids=str,
 )
-def test_a_header_is_sent_and_counted_whatever_stands_beside_its_value(value: Any, sent: Any, size: int) -> None:
+def test_a_header_is_sent_and_counted_whatever_is_next_to_its_value(value: Any, sent: Any, size: int) -> None:
     assert record_headers([["name", value]], None, None) == [("name", sent)]
     row = OutboxRow(1, "topic", None, None, [["name", value]], None, None, None, 0)
     assert total_bytes([row]) == len("name") + size

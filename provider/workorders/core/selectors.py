@@ -75,20 +75,13 @@ class Selector:
             raise SelectorError(f"expected ~0 or ~1 in place of a lone ~ in a JSON pointer, got {text!r}.")
         return cls(text)
 
-    def found(self, item: Selectable) -> Any:
-        """Return the value as a Python value; None if there is none.
-
-        A number with a point or an exponent, or beyond 64 bits, is a Decimal, so that no digit is lost.
-        """
-        return self._find(item)
-
     def value(self, item: Selectable) -> bytes | None:
         """Return the value as canonical JSON, with equal bytes for equal values; None if there is none.
 
         A string keeps its quotes: the number 1 and the text "1" are two values, while 1 and 1.0 are one. The order of
         an object's keys and the white space do not count.
         """
-        found = self._find(item)
+        found = self.found(item)
         return None if found is None else canonical(found)
 
     def ordering_key(self, item: Selectable) -> int | None:
@@ -105,7 +98,11 @@ class Selector:
         return {"text": self.text}
 
     @cached_property
-    def _find(self) -> Callable[[Selectable], Any]:
+    def found(self) -> Callable[[Selectable], Any]:
+        """The function that returns the value of an item as a Python value; None if there is none.
+
+        A number with a point or an exponent, or beyond 64 bits, is a Decimal, so that no digit is lost.
+        """
         source, _, place = self.text.partition(":")
         if source == "stream":
             return lambda item: item.stream

@@ -1,12 +1,9 @@
-"""The JSON Schemas of definitions' files, for editors; run as a module it writes a published file."""
+"""The JSON Schemas of definitions' files, for editors."""
 
 import json
-import sys
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from workorders.core.definitions.trigger import TriggerDefinition, trigger_types
+from workorders.core.definitions.trigger import trigger_types
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
 
@@ -14,13 +11,13 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 WORKFLOW: Final = "workflow"
 
 
-def trigger_schema(type_: str, types: Mapping[str, type[TriggerDefinition]] | None = None) -> dict[str, Any]:
+def trigger_schema(type_: str) -> dict[str, Any]:
     """Return the schema that the model of a trigger type yields.
 
     Raises:
         ConfigurationError: there is no such type.
     """
-    known = trigger_types() if types is None else types
+    known = trigger_types()
     model = known.get(type_)
     if model is None:
         raise ConfigurationError(f"There is no trigger type {type_}; there are {', '.join(sorted(known))}.")
@@ -46,13 +43,3 @@ def published(kind: str) -> str:
         ConfigurationError: there is no such type.
     """
     return json.dumps(workflow_schema() if kind == WORKFLOW else trigger_schema(kind), indent=2) + "\n"
-
-
-def main(arguments: list[str]) -> None:
-    """Write the schema of the kind that the first argument names to the file that the second one names."""
-    kind, path = arguments
-    Path(path).write_text(published(kind), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -97,8 +97,7 @@ class Checkpoints:
             cluster = self._admin.describe_cluster(request_timeout=_SECONDS).result(_SECONDS)
             found = self._describe_topic()
             if found is None:
-                self._create_topic(new_topic(topic, brokers=len(cluster.nodes)))
-                found = self._wait_until_described()
+                found = self._create_topic(new_topic(topic, brokers=len(cluster.nodes)))
             policy = self._cleanup_policy()
         except KafkaException as error:
             raise KafkaUnavailableError(
@@ -201,12 +200,19 @@ class Checkpoints:
             consumer.close()
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
-    def _create_topic(self, topic: NewTopic) -> None:
+    def _create_topic(self, topic: NewTopic) -> Any:
+        """Create the topic, and describe it once the brokers, which learn of it one after the other, know it."""
         try:
             self._admin.create_topics([topic], operation_timeout=_SECONDS)[topic.topic].result(_SECONDS)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
+        deadline = time.monotonic() + _SECONDS
+        while (found := self._describe_topic()) is None:
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            time.sleep(_POLL_SECONDS)
+        return found
 
     def _describe_topic(self) -> Any:
         try:
@@ -217,15 +223,6 @@ class Checkpoints:
             if error.args[0].code() in _UNKNOWN:
                 return None
             raise
-
-    def _wait_until_described(self) -> Any:
-        """Describe a topic that was just created, which brokers learn one after the other."""
-        deadline = time.monotonic() + _SECONDS
-        while (found := self._describe_topic()) is None:
-            if time.monotonic() > deadline:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-            time.sleep(_POLL_SECONDS)
-        return found
 
     def _cleanup_policy(self) -> str | None:
         """Return how the topic is cleaned; None if we may not know."""

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from types import TracebackType
 from typing import Final, Self
 
 import psycopg
@@ -37,9 +36,7 @@ class LeaseHeartbeat:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
 

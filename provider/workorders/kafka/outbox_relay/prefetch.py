@@ -99,7 +99,14 @@ class Prefetcher:
         ) as backlog:
             if backlog is None:
                 return False
-            late = self._publish_all(backlog, time.monotonic() + _MAX_CURSOR_SECONDS)
+            deadline, late = time.monotonic() + _MAX_CURSOR_SECONDS, None
+            while late is None and not self._is_stopped and time.monotonic() < deadline:
+                batch = backlog.next_batch()
+                if batch is None:
+                    break
+                with self._changed:
+                    self._in_flight.append(batch.slices)
+                late = None if self._publish(batch, deadline) else batch
         if late is not None:
             # No transaction is held open while Kafka is waited for.
             self._publish(late, None)
@@ -110,18 +117,6 @@ class Prefetcher:
             or 2 * backlog.rows_read >= self._request.max_messages
         )
         return has_more and not self._is_stopped
-
-    def _publish_all(self, backlog: BacklogCursor, deadline: float) -> FetchedRows | None:
-        """Publish one batch after the other; return one that was not taken in time."""
-        while not self._is_stopped and time.monotonic() < deadline:
-            batch = backlog.next_batch()
-            if batch is None:
-                break
-            with self._changed:
-                self._in_flight.append(batch.slices)
-            if not self._publish(batch, deadline):
-                return batch
-        return None
 
     def _publish(self, batch: FetchedRows, deadline: float | None) -> bool:
         """Return whether the batch before it was taken in time."""

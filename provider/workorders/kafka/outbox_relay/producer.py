@@ -54,6 +54,7 @@ class TransactionalProducer:
         #: What was sent last, and the topic of its checkpoint.
         self._rows: Sequence[Row] = ()
         self._checkpoint_topic: str | None = None
+        limits = [definition.max_message_bytes, *(topic.max_message_bytes or 0 for topic in definition.topics.values())]
         self._producer = new_client(
             Producer,
             {
@@ -67,7 +68,7 @@ class TransactionalProducer:
                 # The end of a batch sends at once what lingers; until then, large requests cost the broker less.
                 "linger.ms": 100,
                 "batch.num.messages": 10_000,
-                "message.max.bytes": self._max_message_bytes(),
+                "message.max.bytes": max(limits) + _OVERHEAD_BYTES,
                 "queue.buffering.max.messages": 1_000_000,
                 "queue.buffering.max.kbytes": 1_048_576,
                 "message.timeout.ms": int(_MESSAGE_SHARE * SECONDS * 1000),
@@ -85,10 +86,6 @@ class TransactionalProducer:
             self._producer.init_transactions(SECONDS)
         except KafkaException as error:
             raise _lost(f"its producer {transactional_id} could not start", error.args[0]) from error
-
-    def _max_message_bytes(self) -> int:
-        limits = [topic.max_message_bytes or 0 for topic in self._definition.topics.values()]
-        return max([self._definition.max_message_bytes, *limits]) + _OVERHEAD_BYTES
 
     def produce(self, rows: Sequence[Row]) -> RejectedMessage | None:
         """Begin to send rows, in a transaction that stays open until `commit`; return what was rejected at once.

@@ -37,18 +37,17 @@ def buckets_of(shard: int, shards: int) -> list[int]:
     return list(range(shard, BUCKETS, shards))
 
 
-def take(
-    connection: Connection, shard: int, owner: str, *, shards: int = 1, seconds: float = LEASE_SECONDS
-) -> Lease | None:
+def take(connection: Connection, shard: int, owner: str, *, shards: int = 1) -> Lease | None:
     """Take the lease of a shard; return None if another relay has it."""
+    arguments = {"shard": shard, "owner": owner, "seconds": LEASE_SECONDS}
     with connection.transaction():
-        row = connection.execute(_QUERIES["lease"], {"shard": shard, "owner": owner, "seconds": seconds}).fetchone()
+        row = connection.execute(_QUERIES["lease"], arguments).fetchone()
     return Lease(shard, row[0], buckets_of(shard, shards)) if row else None
 
 
-def renew(connection: Connection, lease: Lease, *, seconds: float = LEASE_SECONDS) -> None:
+def renew(connection: Connection, lease: Lease) -> None:
     """Renew the lease."""
-    arguments = {"shard": lease.shard, "epoch": lease.epoch, "seconds": seconds}
+    arguments = {"shard": lease.shard, "epoch": lease.epoch, "seconds": LEASE_SECONDS}
     with connection.transaction():
         if connection.execute(_QUERIES["renew"], arguments).rowcount != 1:
             raise fenced(lease)

@@ -25,7 +25,7 @@ def test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer(
     """Postgres ends the renewal before the lease is over, and another relay need not wait for longer."""
     renewed, continued = threading.Event(), threading.Event()
 
-    def stopped(connection: Connection, lease: Lease, *, seconds: float = leases.LEASE_SECONDS) -> None:
+    def stopped(connection: Connection, lease: Lease) -> None:
         with connection.transaction():
             connection.execute("SELECT FROM workorders.outbox_shards WHERE shard = %s FOR UPDATE", [lease.shard])
             renewed.set()

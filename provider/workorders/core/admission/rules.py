@@ -92,12 +92,9 @@ class Rule:
     """A rule of a trigger during one call of `create_for`. Each step may have nothing to do."""
 
     def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer | None:
-        """Return what notes the work orders of a chunk; None if the rule needs nothing of them.
+        """Return what notes the work orders of a chunk in it; None if the rule needs nothing of them.
 
-        Args:
-            chunk: where to note.
-            stream_ids: of every stream in the chunk.
-            unwritten: no row of the chunk is written yet, so the observer may return items to write instead.
+        Of an unwritten chunk the observer may return items to write instead.
         """
 
     def lock(self, state: AdmissionState) -> None:

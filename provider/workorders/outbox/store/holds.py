@@ -28,8 +28,8 @@ def hold_message(connection: Connection, lease: Lease, row: OutboxRow, reason: s
     with connection.transaction():
         require_lease(connection, lease)
         connection.execute(_QUERIES["return_message"], message)
-        query = "hold_key" if with_key and row.key is not None else "hold_message"
-        hold = connection.execute(_QUERIES[query], {**message, "reason": reason}).fetchone()
+        kind = "key" if with_key and row.key is not None else "message"
+        hold = connection.execute(_QUERIES["hold_message"], {**message, "kind": kind, "reason": reason}).fetchone()
         if hold is not None:
             connection.execute(_QUERIES["move_to_hold"], {**message, "hold": hold[0]})
         _count_failure(connection, lease, row.topic)

@@ -61,19 +61,15 @@ SET reason = excluded.reason, tries = hold.tries + 1,
 -- Each shard meets the same failure; the first one has set the time of the next retry.
 WHERE hold.next_try_at <= clock_timestamp()
 
--- name: hold_key
+-- name: hold_message
+-- With its key, or alone; a message that is held alone is not retried.
 INSERT INTO workorders.outbox_holds AS hold (kind, topic, bucket, key, reason, next_try_at)
-SELECT 'key', topic, bucket, key, %(reason)s, clock_timestamp() + interval '1 minute'
+SELECT %(kind)s::text, topic, bucket, key, %(reason)s,
+    CASE WHEN %(kind)s = 'key' THEN clock_timestamp() + interval '1 minute' END
 FROM workorders.outbox_messages WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s
 ON CONFLICT (topic, bucket, sha256(key)) WHERE kind = 'key' DO UPDATE
 SET reason = excluded.reason, tries = hold.tries + 1,
     next_try_at = clock_timestamp() + least(interval '1 minute' * 2 ^ least(hold.tries, 10), interval '1 hour')
-RETURNING id
-
--- name: hold_message
-INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason)
-SELECT 'message', topic, bucket, key, %(reason)s
-FROM workorders.outbox_messages WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s
 RETURNING id
 
 -- name: move_to_hold

@@ -16,21 +16,17 @@ log: Final = logging.getLogger(__name__)
 
 
 class LeaseHeartbeat:
-    """Renews a lease from entering the context until leaving it.
+    """Renews a lease from entering the context until leaving it, or until the lease is lost.
 
     A failed renewal stops nothing by itself: if the lease was lost, the next write finds the higher epoch.
     """
 
-    def __init__(self, database_url: str, *, every: float = LEASE_SECONDS / 3) -> None:
+    def __init__(self, database_url: str, lease: Lease, *, every: float = LEASE_SECONDS / 3) -> None:
         self._url = database_url
+        self._lease = lease
         self._every = every
-        self._lease: Lease | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="outbox heartbeat", daemon=True)
-
-    def keep(self, lease: Lease | None) -> None:
-        """Renew this lease, and no other, from now on."""
-        self._lease = lease
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -42,19 +38,14 @@ class LeaseHeartbeat:
 
     def _run(self) -> None:
         while not self._ended.wait(self._every):
-            lease = self._lease
             try:
-                if lease is not None:
-                    self._renew(lease)
-            except psycopg.Error as error:
-                log.warning("The lease of the outbox's shard could not be renewed: %s", one_line(error))
-
-    def _renew(self, lease: Lease) -> None:
-        # With the relay's timeouts: a process that is paused between renewal and commit has its shard's row locked.
-        with connect(self._url, application_name="workorders outbox heartbeat", session=leases.SESSION) as connection:
-            try:
-                leases.renew(connection, lease)
+                # With the relay's timeouts: one that is paused between renewal and commit has its shard's row locked.
+                with connect(
+                    self._url, application_name="workorders outbox heartbeat", session=leases.SESSION
+                ) as connection:
+                    leases.renew(connection, self._lease)
             except OutboxFencedError as error:
                 log.warning("%s", error)
-                if self._lease is lease:
-                    self._lease = None
+                return
+            except psycopg.Error as error:
+                log.warning("The lease of the outbox's shard could not be renewed: %s", one_line(error))

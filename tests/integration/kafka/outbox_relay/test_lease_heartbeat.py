@@ -35,13 +35,11 @@ def test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer(
         lease = leases.take(connection, 0, "a test")
     assert lease is not None
     monkeypatch.setattr(leases, "renew", stopped)
-    with LeaseHeartbeat(outbox.database_url, every=0.05) as heartbeat:
-        heartbeat.keep(lease)
+    with LeaseHeartbeat(outbox.database_url, lease, every=0.05):
         try:
             assert renewed.wait(30)
             with outbox.connect() as connection:
                 connection.execute("SET LOCAL lock_timeout = '60s'")
                 connection.execute("SELECT FROM workorders.outbox_shards WHERE shard = 0 FOR UPDATE")
         finally:
-            heartbeat.keep(None)
             continued.set()

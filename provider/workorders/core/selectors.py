@@ -35,10 +35,6 @@ _last: tuple[bytes, Any] = (b"", None)
 _LONE_TILDE: Final = re.compile(r"~(?![01])")
 
 
-class SelectorError(ConfigurationError):
-    """A text is not a selector."""
-
-
 class Selectable(Protocol):
     """What a value is extracted from: an item, or a claimed run."""
 
@@ -66,13 +62,13 @@ class Selector:
         """Parse a selector.
 
         Raises:
-            SelectorError: the text is not a selector; the message names the forms.
+            ConfigurationError: the text is not a selector; the message names the forms.
         """
         if not isinstance(text, str) or not re.match(FORM, text, re.DOTALL):
-            raise SelectorError(f"expected {FORMS}, got {text!r}.")
+            raise ConfigurationError(f"expected {FORMS}, got {text!r}.")
         source, colon, place = text.partition(":")
         if colon and source != "header" and _LONE_TILDE.search(place):
-            raise SelectorError(f"expected ~0 or ~1 in place of a lone ~ in a JSON pointer, got {text!r}.")
+            raise ConfigurationError(f"expected ~0 or ~1 in place of a lone ~ in a JSON pointer, got {text!r}.")
         return cls(text)
 
     def value(self, item: Selectable) -> bytes | None:

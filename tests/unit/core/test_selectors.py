@@ -7,8 +7,9 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from workorders.core.definitions.fields import SelectorField
+from workorders.core.exceptions import ConfigurationError
 from workorders.core.items import Item
-from workorders.core.selectors import Selector, SelectorError
+from workorders.core.selectors import Selector
 
 
 def item(body: bytes | None = b"{}", request: bytes = b"{}", stream: str | None = "orders/0") -> Item:
@@ -131,7 +132,7 @@ def test_a_selector_that_was_used_travels_to_another_process() -> None:
     "text", ["", "stream:", "streams", "header:", "body:", "body:a", "request", "key:/a", "body:/a~2", "offset", 7]
 )
 def test_another_text_is_refused_with_the_forms(text: str) -> None:
-    with pytest.raises(SelectorError, match="expected "):
+    with pytest.raises(ConfigurationError, match="expected "):
         Selector.parse(text)
 
 

@@ -151,9 +151,3 @@ def expire(connection: Connection, limit: int) -> int:
     It reads the index on the expiry and skips locked rows, so it waits for no other transaction.
     """
     return connection.execute(_QUERIES["expire"], {"limit": limit}).rowcount
-
-
-def expire_after(connection: Connection, added: int) -> None:
-    """Delete more expired keys than were added, so that the table stays as large as the windows need."""
-    if added:
-        expire(connection, 2 * added + 1)

@@ -87,7 +87,9 @@ class AdmissionPipeline:
         ignored = duplicates.ignore(state.connection, state.ignored)
         reject_written(state.connection, state.rejections)
         # Last, because from here on this transaction waits for no other one, so the order of these locks is free.
-        idempotency.expire_after(state.connection, sum(map(len, state.keys.values())))
+        acquired = sum(map(len, state.keys.values()))
+        if acquired:  # more than were added, so that the table stays as large as the windows need
+            idempotency.expire(state.connection, 2 * acquired + 1)
         return AdmissionResult(len(state.rejections), len(state.repeats), ignored)
 
 

@@ -33,7 +33,11 @@ ADMISSION = (
     Mutation(
         "half-a-window",
         2,
-        (Change("core/admission/rules.py", "self._settings.window_seconds", "self._settings.window_seconds / 2"),),
+        (
+            Change(
+                "core/admission/idempotency.py", "self._settings.window_seconds", "self._settings.window_seconds / 2"
+            ),
+        ),
         (f"{KEYS}::test_the_whole_window_looks_back",),
     ),
     Mutation(
@@ -57,25 +61,31 @@ ADMISSION = (
     Mutation(
         "key-kept-by-what-was-turned-away",
         1,
-        (Change("core/admission/rules.py", "for part in state.decision.rejected)", "for part in ())"),),
+        (Change("core/admission/idempotency.py", "for part in state.decision.rejected)", "for part in ())"),),
         (f"{LIMITS}::test_what_found_no_room_may_come_again",),
     ),
     Mutation(
         "callers-key-released-by-a-rejection",
         2,
-        (Change("core/admission/rules.py", "if not self._settings.is_of_caller:", "if True:"),),
+        (Change("core/admission/idempotency.py", "if not self._settings.is_of_caller:", "if True:"),),
         (f"{SINGLE}::test_a_key_stays_with_a_work_order_that_a_soft_limit_rejects",),
     ),
     Mutation(
         "callers-key-passed-over-by-a-rejected-event",
         2,
-        (Change("core/admission/rules.py", "(item.body is None and not of_caller)", "item.body is None"),),
+        (Change("core/admission/idempotency.py", "(item.body is None and not of_caller)", "item.body is None"),),
         (f"{SINGLE}::test_a_rejected_event_and_its_repeat_at_once_leave_one_rejected_work_order",),
     ),
     Mutation(
         "ignored-repeat-keeps-its-key",
         2,
-        (Change("core/admission/rules.py", "gone = {part.id for part in state.ignored}", "gone: set[bytes] = set()"),),
+        (
+            Change(
+                "core/admission/idempotency.py",
+                "gone = {part.id for part in state.ignored}",
+                "gone: set[bytes] = set()",
+            ),
+        ),
         (f"{SINGLE}::test_of_two_at_once_with_an_ignored_key_the_second_waits_and_leaves_nothing",),
     ),
     Mutation(

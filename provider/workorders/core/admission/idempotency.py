@@ -1,16 +1,20 @@
-"""The store of idempotency keys: which work order has a key, until when.
+"""The rule of idempotency keys, and their store: which work order has a key, until when.
 
 The time is the database's, when a work order is created, and not the event's. So the window always covers its whole
 length, in every order of arrival. A window over the events' own times would have to extend in both directions, would
 trust the producers' clocks, and would not know when a key expires.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
 import psycopg
 
+from workorders.core.admission import duplicates
+from workorders.core.admission.duplicates import DUPLICATE, IgnoredRepeat, InlineDuplicate
+from workorders.core.admission.rules import AdmissionState, Chunk, Observer, Rule, StreamIds
+from workorders.core.admission.sequence_order import AdmissionRejection
 from workorders.core.admission_rules import IdempotencySettings
 from workorders.core.items import Item
 from workorders.core.postgres import binary_rows
@@ -29,9 +33,66 @@ _WORTH_COPYING: Final = 50
 """From this number of keys on, a lookup and a copy of the free ones are faster than one upsert."""
 
 
-def acquire(
-    connection: Connection, trigger_id: int, window_seconds: float | None, keyed: list[bytes]
-) -> list[tuple[bytes, bytes]]:
+class IdempotencyRule(Rule):
+    """Gives each key to one work order, and rejects or ignores the others."""
+
+    def __init__(self, settings: IdempotencySettings) -> None:
+        self._settings = settings
+        self._repeats: list[tuple[bytes, bytes]] = []
+
+    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer:
+        """Note the keys. Of the work orders of an unwritten chunk, return all repeats that are rejected."""
+        settings, value, keyed = self._settings, self._settings.key.value, binary_rows.keyed
+        note, of_caller = chunk.keys[settings].append, settings.is_of_caller
+        seen: dict[bytes, bytes] = {}
+
+        def observe(id_: bytes, item: Item) -> Item | None:
+            if (item.body is None and not of_caller) or (found := value(item)) is None:
+                return None
+            key, position = hash128(found), item.position
+            if unwritten and not settings.ignores(position) and (first := seen.setdefault(key, id_)) is not id_:
+                chunk.repeats.append(InlineDuplicate(id_, first))
+                return duplicates.as_duplicate(item, first)
+            note(keyed(key, id_, position, stream_ids[item.stream]))
+            return None
+
+        return observe
+
+    def lock(self, state: AdmissionState) -> None:
+        """Acquire the keys, and read the holders of those that are not free."""
+        rows = state.keys[self._settings]
+        if state.duplicates:
+            rows = [row for row in rows if row[ID_OF] not in state.duplicates]
+        self._repeats = _acquire(state, self._settings.window_seconds, rows)
+        state.duplicates.update(row[ID_OF] for row, _ in self._repeats)
+
+    def decide(self, state: AdmissionState) -> None:
+        """Reject or ignore the work orders whose key another one holds."""
+        for row, holder in self._repeats:
+            (position, _), *_ = binary_rows.sources([row])
+            if self._settings.ignores(position):
+                state.ignored.append(IgnoredRepeat(row[ID_OF], holder))
+            else:
+                detail = duplicates.duplicate_of(holder)
+                state.rejections.append(AdmissionRejection(row[ID_OF], DUPLICATE, detail, holder))
+
+    def write(self, state: AdmissionState) -> None:
+        """Record the duplicates, and release the keys of what another rule rejected, so that it may come again.
+
+        A caller's key names the event itself, so it stays with a rejected work order, and is released only if none is
+        left.
+        """
+        gone = {part.id for part in state.ignored}
+        if not self._settings.is_of_caller:
+            duplicates.record(state.connection, state.repeats, {row[ID_OF]: holder for row, holder in self._repeats})
+            gone.update(part.id for part in state.decision.rejected)
+        keys = [row[KEY_OF].hex() for row in state.keys[self._settings] if row[ID_OF] in gone] if gone else []
+        if keys:
+            arguments = {"trigger_id": state.trigger.id, "keys": keys, "ids": [id_.hex() for id_ in gone]}
+            state.connection.execute(_QUERIES["release"], arguments)
+
+
+def _acquire(state: AdmissionState, window_seconds: float | None, keyed: list[bytes]) -> list[tuple[bytes, bytes]]:
     """Give each key to the first work order that has it; return the rows of the others, each with the key's holder.
 
     The keys are acquired in their own order instead of that of the events, so two transactions that share
@@ -42,7 +103,7 @@ def acquire(
     first, repeats = _by_key(keyed)
     held: dict[bytes, bytes] = {}
     for place in range(0, len(first), _KEYS_A_STEP):
-        held |= _acquire_step(connection, trigger_id, window_seconds, first[place : place + _KEYS_A_STEP])
+        held |= _acquire_step(state, window_seconds, first[place : place + _KEYS_A_STEP])
     lost = [(row, held.get(row[KEY_OF], original[ID_OF])) for row, original in repeats]
     if held:
         lost += [(row, held[row[KEY_OF]]) for row in first if row[KEY_OF] in held]
@@ -64,16 +125,14 @@ def _by_key(keyed: Sequence[bytes]) -> tuple[list[bytes], list[tuple[bytes, byte
     return first, repeats
 
 
-def _acquire_step(
-    connection: Connection, trigger_id: int, window_seconds: float | None, rows: Sequence[bytes]
-) -> dict[bytes, bytes]:
+def _acquire_step(state: AdmissionState, window_seconds: float | None, rows: Sequence[bytes]) -> dict[bytes, bytes]:
     """Acquire the keys that are free, and return the holders of the others."""
     if len(rows) >= _WORTH_COPYING:
-        held = _lookup_holders(connection, trigger_id, rows)
-        if held is not None and _copy_free(connection, trigger_id, window_seconds, rows, held):
+        held = _lookup_holders(state, rows)
+        if held is not None and _copy_free(state, window_seconds, rows, held):
             return held
     arguments = {
-        "trigger_id": trigger_id,
+        "trigger_id": state.trigger.id,
         "window_seconds": window_seconds,
         "keys": uuids(row[KEY_OF] for row in rows),
         "ids": uuids(row[ID_OF] for row in rows),
@@ -81,19 +140,19 @@ def _acquire_step(
         "stream_ids": integers(stream_id for _, stream_id in binary_rows.sources(rows)),
     }
     # With RETURNING, the statement would nearly always send all its arguments back.
-    if connection.execute(_QUERIES["acquire"], arguments).rowcount == len(rows):
+    if state.connection.execute(_QUERIES["acquire"], arguments).rowcount == len(rows):
         return {}
     ids = {row[KEY_OF]: row[ID_OF] for row in rows}
-    holders = {key.bytes: holder.bytes for key, holder, *_ in connection.execute(_QUERIES["known"], arguments)}
+    holders = {key.bytes: holder.bytes for key, holder, *_ in state.connection.execute(_QUERIES["known"], arguments)}
     return {key: holder for key, holder in holders.items() if holder != ids[key]}
 
 
-def _lookup_holders(connection: Connection, trigger_id: int, rows: Sequence[bytes]) -> dict[bytes, bytes] | None:
+def _lookup_holders(state: AdmissionState, rows: Sequence[bytes]) -> dict[bytes, bytes] | None:
     """Return the holders of the keys that are not free; None if a row has expired or is restored."""
-    arguments = {"trigger_id": trigger_id, "keys": uuids(row[KEY_OF] for row in rows)}
+    arguments = {"trigger_id": state.trigger.id, "keys": uuids(row[KEY_OF] for row in rows)}
     held: dict[bytes, bytes] = {}
     sources: dict[bytes, bytes] = {}
-    for key, holder, position, stream_id, is_valid in connection.execute(_QUERIES["known"], arguments):
+    for key, holder, position, stream_id, is_valid in state.connection.execute(_QUERIES["known"], arguments):
         if not is_valid:
             return None
         held[key.bytes] = holder.bytes
@@ -105,23 +164,19 @@ def _lookup_holders(connection: Connection, trigger_id: int, rows: Sequence[byte
 
 
 def _copy_free(
-    connection: Connection,
-    trigger_id: int,
-    window_seconds: float | None,
-    rows: Iterable[bytes],
-    held: dict[bytes, bytes],
+    state: AdmissionState, window_seconds: float | None, rows: Iterable[bytes], held: dict[bytes, bytes]
 ) -> bool:
     """Copy the free keys, in half the time of an upsert; return False if another transaction acquired one meanwhile.
 
     If another transaction is acquiring a key, this waits for it. After a conflict nothing is kept, so the caller can
     acquire all keys in their order from the beginning.
     """
-    (expires_at,) = fetch_row(connection, _QUERIES["expiry"], {"window_seconds": window_seconds})
-    tail = binary_rows.key_row_suffix(trigger_id, expires_at)
+    (expires_at,) = fetch_row(state.connection, _QUERIES["expiry"], {"window_seconds": window_seconds})
+    tail = binary_rows.key_row_suffix(state.trigger.id, expires_at)
     free = (row + tail for row in rows if row[KEY_OF] not in held)
     try:
-        with connection.transaction():
-            copy(connection, "idempotency_keys", binary_rows.KEYED_COLUMNS, free)
+        with state.connection.transaction():
+            copy(state.connection, "idempotency_keys", binary_rows.KEYED_COLUMNS, free)
     except psycopg.errors.UniqueViolation:
         return False
     return True
@@ -135,14 +190,6 @@ def find_holder(connection: Connection, trigger_id: int, settings: IdempotencySe
     arguments = {"trigger_id": trigger_id, "key": hash128(value).hex()}
     row = connection.execute(_QUERIES["find_holder"], arguments).fetchone()
     return None if row is None else row[0]
-
-
-def release(connection: Connection, trigger_id: int, ids: Collection[bytes], keyed: Iterable[bytes]) -> None:
-    """Release the keys that these work orders acquired."""
-    keys = [row[KEY_OF].hex() for row in keyed if row[ID_OF] in ids] if ids else []
-    if keys:
-        arguments = {"trigger_id": trigger_id, "keys": keys, "ids": [id_.hex() for id_ in ids]}
-        connection.execute(_QUERIES["release"], arguments)
 
 
 def expire(connection: Connection, limit: int) -> int:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from workorders.core.admission import duplicates, idempotency
 from workorders.core.admission.duplicates import Ignored
-from workorders.core.admission.rules import AdmissionState, Chunk, IdempotencyRule, LimitRule, Rule, SequenceRule
+from workorders.core.admission.idempotency import IdempotencyRule
+from workorders.core.admission.rules import AdmissionState, Chunk, LimitRule, Rule, SequenceRule
 from workorders.core.admission.sequence_order import AdmissionRejection
 from workorders.core.admission_rules import Rules
 from workorders.core.items import Item

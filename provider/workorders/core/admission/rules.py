@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from workorders.core.admission import duplicates, idempotency, limits, sequence_store
-from workorders.core.admission.duplicates import DUPLICATE, IgnoredRepeat, InlineDuplicate
+from workorders.core.admission import limits, sequence_store
+from workorders.core.admission.duplicates import IgnoredRepeat, InlineDuplicate
 from workorders.core.admission.limits import Capacity
 from workorders.core.admission.sequence_order import (
     RUN_LIMIT,
@@ -23,8 +23,6 @@ from workorders.core.admission.sequence_order import (
 )
 from workorders.core.admission_rules import IdempotencySettings, LimitSettings, SequenceSettings
 from workorders.core.items import Item
-from workorders.core.postgres import binary_rows
-from workorders.core.postgres.binary_rows import ID_OF
 from workorders.core.postgres.connection import Connection
 from workorders.core.selectors import hash128
 from workorders.core.triggers import Trigger
@@ -136,62 +134,6 @@ class LimitRule(Rule):
         if beyond and self._settings.hard:
             raise limits.limit_error(state.trigger, self._settings, state.capacity, decision.admitted + beyond)
         limits.count(state.connection, state.trigger.workflow_id, decision.admitted + len(decision.released))
-
-
-class IdempotencyRule(Rule):
-    """Gives each key to one work order, and rejects or ignores the others."""
-
-    def __init__(self, settings: IdempotencySettings) -> None:
-        self._settings = settings
-        self._repeats: list[tuple[bytes, bytes]] = []
-
-    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer:
-        """Note the keys. Of the work orders of an unwritten chunk, return all repeats that are rejected."""
-        settings, value, keyed = self._settings, self._settings.key.value, binary_rows.keyed
-        note, of_caller = chunk.keys[settings].append, settings.is_of_caller
-        seen: dict[bytes, bytes] = {}
-
-        def observe(id_: bytes, item: Item) -> Item | None:
-            if (item.body is None and not of_caller) or (found := value(item)) is None:
-                return None
-            key, position = hash128(found), item.position
-            if unwritten and not settings.ignores(position) and (first := seen.setdefault(key, id_)) is not id_:
-                chunk.repeats.append(InlineDuplicate(id_, first))
-                return duplicates.as_duplicate(item, first)
-            note(keyed(key, id_, position, stream_ids[item.stream]))
-            return None
-
-        return observe
-
-    def lock(self, state: AdmissionState) -> None:
-        """Acquire the keys, and read the holders of those that are not free."""
-        rows = state.keys[self._settings]
-        if state.duplicates:
-            rows = [row for row in rows if row[ID_OF] not in state.duplicates]
-        self._repeats = idempotency.acquire(state.connection, state.trigger.id, self._settings.window_seconds, rows)
-        state.duplicates.update(row[ID_OF] for row, _ in self._repeats)
-
-    def decide(self, state: AdmissionState) -> None:
-        """Reject or ignore the work orders whose key another one holds."""
-        for row, holder in self._repeats:
-            (position, _), *_ = binary_rows.sources([row])
-            if self._settings.ignores(position):
-                state.ignored.append(IgnoredRepeat(row[ID_OF], holder))
-            else:
-                detail = duplicates.duplicate_of(holder)
-                state.rejections.append(AdmissionRejection(row[ID_OF], DUPLICATE, detail, holder))
-
-    def write(self, state: AdmissionState) -> None:
-        """Record the duplicates, and release the keys of what another rule rejected, so that it may come again.
-
-        A caller's key names the event itself, so it stays with a rejected work order, and is released only if none is
-        left.
-        """
-        gone = {part.id for part in state.ignored}
-        if not self._settings.is_of_caller:
-            duplicates.record(state.connection, state.repeats, {row[ID_OF]: holder for row, holder in self._repeats})
-            gone.update(part.id for part in state.decision.rejected)
-        idempotency.release(state.connection, state.trigger.id, gone, state.keys[self._settings])
 
 
 class SequenceRule(Rule):

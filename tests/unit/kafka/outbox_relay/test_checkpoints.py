@@ -3,7 +3,7 @@ from typing import Any
 import orjson
 import pytest
 
-from workorders.kafka.outbox_relay.checkpoints import Checkpoints
+from workorders.kafka.outbox_relay.checkpoints import Checkpoints, new_topic
 
 OUTBOX = "0f3b1c0e-7f4e-4c51-9a1c-2d6a1a3a0001"
 
@@ -40,3 +40,19 @@ def test_a_checkpoint_of_another_shard_outbox_or_key_is_none() -> None:
 )
 def test_what_is_no_checkpoint_is_none(value: bytes | None) -> None:
     assert checkpoints().batch_of(0, value) is None
+
+
+@pytest.mark.parametrize(
+    ("brokers", "copies", "config"),
+    [
+        (1, 1, {"cleanup.policy": "compact"}),
+        (2, 2, {"cleanup.policy": "compact"}),
+        (3, 3, {"cleanup.policy": "compact", "min.insync.replicas": "2"}),
+        (9, 3, {"cleanup.policy": "compact", "min.insync.replicas": "2"}),
+    ],
+)
+def test_the_topic_is_copied_to_other_brokers_if_there_are_any(
+    brokers: int, copies: int, config: dict[str, str]
+) -> None:
+    topic = new_topic("checkpoints", brokers=brokers)
+    assert (topic.num_partitions, topic.replication_factor, topic.config) == (16, copies, config)

@@ -38,12 +38,6 @@ OUTSIDE_OF_KAFKA = {
     # What Kafka's room touched, as above; and how its statuses are printed.
     "airflow/provider_info.py": KAFKA_WORDS,
     "cli/": KAFKA_WORDS,
-    # SQL's own word, which keeps the planner from joining a subquery with what is around it.
-    "core/runs/sql/claiming.sql": re.compile("OFFSET"),
-    "core/history/sql/paging.sql": re.compile("OFFSET"),
-    "core/admission/sql/idempotency.sql": re.compile("OFFSET"),
-    "core/admission/sql/rate_limit.sql": re.compile("OFFSET"),
-    "core/runs/sql/claimable.sql": re.compile("OFFSET"),
     # A time zone.
     "cron/definition.py": re.compile("a time with its offset"),
 }

@@ -31,7 +31,6 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Work orders",
                 "python-modules": [
-                    "workorders.airflow.sensors.dag_runs",
                     "workorders.airflow.sensors.runs",
                     "workorders.kafka.airflow.outbox_relay",
                     "workorders.kafka.airflow.sensors",
@@ -42,12 +41,10 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Work orders",
                 "python-modules": [
+                    "workorders.airflow.dags.factories",
                     "workorders.airflow.operators.bulk_jobs",
-                    "workorders.airflow.operators.configuration_error",
                     "workorders.airflow.operators.execute_runs",
                     "workorders.airflow.operators.maintenance",
-                    "workorders.airflow.operators.resume_bulk_jobs",
-                    "workorders.airflow.operators.run_dags",
                     "workorders.airflow.operators.sequence_gaps",
                     "workorders.cron.airflow",
                     "workorders.kafka.airflow.operators",

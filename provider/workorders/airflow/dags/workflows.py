@@ -8,11 +8,9 @@ from pathlib import Path
 from airflow.sdk import DAG
 
 from workorders.airflow.dags.factories import collect, continuous_dag
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
-from workorders.airflow.operators.run_dags import RunDagsOperator
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.retries import unlimited_retries
-from workorders.airflow.sensors.dag_runs import WaitForDagRunsSensor
-from workorders.airflow.sensors.runs import WaitForRunsSensor
+from workorders.airflow.sensors.runs import WaitForDagRunsSensor, WaitForRunsSensor
 from workorders.core.definitions.decorator import declared_workflows
 from workorders.core.definitions.loading import load_workflow, yaml_files
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -63,8 +61,9 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
             else "starts Dag runs; it ends at once, and records their ends",
         ),
     ) as dag:
+        sensor = WaitForRunsSensor if definition.dag_id is None else WaitForDagRunsSensor
+        wait = sensor(task_id="wait_for_runs", definition=definition, **unlimited_retries())
         if definition.dag_id is None:
-            wait = WaitForRunsSensor(task_id="wait_for_runs", definition=definition, **unlimited_retries())
             wait >> ExecuteRunsOperator.partial(
                 task_id="execute_runs",
                 definition=definition,
@@ -72,10 +71,7 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
                 **unlimited_retries(),
             ).expand(worker=list(range(1, definition.workers + 1)))
         else:
-            wait_for_dag_runs = WaitForDagRunsSensor(
-                task_id="wait_for_runs", definition=definition, **unlimited_retries()
-            )
-            wait_for_dag_runs >> RunDagsOperator(task_id="execute_runs", definition=definition, **unlimited_retries())
+            wait >> RunDagsOperator(task_id="execute_runs", definition=definition, **unlimited_retries())
     return dag
 
 

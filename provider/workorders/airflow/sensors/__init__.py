@@ -5,18 +5,14 @@ from typing import TYPE_CHECKING
 from workorders.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from workorders.airflow.sensors.dag_runs import WaitForDagRunsSensor as WaitForDagRunsSensor
+    from workorders.airflow.sensors.runs import WaitForDagRunsSensor as WaitForDagRunsSensor
     from workorders.airflow.sensors.runs import WaitForRunsSensor as WaitForRunsSensor
-
-__all__ = [
-    "WaitForDagRunsSensor",
-    "WaitForRunsSensor",
-]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "WaitForDagRunsSensor": "dag_runs",
-        "WaitForRunsSensor": "runs",
-    },
-)
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "WaitForDagRunsSensor": "runs",
+            "WaitForRunsSensor": "runs",
+        },
+    )
+    __all__ = list(__dir__())

@@ -1,7 +1,7 @@
 """The base of all sensors: deferrable, and started in the triggerer without a worker by default."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator
 from airflow.triggers.base import StartTriggerArgs
@@ -22,16 +22,27 @@ class WaitFailedError(WorkOrdersError):
 class PollingSensor(BaseSensorOperator):
     """Waits by a `PollingTrigger`.
 
-    A subclass sets `trigger_class`, and calls `start` at the end of its `__init__`.
+    A subclass sets `trigger_class`, and calls `start` at the end of its `__init__`. Its template fields are arguments
+    of the trigger.
     """
 
-    trigger_class: ClassVar[type[PollingTrigger]]
     ui_color = "#e8f1fa"
     # For mapped tasks, which read the class and always start on a worker.
     start_from_trigger = False
 
-    def start(self, *, from_trigger: bool) -> None:
-        """Set where the task starts: in the triggerer, or on a worker that defers at once."""
+    @property
+    @abstractmethod
+    def trigger_class(self) -> type[PollingTrigger]:
+        """The trigger that waits."""
+
+    def start(self, *, from_trigger: bool, **fixed: Any) -> None:
+        """Set where the task starts, and the arguments of the trigger that are no template fields.
+
+        Args:
+            from_trigger: whether it starts in the triggerer; otherwise a worker defers at once.
+            fixed: the arguments.
+        """
+        self._fixed = fixed
         self.start_from_trigger = from_trigger
         self.start_trigger_args = StartTriggerArgs(
             trigger_cls=path_of(self.trigger_class),
@@ -39,9 +50,9 @@ class PollingSensor(BaseSensorOperator):
             next_method="execute_complete",
         )
 
-    @abstractmethod
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the trigger from the fields, which may have been rendered as templates."""
+        """Return the arguments of the trigger; a worker has rendered the template fields among them."""
+        return {**{name: getattr(self, name) for name in self.template_fields}, **self._fixed}
 
     def execute(self, context: "Context") -> None:
         """Defer to the triggerer; runs only if a worker started the task."""

@@ -1,10 +1,11 @@
-"""The sensor of workflows that call a function: it waits for runs of work orders."""
+"""The sensors of workflows: they wait for runs of work orders, and for the Dag runs that execute them."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from workorders.airflow.sensors.polling import PollingSensor
+from workorders.airflow.triggers.dag_runs import WaitForDagRunsTrigger
 from workorders.airflow.triggers.runs import WaitForRunsTrigger
 from workorders.core.definitions.workflow import WorkflowDefinition
 
@@ -35,14 +36,17 @@ class WaitForRunsSensor(PollingSensor):
     ) -> None:
         super().__init__(**kwargs)
         self.database_connection = definition.database_connection
-        self._definition = definition.model_dump(mode="json")
-        self._idle_after = idle_after.total_seconds()
-        self.start(from_trigger=start_from_trigger)
+        self.start(
+            from_trigger=start_from_trigger,
+            definition=definition.model_dump(mode="json"),
+            idle_after=idle_after.total_seconds(),
+        )
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the trigger."""
-        return {
-            "definition": self._definition,
-            "database_connection": self.database_connection,
-            "idle_after": self._idle_after,
-        }
+
+class WaitForDagRunsSensor(WaitForRunsSensor):
+    """Waits until a workflow has runs that can be claimed, or a Dag run of it has ended or lasted too long.
+
+    See `WaitForRunsSensor`.
+    """
+
+    trigger_class = WaitForDagRunsTrigger

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
@@ -28,14 +28,8 @@ class WaitForDagRunsTrigger(WaitForRunsTrigger):
     See `WaitForRunsTrigger`.
     """
 
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self.poll_interval = POLL_SECONDS
-
-    @property
-    def waiting_for(self) -> str:
-        """Its runs, and the ends of its Dag runs."""
-        return f"runs of workflow {self.definition['name']}, and for the ends of its Dag runs"
+    probe_seconds = POLL_SECONDS
+    awaited = "runs of workflow {}, and for the ends of its Dag runs"
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:

@@ -1,6 +1,7 @@
 """The base of all triggers: it probes until there is something to do."""
 
 import asyncio
+import inspect
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -35,7 +36,11 @@ class PollingTrigger(BaseTrigger):
     What is taken is decided later, in the database. So two triggerers may run it at once, and another one may start it
     again. A system that is unavailable is waited for, with back-off and a line in the log.
 
+    A subclass keeps each argument of its own constructor as an attribute of the same name.
+
     Args:
+        subject: the object of a sentence about a failure: "Trigger orders".
+        waiting_for: what the task waits for: "messages on orders".
         poll_interval: seconds between two probes.
         idle_after: seconds after which the wait ends without a result, so that the Dag run ends.
     """
@@ -43,37 +48,27 @@ class PollingTrigger(BaseTrigger):
     transient_errors: ClassVar[tuple[type[Exception], ...]] = (AirflowRuntimeError,)
     """Failures that may pass, like an outage of the database: the next probe comes after a delay."""
 
-    def __init__(self, *, poll_interval: float, idle_after: float) -> None:
+    def __init__(self, *, subject: str, waiting_for: str, poll_interval: float, idle_after: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.subject = subject
+        self.waiting_for = waiting_for
         self.poll_interval = poll_interval
         self.idle_after = idle_after
         self._failures = 0
-
-    @property
-    @abstractmethod
-    def subject(self) -> str:
-        """The object of a sentence about a failure: "Trigger orders"."""
-
-    @property
-    @abstractmethod
-    def waiting_for(self) -> str:
-        """What the task waits for: "messages on orders"."""
-
-    @abstractmethod
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor, as plain values."""
 
     @abstractmethod
     def open_probe(self) -> AbstractAsyncContextManager[Probe]:
         """Open connections and return the probe; opened again after a failure, with connections looked up again."""
 
     def max_delay(self, error: Exception) -> int:
-        """Return the most seconds to wait after this failure."""
+        """Return the maximum seconds to wait after this failure."""
         return MAX_SECONDS
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class's path and its arguments."""
-        return path_of(type(self)), self.arguments()
+        """Return the class's path and the arguments of its constructor."""
+        parameters = inspect.signature(type(self)).parameters.values()
+        names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+        return path_of(type(self)), {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and end the task."""

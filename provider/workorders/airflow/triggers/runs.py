@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.triggers.polling import PollingTrigger, Probe
@@ -77,6 +77,9 @@ class WaitForRunsTrigger(PollingTrigger):
         idle_after: seconds after which the wait ends without runs.
     """
 
+    probe_seconds: ClassVar[float] = POLL_SECONDS
+    awaited: ClassVar[str] = "runs of workflow {}"
+
     def __init__(
         self,
         *,
@@ -85,27 +88,14 @@ class WaitForRunsTrigger(PollingTrigger):
         idle_after: float = 3600.0,
         **_from_another_version: Any,
     ) -> None:
-        super().__init__(poll_interval=POLL_SECONDS, idle_after=idle_after)
+        super().__init__(
+            subject=f"Workflow {definition['name']}",
+            waiting_for=self.awaited.format(definition["name"]),
+            poll_interval=self.probe_seconds,
+            idle_after=idle_after,
+        )
         self.definition = definition
         self.database_connection = database_connection
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor."""
-        return {
-            "definition": self.definition,
-            "database_connection": self.database_connection,
-            "idle_after": self.idle_after,
-        }
-
-    @property
-    def subject(self) -> str:
-        """The workflow."""
-        return f"Workflow {self.definition['name']}"
-
-    @property
-    def waiting_for(self) -> str:
-        """Its runs."""
-        return f"runs of workflow {self.definition['name']}"
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:

@@ -1,15 +1,14 @@
 """The Dags that relay the outbox, one per shard: a sensor waits in the triggerer, and a task sends."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, BaseOperator, RetryDecision
+from airflow.sdk import DAG, BaseOperator
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags.factories import configuration_error_dag, continuous_dag
-from workorders.airflow.retries import UnlimitedRetryPolicy, describe_next_retry, unlimited_retries
+from workorders.airflow.retries import describe_next_retry, unlimited_retries
 from workorders.airflow.sensors.polling import PollingSensor
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
@@ -27,26 +26,15 @@ DAG_ID = "outbox_relay"
 
 _UNSENT = "Messages that were not sent wait in their table; nothing is lost."
 _POLL_SECONDS = 0.5
-_IDLE_AFTER = timedelta(hours=1)
-_AFTER_REFUSAL = timedelta(seconds=1)
+_IDLE_SECONDS = 3600.0
 
 
 class HeldMessagesError(WorkOrdersError):
     """A message or topic was refused and is held; all others were sent."""
 
     error_code = "WO-OUTBOX-HELD"
-
-
-class RelayRetries(UnlimitedRetryPolicy):
-    """Continues at once after a refusal, so that other messages do not wait for those that are held."""
-
-    def evaluate(
-        self, exception: BaseException, try_number: int, max_tries: int, context: "Context | None" = None
-    ) -> RetryDecision:
-        """Return the wait after this failure."""
-        if isinstance(exception, HeldMessagesError):
-            return RetryDecision.retry(delay=_AFTER_REFUSAL, reason="what was refused is held; all others continue")
-        return super().evaluate(exception, try_number, max_tries, context)
+    retry_after_seconds = 1
+    """Other messages do not wait for those that are held."""
 
 
 def outbox_dags(file: Path) -> dict[str, DAG]:
@@ -74,9 +62,7 @@ def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
         is_paused_upon_creation=False if shard else None,
     ) as dag:
         wait = WaitForOutboxSensor(task_id="wait_for_outbox", definition=definition, shard=shard, **unlimited_retries())
-        retries = {**unlimited_retries(), "retry_policy": RelayRetries()}
-        send = SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **retries)
-        wait >> send
+        wait >> SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **unlimited_retries())
     return dag
 
 
@@ -97,17 +83,12 @@ class WaitForOutboxSensor(PollingSensor):
     ) -> None:
         super().__init__(**kwargs)
         self.database_connection = definition.database_connection
-        self.buckets = buckets_of(shard, definition.shards)
-        self.start(from_trigger=start_from_trigger)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the trigger."""
-        return {
-            "database_connection": self.database_connection,
-            "buckets": self.buckets,
-            "poll_interval": _POLL_SECONDS,
-            "idle_after": _IDLE_AFTER.total_seconds(),
-        }
+        self.start(
+            from_trigger=start_from_trigger,
+            buckets=buckets_of(shard, definition.shards),
+            poll_interval=_POLL_SECONDS,
+            idle_after=_IDLE_SECONDS,
+        )
 
 
 class SendMessagesOperator(BaseOperator):
@@ -147,16 +128,14 @@ class SendMessagesOperator(BaseOperator):
             )
         self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)
         if result.failures:
+            what_next = describe_next_retry(
+                self, context["ti"], retry_after_seconds=HeldMessagesError.retry_after_seconds
+            )
             raise HeldMessagesError(
                 f"Outbox, shard {self.shard}: {len(result.failures)} refusals; {result.messages} messages were sent, "
-                f"and what was refused is held. The last one: {result.failures[-1]} {self._next_look(context)}"
+                f"and what was refused is held; all others continue. The last one: {result.failures[-1]} {what_next}"
             )
         return {"messages": result.messages}
-
-    def _next_look(self, context: "Context") -> str:
-        if isinstance(self.retry_policy, RelayRetries):
-            return f"All others continue in {_AFTER_REFUSAL.total_seconds():.0f} s."
-        return describe_next_retry(self, context["ti"])
 
 
 _DOC = """

@@ -20,9 +20,6 @@ class OutboxTrigger(PollingTrigger):
         idle_after: seconds after which the wait ends without messages.
     """
 
-    subject = "Outbox"
-    waiting_for = "messages in the outbox"
-
     def __init__(
         self,
         *,
@@ -32,18 +29,11 @@ class OutboxTrigger(PollingTrigger):
         idle_after: float,
         **_from_another_version: Any,
     ) -> None:
-        super().__init__(poll_interval=poll_interval, idle_after=idle_after)
+        super().__init__(
+            subject="Outbox", waiting_for="messages in the outbox", poll_interval=poll_interval, idle_after=idle_after
+        )
         self.database_connection = database_connection
         self.buckets = list(buckets)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor."""
-        return {
-            "database_connection": self.database_connection,
-            "buckets": self.buckets,
-            "poll_interval": self.poll_interval,
-            "idle_after": self.idle_after,
-        }
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:

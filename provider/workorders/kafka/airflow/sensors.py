@@ -37,28 +37,17 @@ class WaitForMessagesSensor(PollingSensor):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.trigger_name = definition.name
         self.topics = list(definition.topics)
         self.kafka_connection = definition.kafka_connection
         self.database_connection = definition.database_connection
-        self.ingest_dag_id = ingest_dag_id
-        self._limits = {
-            "poll_interval": definition.poll_interval,
-            "min_messages": definition.min_messages,
-            "max_wait": definition.max_wait,
-            "rate_limit_per_second": definition.rate_limit_per_second,
-            "max_messages": definition.max_messages,
-            "idle_after": idle_after.total_seconds(),
-        }
-        self.start(from_trigger=start_from_trigger)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the trigger."""
-        return {
-            "trigger_name": self.trigger_name,
-            "topics": self.topics,
-            "kafka_connection": self.kafka_connection,
-            "database_connection": self.database_connection,
-            "ingest_dag_id": self.ingest_dag_id,
-            **self._limits,
-        }
+        self.start(
+            from_trigger=start_from_trigger,
+            trigger_name=definition.name,
+            ingest_dag_id=ingest_dag_id,
+            poll_interval=definition.poll_interval,
+            min_messages=definition.min_messages,
+            max_wait=definition.max_wait,
+            rate_limit_per_second=definition.rate_limit_per_second,
+            max_messages=definition.max_messages,
+            idle_after=idle_after.total_seconds(),
+        )

@@ -76,7 +76,12 @@ class NewMessagesTrigger(PollingTrigger):
         ingest_dag_id: str | None = None,
         **_from_another_version: Any,
     ) -> None:
-        super().__init__(poll_interval=poll_interval, idle_after=idle_after)
+        super().__init__(
+            subject=f"Trigger {trigger_name}",
+            waiting_for=f"messages on {', '.join(topics)}",
+            poll_interval=poll_interval,
+            idle_after=idle_after,
+        )
         self.trigger_name = trigger_name
         self.topics = topics
         self.kafka_connection = kafka_connection
@@ -86,32 +91,6 @@ class NewMessagesTrigger(PollingTrigger):
         self.rate_limit_per_second = rate_limit_per_second
         self.max_messages = max_messages
         self.ingest_dag_id = ingest_dag_id
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor."""
-        return {
-            "trigger_name": self.trigger_name,
-            "topics": self.topics,
-            "kafka_connection": self.kafka_connection,
-            "database_connection": self.database_connection,
-            "poll_interval": self.poll_interval,
-            "min_messages": self.min_messages,
-            "max_wait": self.max_wait,
-            "rate_limit_per_second": self.rate_limit_per_second,
-            "max_messages": self.max_messages,
-            "idle_after": self.idle_after,
-            "ingest_dag_id": self.ingest_dag_id,
-        }
-
-    @property
-    def subject(self) -> str:
-        """The trigger."""
-        return f"Trigger {self.trigger_name}"
-
-    @property
-    def waiting_for(self) -> str:
-        """Messages on its topics."""
-        return f"messages on {', '.join(self.topics)}"
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:
@@ -128,11 +107,6 @@ class NewMessagesTrigger(PollingTrigger):
         """Return the maximum seconds to wait after this failure."""
         # A person who creates the missing topic then watches the listener.
         return MISSING_TOPIC_SECONDS if isinstance(error, UnknownTopicError) else super().max_delay(error)
-
-    @property
-    def policy(self) -> BatchPolicy:
-        """When a batch is due."""
-        return BatchPolicy(self.min_messages, self.max_wait, self.rate_limit_per_second, self.max_messages)
 
 
 class _SharedCluster:
@@ -152,6 +126,9 @@ class _MessagesProbe:
         self._trigger = trigger
         self._cluster = cluster
         self._database = database
+        self._policy = BatchPolicy(
+            trigger.min_messages, trigger.max_wait, trigger.rate_limit_per_second, trigger.max_messages
+        )
         self._refresh_at = 0.0
         self._partitions: list[Partition] = []
         self._ledger: Mapping[Partition, Position] = {}
@@ -208,7 +185,7 @@ class _MessagesProbe:
         self._waiting_since = self._waiting_since or now
         if not should_plan(
             waiting,
-            self._trigger.policy,
+            self._policy,
             waited_seconds=now - self._waiting_since,
             seconds_since_last_batch=await self._seconds_since_last_batch(),
         ):

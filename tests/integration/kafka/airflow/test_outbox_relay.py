@@ -15,7 +15,7 @@ from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.task_errors import TaskFailedError
-from workorders.kafka.airflow.outbox_relay import HeldMessagesError, RelayRetries, SendMessagesOperator
+from workorders.kafka.airflow.outbox_relay import HeldMessagesError, SendMessagesOperator
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.outbox import OutboxMessage
 from workorders.outbox.store.leases import buckets_of
@@ -37,8 +37,7 @@ def outbox(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Outbox:
 
 def send(outbox: Outbox, shard: int = 0, **changes: Any) -> SendMessagesOperator:
     definition = outbox.definition.model_copy(update={"idle_timeout": 0.0, **changes})
-    retries = {**unlimited_retries(), "retry_policy": RelayRetries()}
-    return SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **retries)
+    return SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **unlimited_retries())
 
 
 def wait(idle_after: float, shard: int = 0, shards: int = 1) -> TriggerEvent:
@@ -72,9 +71,9 @@ def test_a_refusal_fails_the_task_after_all_else_was_sent(outbox: Outbox, topics
     with pytest.raises(HeldMessagesError) as raised:
         send(outbox).execute(CONTEXT)
     sentence = str(raised.value)
-    assert sentence.startswith("Outbox, shard 0: 1 refusals; 1 messages were sent, and what was refused is held.")
+    assert sentence.startswith("Outbox, shard 0: 1 refusals; 1 messages were sent, and what was refused is held; ")
     assert f"Topic {missing} takes no messages: the cluster has no such topic" in sentence
-    assert sentence.endswith(" All others continue in 1 s. [WO-OUTBOX-HELD]")
+    assert sentence.endswith(" Next try in 1 s. [WO-OUTBOX-HELD]")
     assert outbox.values(name) == [b"1"]
     # Held, it wakes no sensor until its time has come.
     assert isinstance(wait(0.2), TaskSkippedEvent)

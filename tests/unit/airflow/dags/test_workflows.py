@@ -6,13 +6,11 @@ import pytest
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from workorders.airflow.dags.factories import ConfigurationErrorOperator
 from workorders.airflow.dags.workflows import make_dag, workflow_dags, workflow_folder
-from workorders.airflow.operators.configuration_error import ConfigurationErrorOperator
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
-from workorders.airflow.operators.run_dags import RunDagsOperator
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.retries import UNLIMITED_RETRIES
-from workorders.airflow.sensors.dag_runs import WaitForDagRunsSensor
-from workorders.airflow.sensors.runs import WaitForRunsSensor
+from workorders.airflow.sensors.runs import WaitForDagRunsSensor, WaitForRunsSensor
 from workorders.core.definitions.workflow import WorkflowDefinition
 
 GOOD = "name: {name}\ncallable: support.run_functions:echo\n"

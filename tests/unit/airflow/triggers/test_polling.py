@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Any
 
 import psycopg
 import pytest
@@ -21,18 +20,11 @@ from workorders.core.exceptions import ConfigurationError
 class Scripted(PollingTrigger):
     """Sees, look by look, what a list says: nothing, a reason, or a failure."""
 
-    subject = "Script"
-    waiting_for = "a reason"
-
     def __init__(self, script: Iterable[str | Exception | None], idle_after: float = 5.0) -> None:
-        super().__init__(poll_interval=0.0, idle_after=idle_after)
+        super().__init__(subject="Script", waiting_for="a reason", poll_interval=0.0, idle_after=idle_after)
         self.script = iter(script)
         self.entered = 0
         self.open = 0
-
-    def arguments(self) -> dict[str, Any]:
-        """Return nothing: it is not stored."""
-        return {}
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:
@@ -130,10 +122,6 @@ class Sensor(PollingSensor):
     """Waits by a script."""
 
     trigger_class = Scripted
-
-    def arguments(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
 
 
 def test_there_the_task_fails_with_the_sentence_and_the_next_try() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization
 
-from workorders.airflow.retries import UNLIMITED_RETRIES
-from workorders.kafka.airflow.outbox_relay import HeldMessagesError, RelayRetries, outbox_dags
+from workorders.airflow.retries import UNLIMITED_RETRIES, UnlimitedRetryPolicy
+from workorders.kafka.airflow.outbox_relay import HeldMessagesError, outbox_dags
 from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.outbox.store.leases import BUCKETS
 
@@ -35,7 +35,7 @@ def test_each_shard_waits_and_is_drained_without_end_in_a_dag_of_its_own(tmp_pat
             "send_messages": set(),
         }
         send: Any = dag.task_dict["send_messages"]
-        assert (send.shard, send.retries, type(send.retry_policy)) == (shard, UNLIMITED_RETRIES, RelayRetries)
+        assert (send.shard, send.retries, type(send.retry_policy)) == (shard, UNLIMITED_RETRIES, UnlimitedRetryPolicy)
         wait: Any = dag.task_dict["wait_for_outbox"]
         waited += wait.start_trigger_args.trigger_kwargs["buckets"]
     assert sorted(waited) == list(range(BUCKETS))
@@ -60,7 +60,7 @@ def test_the_relay_survives_its_serialization_and_its_sensor_starts_in_the_trigg
 
 
 def test_after_a_refusal_the_next_try_begins_at_once_and_after_other_failures_later_each_time() -> None:
-    policy = RelayRetries()
+    policy = UnlimitedRetryPolicy()
 
     def delay(error: Exception) -> float:
         decision = policy.evaluate(error, 6, UNLIMITED_RETRIES)

@@ -8,7 +8,7 @@ import sys
 import uvicorn
 from fastapi import FastAPI
 
-from workorders.airflow.web_apps import web_apps
+from workorders.airflow.plugin import web_apps
 
 
 def main() -> None:

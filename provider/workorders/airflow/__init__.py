@@ -6,14 +6,11 @@ from workorders.lazy import lazy_names
 
 if TYPE_CHECKING:
     from workorders.airflow.retries import unlimited_retries as unlimited_retries
-
-__all__ = [
-    "unlimited_retries",
-]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "unlimited_retries": "retries",
-    },
-)
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "unlimited_retries": "retries",
+        },
+    )
+    __all__ = list(__dir__())

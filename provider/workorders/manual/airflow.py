@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, Param
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.context import triggering_user
 from workorders.airflow.dags.factories import manual_dag
+from workorders.airflow.operators.base import triggering_user
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import triggers
 from workorders.core.creation.manual import ManualRequest, NotAnInputError, create

@@ -12,12 +12,14 @@ from local_stack.ports import free_port
 from support.definitions import define
 from support.operators import subclasses
 from support.tries import a_try
+from workorders.airflow.dags.factories import ConfigurationErrorOperator
 from workorders.airflow.operators.bulk_jobs import BulkJobOperator
-from workorders.airflow.operators.configuration_error import ConfigurationErrorOperator
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
-from workorders.airflow.operators.maintenance import RefreshHistoryOperator, RetentionOperator
-from workorders.airflow.operators.resume_bulk_jobs import ResumeBulkJobsOperator
-from workorders.airflow.operators.run_dags import RunDagsOperator
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
+from workorders.airflow.operators.maintenance import (
+    RefreshHistoryOperator,
+    ResumeBulkJobsOperator,
+    RetentionOperator,
+)
 from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.workflow import WorkflowDefinition

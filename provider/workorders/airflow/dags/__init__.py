@@ -11,24 +11,16 @@ if TYPE_CHECKING:
     from workorders.airflow.dags.workflows import workflow_dags as workflow_dags
     from workorders.airflow.dags.workflows import workflow_folder as workflow_folder
     from workorders.airflow.dags.workflows import workflow_modules as workflow_modules
-
-__all__ = [
-    "history_dags",
-    "trigger_dags",
-    "trigger_folder",
-    "workflow_dags",
-    "workflow_folder",
-    "workflow_modules",
-]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "history_dags": "history",
-        "trigger_dags": "triggers",
-        "trigger_folder": "triggers",
-        "workflow_dags": "workflows",
-        "workflow_folder": "workflows",
-        "workflow_modules": "workflows",
-    },
-)
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "history_dags": "history",
+            "trigger_dags": "triggers",
+            "trigger_folder": "triggers",
+            "workflow_dags": "workflows",
+            "workflow_folder": "workflows",
+            "workflow_modules": "workflows",
+        },
+    )
+    __all__ = list(__dir__())

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
 
-from workorders.airflow.operators.configuration_error import ConfigurationErrorOperator
 from workorders.core.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 
 class Named(Protocol):
@@ -66,6 +69,22 @@ def collect(
         except ConfigurationError as error:
             dags.append(configuration_error_dag(source, error, kind))
     return {dag.dag_id: dag for dag in dags}
+
+
+class ConfigurationErrorOperator(BaseOperator):
+    """Fails with the mistake of a file; a further try would only fail again."""
+
+    def __init__(self, *, sentence: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.sentence = sentence
+
+    def execute(self, context: "Context") -> None:
+        """Fail.
+
+        Raises:
+            AirflowFailException: always.
+        """
+        raise AirflowFailException(self.sentence)
 
 
 def configuration_error_dag(path: Path, error: ConfigurationError, kind: str = "trigger") -> DAG:

@@ -1,15 +1,16 @@
 """The Dags of an installation: forms to rerun, cancel, and export work orders; pending jobs; retention; the index."""
 
 from datetime import timedelta
+from typing import Any, Final
 
 from airflow.sdk import DAG
 
 from workorders.airflow.dags.factories import manual_dag, scheduled_dag
+from workorders.airflow.operators.base import DatabaseOperator
 from workorders.airflow.operators.bulk_jobs import RETRY_DELAY, BulkJobOperator, form
-from workorders.airflow.operators.maintenance import RefreshHistoryOperator, RetentionOperator
-from workorders.airflow.operators.resume_bulk_jobs import ResumeBulkJobsOperator
+from workorders.airflow.operators.maintenance import RefreshHistoryOperator, ResumeBulkJobsOperator, RetentionOperator
 
-_BULK_RETRIES = 3
+_TAGS: Final = ["history", "workorders"]
 
 
 def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
@@ -18,71 +19,56 @@ def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
     Args:
         database_connection: Airflow connection of the work orders' database.
     """
-    dags = [
-        *(_bulk_dag(kind, database_connection) for kind in ("rerun", "cancel", "export")),
-        _jobs_dag(database_connection),
-        _retention_dag(database_connection),
-        _upkeep_dag(database_connection),
-    ]
-    return {dag.dag_id: dag for dag in dags}
-
-
-def _bulk_dag(kind: str, database_connection: str) -> DAG:
-    with manual_dag(
-        f"workorders_{kind}",
-        description=f"{kind.capitalize()}s work orders that match a filter",
-        params=form(kind),
-        tags=["history", "workorders"],
-        doc_md=_DOCS[kind],
-    ) as dag:
-        BulkJobOperator(
-            task_id="run_job",
-            kind=kind,
+    forms = [_form_dag(kind, database_connection) for kind in ("rerun", "cancel", "export")]
+    by_clock = [
+        _scheduled_dag(
+            "workorders_jobs",
+            "*/5 * * * *",
+            "Runs pending reruns and cancels",
+            ResumeBulkJobsOperator,
+            task_id="run_pending",
             database_connection=database_connection,
-            retries=_BULK_RETRIES,
-            retry_delay=RETRY_DELAY,
-        )
-    return dag
-
-
-def _jobs_dag(database_connection: str) -> DAG:
-    with scheduled_dag(
-        "workorders_jobs",
-        "*/5 * * * *",
-        description="Runs pending reruns and cancels",
-        tags=["history", "workorders"],
-        doc_md=_JOBS_DOC,
-    ) as dag:
-        ResumeBulkJobsOperator(task_id="run_pending", database_connection=database_connection)
-    return dag
-
-
-def _retention_dag(database_connection: str) -> DAG:
-    with scheduled_dag(
-        "workorders_retention",
-        "@daily",
-        description="Wipes old inputs and deletes old work orders by the retention of each workflow",
-        tags=["history", "workorders"],
-        doc_md=_RETENTION_DOC,
-    ) as dag:
-        RetentionOperator(
+        ),
+        _scheduled_dag(
+            "workorders_retention",
+            "@daily",
+            "Wipes old inputs and deletes old work orders by the retention of each workflow",
+            RetentionOperator,
             task_id="delete_expired",
             database_connection=database_connection,
             retries=3,
             retry_delay=timedelta(minutes=5),
+        ),
+        _scheduled_dag(
+            "workorders_search_index",
+            "*/5 * * * *",
+            "Adds new work orders to the full-text index, and counts work orders by state",
+            RefreshHistoryOperator,
+            task_id="refresh",
+            database_connection=database_connection,
+        ),
+    ]
+    return {dag.dag_id: dag for dag in forms + by_clock}
+
+
+def _form_dag(kind: str, database_connection: str) -> DAG:
+    name = f"workorders_{kind}"
+    with manual_dag(
+        name,
+        description=f"{kind.capitalize()}s work orders that match a filter",
+        params=form(kind),
+        tags=_TAGS,
+        doc_md=_DOCS[name] + _FORM_DOC,
+    ) as dag:
+        BulkJobOperator(
+            task_id="run_job", kind=kind, database_connection=database_connection, retries=3, retry_delay=RETRY_DELAY
         )
     return dag
 
 
-def _upkeep_dag(database_connection: str) -> DAG:
-    with scheduled_dag(
-        "workorders_search_index",
-        "*/5 * * * *",
-        description="Adds new work orders to the full-text index, and counts work orders by state",
-        tags=["history", "workorders"],
-        doc_md=_UPKEEP_DOC,
-    ) as dag:
-        RefreshHistoryOperator(task_id="refresh", database_connection=database_connection)
+def _scheduled_dag(name: str, schedule: str, description: str, operator: type[DatabaseOperator], **task: Any) -> DAG:
+    with scheduled_dag(name, schedule, description=description, tags=_TAGS, doc_md=_DOCS[name]) as dag:
+        operator(**task)
     return dag
 
 
@@ -93,21 +79,19 @@ _FORM_DOC = """
 """
 
 _DOCS = {
-    "rerun": f"""
+    "workorders_rerun": """
 Gives work orders one more run: those of one id, or all that match.
 
 * A work order that waits or runs is skipped, and one whose input was wiped is refused; both are counted.
 * A rejected work order is validated again by its trigger's current definition, and then gets its input and a run.
-{_FORM_DOC}""",
-    "cancel": f"""
+""",
+    "workorders_cancel": """
 Cancels runs that wait. A run that has started is not changed. A cancelled work order can be rerun.
-{_FORM_DOC}""",
-    "export": f"""
+""",
+    "workorders_export": """
 Writes work orders to a file of JSON Lines or CSV on the worker. The file has its name only when it is complete.
-{_FORM_DOC}""",
-}
-
-_JOBS_DOC = """
+""",
+    "workorders_jobs": """
 Runs pending reruns and cancels: those created with `--detach`, those that wait for capacity in the limits of a
 workflow, and orphaned jobs, whose process died. `workorders jobs resume` continues an export, on the machine where it
 started.
@@ -115,17 +99,16 @@ started.
 * `workorders jobs list` shows all jobs, their progress, and what they wait for.
 * A job that fails makes the task fail, and is not retried.
 * Nothing is done while this Dag is paused.
-"""
-
-_RETENTION_DOC = """
+""",
+    "workorders_retention": """
 Wipes inputs, outputs, and logs, and deletes work orders by the `retention` of each workflow, in small steps.
 
 * `workorders retention run --dry-run` counts what is due.
 * A replay does not recreate a deleted work order.
 * Nothing is deleted while this Dag is paused.
-"""
-
-_UPKEEP_DOC = """
+""",
+    "workorders_search_index": """
 Adds new work orders to the full-text index that `workorders work-orders list --text` searches, and counts work orders
 by state. Unpause it to search. It never delays the ingest.
-"""
+""",
+}

@@ -7,31 +7,22 @@ from workorders.lazy import lazy_names
 if TYPE_CHECKING:
     from workorders.airflow.operators.bulk_jobs import BulkJobOperator as BulkJobOperator
     from workorders.airflow.operators.execute_runs import ExecuteRunsOperator as ExecuteRunsOperator
+    from workorders.airflow.operators.execute_runs import RunDagsOperator as RunDagsOperator
     from workorders.airflow.operators.maintenance import RefreshHistoryOperator as RefreshHistoryOperator
+    from workorders.airflow.operators.maintenance import ResumeBulkJobsOperator as ResumeBulkJobsOperator
     from workorders.airflow.operators.maintenance import RetentionOperator as RetentionOperator
-    from workorders.airflow.operators.resume_bulk_jobs import ResumeBulkJobsOperator as ResumeBulkJobsOperator
-    from workorders.airflow.operators.run_dags import RunDagsOperator as RunDagsOperator
     from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator as AlertSequenceGapsOperator
-
-__all__ = [
-    "AlertSequenceGapsOperator",
-    "BulkJobOperator",
-    "ExecuteRunsOperator",
-    "RefreshHistoryOperator",
-    "ResumeBulkJobsOperator",
-    "RetentionOperator",
-    "RunDagsOperator",
-]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "AlertSequenceGapsOperator": "sequence_gaps",
-        "BulkJobOperator": "bulk_jobs",
-        "ExecuteRunsOperator": "execute_runs",
-        "RefreshHistoryOperator": "maintenance",
-        "ResumeBulkJobsOperator": "resume_bulk_jobs",
-        "RetentionOperator": "maintenance",
-        "RunDagsOperator": "run_dags",
-    },
-)
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "AlertSequenceGapsOperator": "sequence_gaps",
+            "BulkJobOperator": "bulk_jobs",
+            "ExecuteRunsOperator": "execute_runs",
+            "RefreshHistoryOperator": "maintenance",
+            "ResumeBulkJobsOperator": "maintenance",
+            "RetentionOperator": "maintenance",
+            "RunDagsOperator": "execute_runs",
+        },
+    )
+    __all__ = list(__dir__())

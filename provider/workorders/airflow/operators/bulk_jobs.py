@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from airflow.sdk import BaseOperator, Param
+from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException
 
-from workorders.airflow.connections import database_url
-from workorders.airflow.context import triggering_user
-from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.airflow.operators.base import DatabaseOperator, triggering_user
 from workorders.core.bulk import capacity, jobs, runner
 from workorders.core.bulk.jobs import Job, JobBusyError, NoCapacityError
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.history.filters import Filter
-from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.connection import Connection
 from workorders.core.states import WorkOrderState
 
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ EXPORTS_VARIABLE: Final = "WORKORDERS_EXPORTS"
 RETRY_DELAY: Final = jobs.HEARTBEAT_TIMEOUT + timedelta(seconds=10)
 """Another try cannot take over the job of a task that died before this time."""
 
-_UNDONE: Final = "What the job had done stays done, and a further try continues it."
 _FILE_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*\.(jsonl|csv)$"
 _REPORT_SECONDS: Final = 5.0
 _TEXTS: Final = ("trigger", "workflow", "state", "rejection", "stream", "text")
@@ -39,8 +36,8 @@ _TEXTS: Final = ("trigger", "workflow", "state", "rejection", "stream", "text")
 def form(kind: str) -> dict[str, Param]:
     """Return the fields of the form of one kind of job."""
     fields = {
-        "trigger": _text("Trigger", "Only of this trigger."),
-        "workflow": _text("Workflow", "Only for this workflow."),
+        "trigger": _optional("Trigger", "Only of this trigger."),
+        "workflow": _optional("Workflow", "Only for this workflow."),
         "state": Param(
             None,
             type=["null", "string"],
@@ -49,14 +46,14 @@ def form(kind: str) -> dict[str, Param]:
             # Otherwise the page shows "null".
             values_display={"null": "any"},
         ),
-        "rejection": _text("Rejection", "Only rejected for this reason, such as not-json."),
-        "since": _time("Since", "Created at this time or later."),
-        "until": _time("Until", "Created before this time."),
-        "stream": _text("Stream", "Only streams with this prefix, such as orders/0@."),
-        "from_position": _position("From position", "First position in the stream."),
-        "to_position": _position("To position", "First position after the range."),
-        "text": _text("Text", "Words that body, request or rejection must all contain; a word may end in *."),
-        "id": _text("Work order", "Id of a single work order."),
+        "rejection": _optional("Rejection", "Only rejected for this reason, such as not-json."),
+        "since": _optional("Since", "Created at this time or later.", format="date-time"),
+        "until": _optional("Until", "Created before this time.", format="date-time"),
+        "stream": _optional("Stream", "Only streams with this prefix, such as orders/0@."),
+        "from_position": _optional("From position", "First position in the stream.", "integer"),
+        "to_position": _optional("To position", "First position after the range.", "integer"),
+        "text": _optional("Text", "Words that body, request or rejection must all contain; a word may end in *."),
+        "id": _optional("Work order", "Id of a single work order."),
     }
     if kind == "export":
         fields["file"] = Param(
@@ -87,7 +84,7 @@ class ProgressLogger:
             self._log.info("%s", job)
 
 
-class BulkJobOperator(BaseOperator):
+class BulkJobOperator(DatabaseOperator):
     """Creates one job from the form of the Dag run and runs it; with `dry_run` it only counts.
 
     A try after a crash continues the job, because the job belongs to the Dag run.
@@ -98,50 +95,44 @@ class BulkJobOperator(BaseOperator):
     """
 
     ui_color = "#fdf0d5"
+    undone = "What the job had done stays done, and a further try continues it."
 
-    def __init__(self, *, kind: str, database_connection: str = "workorders_db", **kwargs: Any) -> None:
+    def __init__(self, *, kind: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.kind = kind
-        self.database_connection = database_connection
+        self.where = f"The form to {kind} work orders"
 
-    @log_failure_wrapped
-    def execute(self, context: "Context") -> dict[str, Any]:
+    def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
         """Count, and unless it is a dry run, run the job; return the numbers.
 
         Raises:
             AirflowFailException: a field of the form is wrong, or the job failed for a permanent reason.
-            TaskFailedError: the database failed, another process runs the job, or a workflow's limits have no capacity
-                for the rest of it now.
+            JobBusyError: another process runs the job.
+            NoCapacityError: a workflow's limits have no capacity for the rest of the job now.
         """
-        with explain_failures(self, context, f"The form to {self.kind} work orders", _UNDONE):
-            return self._execute(context)
-
-    def _execute(self, context: "Context") -> dict[str, Any]:
         params: Mapping[str, Any] = context["params"]
         run, user = context["dag_run"], triggering_user(context)
-        url = database_url(self.database_connection)
-        with connect(url, application_name=f"workorders {self.kind}") as connection:
-            try:
-                wanted = filter_of(params)
-                if params["dry_run"]:
-                    return self._dry_run(connection, wanted)
-                options = self._options(params)
-                job = jobs.create_job(
-                    connection,
-                    self.kind,
-                    wanted,
-                    actor=user,
-                    account=user,
-                    reason=params["reason"],
-                    options=options,
-                    request_key=f"{run.dag_id}/{run.run_id}",
-                )
-                connection.commit()
-                return self._work(connection, job, Path(options["file"]) if options else None)
-            except (JobBusyError, NoCapacityError):
-                raise
-            except WorkOrdersError as error:
-                raise AirflowFailException(str(error)) from error
+        try:
+            wanted = filter_of(params)
+            if params["dry_run"]:
+                return self._dry_run(connection, wanted)
+            options = self._options(params)
+            job = jobs.create_job(
+                connection,
+                self.kind,
+                wanted,
+                actor=user,
+                account=user,
+                reason=params["reason"],
+                options=options,
+                request_key=f"{run.dag_id}/{run.run_id}",
+            )
+            connection.commit()
+            return self._run(connection, job, Path(options["file"]) if options else None)
+        except (JobBusyError, NoCapacityError):
+            raise
+        except WorkOrdersError as error:
+            raise AirflowFailException(str(error)) from error
 
     def _dry_run(self, connection: Connection, wanted: Filter) -> dict[str, Any]:
         counts = jobs.count_matching(connection, wanted)
@@ -155,7 +146,7 @@ class BulkJobOperator(BaseOperator):
         )
         return {"total": sum(counts.values()), "by_state": counts}
 
-    def _work(self, connection: Connection, job: Job, file: Path | None) -> dict[str, Any]:
+    def _run(self, connection: Connection, job: Job, file: Path | None) -> dict[str, Any]:
         if job.state not in {"finished", "cancelled"}:
             self.log.info("Job %s has %s work orders: %s", job.id, f"{job.total:,}", job.wanted)
             job = runner.run_job(connection, job.id, progress=ProgressLogger(self.log), file=file)
@@ -211,13 +202,5 @@ def _parsed_id(given: str) -> UUID:
     return UUID(given)
 
 
-def _text(title: str, description: str) -> Param:
-    return Param(None, type=["null", "string"], title=title, description=description)
-
-
-def _time(title: str, description: str) -> Param:
-    return Param(None, type=["null", "string"], format="date-time", title=title, description=description)
-
-
-def _position(title: str, description: str) -> Param:
-    return Param(None, type=["null", "integer"], title=title, description=description)
+def _optional(title: str, description: str, kind: str = "string", **more: Any) -> Param:
+    return Param(None, type=["null", kind], title=title, description=description, **more)

@@ -1,48 +1,40 @@
-"""Operators that refresh the index of the history and delete what has expired."""
+"""Operators that keep an installation in order: refresh the search index, delete what has expired, run pending jobs."""
 
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
 
-from workorders.airflow.connections import database_url
-from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.airflow.operators.base import DatabaseOperator
+from workorders.airflow.operators.bulk_jobs import ProgressLogger
+from workorders.core.bulk import runner
 from workorders.core.maintenance import refresh, retention
-from workorders.core.postgres.connection import connect
+from workorders.core.postgres.connection import Connection
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-
 _UNDONE: Final = "The steps that were finished stay done, and the next run of this Dag does the rest."
 
 
-class RefreshHistoryOperator(BaseOperator):
+class RefreshHistoryOperator(DatabaseOperator):
     """Adds new work orders to the full-text index, and counts work orders by state.
 
     Args:
-        database_connection: Airflow connection of the work orders' database.
         seconds: time after which no further step begins; the next Dag run continues.
+        database_connection: Airflow connection of the work orders' database.
     """
 
     ui_color = "#e8f0e8"
+    where = "The refresh of the search index"
+    undone = _UNDONE
 
-    def __init__(self, *, database_connection: str = "workorders_db", seconds: float = 240.0, **kwargs: Any) -> None:
+    def __init__(self, *, seconds: float = 240.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.database_connection = database_connection
         self.seconds = seconds
 
-    @log_failure_wrapped
-    def execute(self, context: "Context") -> dict[str, Any]:
-        """Do it and return the numbers.
-
-        Raises:
-            TaskFailedError: the database failed; what was done stays done.
-        """
-        with (
-            explain_failures(self, context, "The refresh of the search index", _UNDONE),
-            connect(database_url(self.database_connection), application_name="workorders refresh") as connection,
-        ):
-            done = refresh.refresh_history(connection, seconds=self.seconds)
+    def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
+        """Refresh the index, and return the numbers."""
+        done = refresh.refresh_history(connection, seconds=self.seconds)
         self.log.info(
             "%s work orders were added to the index, and %s were indexed again.",
             f"{done.filled:,}",
@@ -51,7 +43,7 @@ class RefreshHistoryOperator(BaseOperator):
         return {"filled": done.filled, "looked_again": done.looked_again, "counted": done.counted}
 
 
-class RetentionOperator(BaseOperator):
+class RetentionOperator(DatabaseOperator):
     """Wipes and deletes what has expired by the retention of each workflow.
 
     Args:
@@ -59,24 +51,41 @@ class RetentionOperator(BaseOperator):
     """
 
     ui_color = "#f0e8e8"
+    where = "The retention of the history"
+    undone = _UNDONE
 
-    def __init__(self, *, database_connection: str = "workorders_db", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.database_connection = database_connection
-
-    @log_failure_wrapped
-    def execute(self, context: "Context") -> dict[str, int]:
-        """Do it and return the numbers.
-
-        Raises:
-            TaskFailedError: the database failed; what was done stays done.
-        """
-        with (
-            explain_failures(self, context, "The retention of the history", _UNDONE),
-            connect(database_url(self.database_connection), application_name="workorders retention") as connection,
-        ):
-            swept = retention.delete_expired(connection)
+    def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
+        """Delete what has expired, and return the numbers."""
+        swept = retention.delete_expired(connection)
         self.log.info("%s work orders were deleted, and %s inputs wiped.", f"{swept.deleted:,}", f"{swept.wiped:,}")
         if swept.remainder:
             self.log.warning("%s", swept.remainder)
         return {"deleted": swept.deleted, "wiped": swept.wiped, "left": swept.left}
+
+
+class ResumeBulkJobsOperator(DatabaseOperator):
+    """Runs reruns and cancels that were created for later, wait for capacity, or are orphaned.
+
+    Args:
+        database_connection: Airflow connection of the work orders' database.
+    """
+
+    ui_color = "#fdf0d5"
+    where = "Pending bulk jobs"
+    undone = "What they had done stays done, and the next run of this Dag continues them."
+
+    def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
+        """Run them, and return the number of jobs by their current state.
+
+        Raises:
+            AirflowFailException: a job failed; the others were run nevertheless.
+        """
+        worked = runner.resume_orphaned(connection, progress=ProgressLogger(self.log))
+        states: dict[str, int] = {}
+        for job in worked.jobs:
+            self.log.info("%s %s", job, job.error or "")
+            states[job.state] = states.get(job.state, 0) + 1
+        if worked.failures:
+            # Another try of this task would not take them again, and would hide that they failed.
+            raise AirflowFailException(" ".join(worked.failures))
+        return states

@@ -7,16 +7,12 @@ from workorders.lazy import lazy_names
 if TYPE_CHECKING:
     from workorders.airflow.triggers.dag_runs import WaitForDagRunsTrigger as WaitForDagRunsTrigger
     from workorders.airflow.triggers.runs import WaitForRunsTrigger as WaitForRunsTrigger
-
-__all__ = [
-    "WaitForDagRunsTrigger",
-    "WaitForRunsTrigger",
-]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "WaitForDagRunsTrigger": "dag_runs",
-        "WaitForRunsTrigger": "runs",
-    },
-)
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "WaitForDagRunsTrigger": "dag_runs",
+            "WaitForRunsTrigger": "runs",
+        },
+    )
+    __all__ = list(__dir__())

@@ -15,32 +15,20 @@ if TYPE_CHECKING:
     from workorders.kafka.airflow.resolve import ResolveOperator as ResolveOperator
     from workorders.kafka.airflow.resolve import resolve_params as resolve_params
     from workorders.kafka.airflow.sensors import WaitForMessagesSensor as WaitForMessagesSensor
-
-__all__ = [
-    "CommitOffsetsOperator",
-    "CreateWorkOrdersOperator",
-    "PlanBatchOperator",
-    "ResolveOperator",
-    "TriggerIngestOperator",
-    "WaitForMessagesSensor",
-    "make_dags",
-    "outbox_dags",
-    "resolve_dags",
-    "resolve_params",
-]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "CommitOffsetsOperator": "operators",
-        "CreateWorkOrdersOperator": "operators",
-        "PlanBatchOperator": "operators",
-        "ResolveOperator": "resolve",
-        "TriggerIngestOperator": "operators",
-        "WaitForMessagesSensor": "sensors",
-        "make_dags": "dags",
-        "outbox_dags": "outbox_relay",
-        "resolve_dags": "dags",
-        "resolve_params": "resolve",
-    },
-)
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "CommitOffsetsOperator": "operators",
+            "CreateWorkOrdersOperator": "operators",
+            "PlanBatchOperator": "operators",
+            "ResolveOperator": "resolve",
+            "TriggerIngestOperator": "operators",
+            "WaitForMessagesSensor": "sensors",
+            "make_dags": "dags",
+            "outbox_dags": "outbox_relay",
+            "resolve_dags": "dags",
+            "resolve_params": "resolve",
+        },
+    )
+    __all__ = list(__dir__())

@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 
 if TYPE_CHECKING:
-    from airflow.sdk import Connection
-
     from workorders.kafka.spark.connect import ConnectServer
 
 SPARK_CONNECT = "spark_connect"
@@ -19,12 +17,12 @@ def kafka_settings(connection_id: str) -> dict[str, Any]:
     Raises:
         airflow.exceptions.AirflowNotFoundException: there is no such connection.
     """
-    return _settings(BaseHook.get_connection(connection_id))
+    return dict(BaseHook.get_connection(connection_id).extra_dejson)
 
 
 async def async_kafka_settings(connection_id: str) -> dict[str, Any]:
     """Return the same from code that runs in the triggerer's event loop."""
-    return _settings(await BaseHook.aget_connection(connection_id))
+    return dict((await BaseHook.aget_connection(connection_id)).extra_dejson)
 
 
 def connect_server(connection_id: str) -> "ConnectServer | None":
@@ -53,7 +51,3 @@ def connect_server(connection_id: str) -> "ConnectServer | None":
         use_ssl=str(extra.get("use_ssl", False)).lower() == "true",
         ca=extra.get("ca"),
     )
-
-
-def _settings(connection: "Connection") -> dict[str, Any]:
-    return dict(connection.extra_dejson)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Param
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.context import triggering_user
+from workorders.airflow.operators.base import triggering_user
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings

@@ -11,11 +11,14 @@ from local_stack.stack import LocalStack
 from support.admission import limit
 from support.runs import finish_all
 from support.work_orders import accepted_range
-from workorders.airflow.context import UNKNOWN_USER
-from workorders.airflow.operators import bulk_jobs, maintenance, resume_bulk_jobs
+from workorders.airflow.operators import base
+from workorders.airflow.operators.base import UNKNOWN_USER
 from workorders.airflow.operators.bulk_jobs import BulkJobOperator, form
-from workorders.airflow.operators.maintenance import RefreshHistoryOperator, RetentionOperator
-from workorders.airflow.operators.resume_bulk_jobs import ResumeBulkJobsOperator
+from workorders.airflow.operators.maintenance import (
+    RefreshHistoryOperator,
+    ResumeBulkJobsOperator,
+    RetentionOperator,
+)
 from workorders.airflow.task_errors import TaskFailedError
 from workorders.core import triggers
 from workorders.core.bulk import jobs, runner
@@ -32,8 +35,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(autouse=True)
 def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Airflow's connection leads to the stack."""
-    for module in (bulk_jobs, resume_bulk_jobs, maintenance):
-        monkeypatch.setattr(module, "database_url", lambda _: stack.database_url)
+    monkeypatch.setattr(base, "database_url", lambda _: stack.database_url)
     monkeypatch.setenv("WORKORDERS_EXPORTS", str(tmp_path / "exports"))
 
 

@@ -10,8 +10,7 @@ from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
 from support.executing import Executing
 from support.tries import a_try
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
-from workorders.airflow.operators.run_dags import RunDagsOperator
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.worker.exceptions import ExecutionError

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from workorders.airflow.dags.factories import ConfigurationErrorOperator
 from workorders.airflow.dags.triggers import trigger_dags, trigger_folder
-from workorders.airflow.operators.configuration_error import ConfigurationErrorOperator
 from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
 from workorders.core.exceptions import ConfigurationError
 

@@ -8,8 +8,7 @@ import httpx
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
-from workorders.airflow.plugin import WorkOrdersPlugin
-from workorders.airflow.web_apps import LazyApp
+from workorders.airflow.plugin import LazyApp, WorkOrdersPlugin
 
 
 class Made:

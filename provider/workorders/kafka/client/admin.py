@@ -1,4 +1,4 @@
-"""Questions to a Kafka cluster: topics, offsets, a group's positions. Joins no consumer group.
+"""Questions to a Kafka cluster: topics, partitions, offsets; the base class asks for consumer groups. Joins none.
 
 Asynchronous, because the triggerer asks for hundreds of triggers at once; `run` serves synchronous callers.
 """
@@ -7,25 +7,16 @@ import asyncio
 import concurrent.futures
 import re
 from collections.abc import Awaitable, Collection, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-)
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from workorders.kafka.client.broker_errors import COORDINATOR_UNAVAILABLE, unavailable_error
-from workorders.kafka.client.group_offset_reader import group_offsets
+from workorders.kafka.client.broker_errors import error_of, unavailable_error
+from workorders.kafka.client.group_offsets import ConsumerGroups
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.definition.fields import REGEX_MARK
 from workorders.kafka.exceptions import (
-    GroupCommitError,
     KafkaRefusedError,
     KafkaUnavailableError,
     TopicForbiddenError,
@@ -49,7 +40,6 @@ _AUTH_ERRORS = frozenset(
 )
 _NO_SUCH_MESSAGE = -1
 """A broker's answer if no message is as young as a timestamp; every other negative number is no answer."""
-_GROUP_ACTIVE = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
 _UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
@@ -58,18 +48,7 @@ def run(question: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(question)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMember:
-    """A consumer in a group."""
-
-    client_id: str
-    host: str
-
-    def __str__(self) -> str:
-        return f"{self.client_id} at {self.host}"
-
-
-class KafkaAdmin:
+class KafkaAdmin(ConsumerGroups):
     """An administration client of one Kafka cluster; any number of triggers may share it."""
 
     def __init__(self, settings: Mapping[str, str], *, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS) -> None:
@@ -224,74 +203,6 @@ class KafkaAdmin:
             raise KafkaUnavailableError(f"Kafka at {self._servers} did not answer: the connection was lost.")
         return found
 
-    async def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int | None]:
-        """Return the group's committed offsets; None for a partition without one.
-
-        Raises:
-            KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
-        """
-        return await group_offsets(self._settings, group, partitions, timeout_seconds=self._timeout)
-
-    async def commit(self, group: str, positions: Mapping[Partition, int]) -> None:
-        """Write the group's offsets, without joining it.
-
-        Raises:
-            GroupCommitError: the group has members of its own, or the broker refused a partition.
-            CoordinatorMovingError: the group has no coordinator yet; it has one a moment later.
-            KafkaUnavailableError: the cluster did not answer.
-        """
-        if not positions:
-            return
-        offsets = [TopicPartition(part.topic, part.partition, offset) for part, offset in positions.items()]
-        futures = self._client.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, offsets)], request_timeout=self._timeout
-        )
-        try:
-            (answer,) = await asyncio.gather(*map(asyncio.wrap_future, futures.values()))
-        except KafkaException as error:
-            if _error(error).code() not in _GROUP_ACTIVE:
-                raise self._to_domain_error(error) from error
-            raise await self._not_committed(group, str(_error(error).str()), {_error(error).code()}) from error
-        # A live member does not make the call raise: each partition of the answer has the error.
-        refused = [found for found in answer.topic_partitions if found.error is not None]
-        if refused and all(found.error.code() in COORDINATOR_UNAVAILABLE for found in refused):
-            raise unavailable_error(self._servers, refused[0].error)
-        if refused:
-            places = ", ".join(f"{found.topic} {found.partition}: {found.error.str()}" for found in refused)
-            raise await self._not_committed(group, places, {found.error.code() for found in refused})
-
-    async def _not_committed(self, group: str, reason: str, codes: set[int]) -> GroupCommitError:
-        text = (
-            f"The offsets of consumer group {group} could not be committed: {reason}. The work orders are safe in the "
-            f"ledger, which does not depend on the group"
-        )
-        if not codes & _GROUP_ACTIVE:
-            return GroupCommitError(f"{text}.")
-        try:
-            members = ", ".join(map(str, await self.members(group)))
-        except KafkaUnavailableError:
-            members = ""
-        return GroupCommitError(
-            f"{text}; another consumer is in this group{f' ({members})' if members else ''}: stop it, or give the "
-            f"trigger a group of its own."
-        )
-
-    async def members(self, group: str) -> tuple[GroupMember, ...]:
-        """Return the current consumers of a group; none of them is ours.
-
-        Raises:
-            KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
-        """
-        # Asked only after the group's coordinator has just answered: librdkafka may abort the process if its
-        # connection breaks meanwhile (https://github.com/confluentinc/librdkafka/issues/4605).
-        (future,) = self._client.describe_consumer_groups([group], request_timeout=self._timeout).values()
-        try:
-            found = await asyncio.wrap_future(future)
-        except KafkaException as error:
-            about = f"the members of consumer group {group} are unknown"
-            raise unavailable_error(self._servers, _error(error), about) from error
-        return tuple(GroupMember(member.client_id, member.host.removeprefix("/")) for member in found.members)
-
     async def _all(self, futures: Iterable["concurrent.futures.Future[Any]"]) -> list[Any]:
         waiting: list[Awaitable[Any]] = [asyncio.wrap_future(future) for future in futures]
         try:
@@ -303,7 +214,7 @@ class KafkaAdmin:
 
     def _to_domain_error(self, exception: KafkaException) -> Exception:
         self._client.poll(0)  # serves the callback that stores why connections fail
-        error = _error(exception)
+        error = error_of(exception)
         if error.code() in _UNKNOWN_TOPIC:
             return UnknownTopicError(f"Kafka at {self._servers} does not have the topic: {error.str()}.")
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
@@ -319,8 +230,3 @@ class KafkaAdmin:
             f"Kafka at {self._servers} refused the client: {error.str()}; "
             f"check the credentials and permissions of the Airflow Kafka connection."
         )
-
-
-def _error(exception: KafkaException) -> KafkaError:
-    error: KafkaError = exception.args[0]
-    return error

@@ -1,6 +1,6 @@
 """Classifies temporary failures of Kafka: no broker answered, or one answered and has no leader or coordinator."""
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from workorders.kafka.exceptions import CoordinatorMovingError, KafkaUnavailableError
 
@@ -17,6 +17,12 @@ LEADER_UNAVAILABLE = frozenset(
     }
 )
 """A partition has no leader for the moment, or a new one; a retry helps."""
+
+
+def error_of(exception: KafkaException) -> KafkaError:
+    """Return the error of an exception, with its code."""
+    error: KafkaError = exception.args[0]
+    return error
 
 
 def unavailable_error(servers: str, error: KafkaError, about: str = "") -> KafkaUnavailableError:

@@ -4,6 +4,7 @@ Spark reads with the Java client, which has other names, another form for creden
 A setting without an equivalent is left out if that is harmless, and refused if it would change who is trusted.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -56,40 +57,11 @@ _LEFT_OUT: Final = frozenset(
 )
 """Java chooses its own ciphers, under other names; the others belong to mechanisms that are refused by name."""
 
-_CONSUMER_ONLY: Final = frozenset(
-    {
-        "allow.auto.create.topics",
-        "auto.commit.enable",
-        "auto.commit.interval.ms",
-        "auto.offset.reset",
-        "check.crcs",
-        "consume.callback.max.messages",
-        "coordinator.query.interval.ms",
-        "enable.auto.commit",
-        "enable.auto.offset.store",
-        "enable.partition.eof",
-        "fetch.error.backoff.ms",
-        "fetch.max.bytes",
-        "fetch.message.max.bytes",
-        "fetch.min.bytes",
-        "fetch.queue.backoff.ms",
-        "fetch.wait.max.ms",
-        "group.id",
-        "group.instance.id",
-        "group.protocol",
-        "group.protocol.type",
-        "group.remote.assignor",
-        "heartbeat.interval.ms",
-        "isolation.level",
-        "max.poll.interval.ms",
-        "offset.store.method",
-        "partition.assignment.strategy",
-        "queued.max.messages.kbytes",
-        "queued.min.messages",
-        "session.timeout.ms",
-    }
+_CONSUMER_ONLY: Final = re.compile(
+    r"(allow\.auto|auto|consume|coordinator|enable\.auto|fetch|group|heartbeat|isolation|max\.poll|offset\.store"
+    r"|partition\.assignment|queued|session)\.|check\.crcs|enable\.partition\.eof"
 )
-"""Settings that an administration client ignores; librdkafka warns about each at every start."""
+"""Names of settings that an administration client ignores; librdkafka warns about each at every start."""
 
 _NO: Final = frozenset({"false", "f", "0"})
 """Values that switch a setting of librdkafka off."""
@@ -127,7 +99,7 @@ def client_settings(extra: Mapping[str, Any]) -> dict[str, str]:
     """
     given = _normal(extra)
     _require_server_verification(given)
-    return {name: value for name, value in given.items() if name not in _CONSUMER_ONLY}
+    return {name: value for name, value in given.items() if not _CONSUMER_ONLY.match(name)}
 
 
 def executor_settings(extra: Mapping[str, Any], *, read: Callable[[str], str] = read_text) -> dict[str, str]:

@@ -62,32 +62,32 @@ class KafkaSource:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRow:
     """One partition. An offset is None if it is unknown or does not exist yet."""
 
     topic: str
     partition: int
     topic_id: str
-    next_offset: int | None
+    next_offset: int | None = None
     """The ledger's first offset without a work order; None for a partition that was never planned."""
     group_offset: int | None
     last_stable: int | None
     high_watermark: int | None
-    lag: int | None
+    lag: int | None = None
     """Offsets up to the last stable one without a work order; at least the number of messages."""
     group_lag: int | None
     """The same for the group's committed offset, which follows the ledger after each batch."""
     status: str
     """`up to date`, `behind`, `in batch 7`, `stalled`, or another reason why the partition does not advance."""
-    since: datetime | None
+    since: datetime | None = None
     """Start of the stall; None if the partition is not stalled."""
-    attempts: int
+    attempts: int = 0
     """Attempts at the batch that holds the partition."""
-    next_attempt_at: datetime | None
-    last_error: str | None
+    next_attempt_at: datetime | None = None
+    last_error: str | None = None
     """Error of the last failed attempt."""
-    batch_id: int | None
+    batch_id: int | None = None
     """The unfinished batch that holds the partition."""
     group_relation: str | None = None
     """`ahead` of the ledger, `behind` it or `none`, if the group's offset differs; None otherwise, or if unknown."""
@@ -218,18 +218,11 @@ def _new(log: PartitionOffsets, answer: KafkaAnswer) -> PartitionRow:
         topic=log.partition.topic,
         partition=log.partition.partition,
         topic_id=log.partition.topic_id,
-        next_offset=None,
         group_offset=group_offset,
         last_stable=log.last_stable,
         high_watermark=log.high_watermark,
-        lag=None,
         group_lag=_lag(log, group_offset),
         status="not planned yet",
-        since=None,
-        attempts=0,
-        next_attempt_at=None,
-        last_error=None,
-        batch_id=None,
     )
 
 
@@ -333,7 +326,7 @@ async def _ask(
         committed = await cluster.committed(source.group, [log.partition for log in logs])
         answer = replace(answer, committed=committed)
         # Asked last, after the group's coordinator has answered.
-        members = [str(member) for member in await cluster.members(source.group)]
+        members = await cluster.members(source.group)
     except WorkOrdersError as error:
         return replace(answer, problem=str(error))
     missing = _missing(source.topics, logs)

@@ -1,0 +1,138 @@
+"""Reads and commits the offsets of a consumer group, and names its members, without joining it."""
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from workorders.kafka.client.broker_errors import COORDINATOR_UNAVAILABLE, error_of, unavailable_error
+from workorders.kafka.client.new_client import new_client
+from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
+from workorders.kafka.partitions import Partition
+
+_AGAIN_SECONDS = 0.2
+_GROUP_ACTIVE = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
+
+
+class ConsumerGroups(ABC):
+    """The consumer groups of a cluster: the base of `KafkaAdmin`."""
+
+    _client: AdminClient
+    _servers: str
+    _settings: Mapping[str, str]
+    _timeout: float
+
+    async def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int | None]:
+        """Return the group's committed offsets; None for a partition without one.
+
+        Raises:
+            KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
+        """
+        wanted = list(partitions)
+        if not wanted:
+            return {}
+        return await asyncio.to_thread(_ask, self._settings, group, wanted, self._timeout)
+
+    async def commit(self, group: str, positions: Mapping[Partition, int]) -> None:
+        """Write the group's offsets, without joining it.
+
+        Raises:
+            GroupCommitError: the group has members of its own, or the broker refused a partition.
+            CoordinatorMovingError: the group has no coordinator yet; it has one a moment later.
+            KafkaUnavailableError: the cluster did not answer.
+        """
+        if not positions:
+            return
+        offsets = [TopicPartition(part.topic, part.partition, offset) for part, offset in positions.items()]
+        futures = self._client.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, offsets)], request_timeout=self._timeout
+        )
+        try:
+            (answer,) = await asyncio.gather(*map(asyncio.wrap_future, futures.values()))
+        except KafkaException as error:
+            refusal = error_of(error)
+            if refusal.code() not in _GROUP_ACTIVE:
+                raise self._to_domain_error(error) from error
+            raise await self._not_committed(group, str(refusal.str()), {refusal.code()}) from error
+        # A live member does not make the call raise: each partition of the answer has the error.
+        refused = [found for found in answer.topic_partitions if found.error is not None]
+        if refused and all(found.error.code() in COORDINATOR_UNAVAILABLE for found in refused):
+            raise unavailable_error(self._servers, refused[0].error)
+        if refused:
+            places = ", ".join(f"{found.topic} {found.partition}: {found.error.str()}" for found in refused)
+            raise await self._not_committed(group, places, {found.error.code() for found in refused})
+
+    async def _not_committed(self, group: str, reason: str, codes: set[int]) -> GroupCommitError:
+        text = (
+            f"The offsets of consumer group {group} could not be committed: {reason}. The work orders are safe in the "
+            f"ledger, which does not depend on the group"
+        )
+        if not codes & _GROUP_ACTIVE:
+            return GroupCommitError(f"{text}.")
+        try:
+            members = ", ".join(await self.members(group))
+        except KafkaUnavailableError:
+            members = ""
+        return GroupCommitError(
+            f"{text}; another consumer is in this group{f' ({members})' if members else ''}: stop it, or give the "
+            f"trigger a group of its own."
+        )
+
+    async def members(self, group: str) -> tuple[str, ...]:
+        """Return the current consumers of a group, as client id and host; none of them is ours.
+
+        Raises:
+            KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
+        """
+        # Asked only after the group's coordinator has just answered: librdkafka may abort the process if its
+        # connection breaks meanwhile (https://github.com/confluentinc/librdkafka/issues/4605).
+        (future,) = self._client.describe_consumer_groups([group], request_timeout=self._timeout).values()
+        try:
+            found = await asyncio.wrap_future(future)
+        except KafkaException as error:
+            about = f"the members of consumer group {group} are unknown"
+            raise unavailable_error(self._servers, error_of(error), about) from error
+        return tuple(f"{member.client_id} at {member.host.removeprefix('/')}" for member in found.members)
+
+    @abstractmethod
+    def _to_domain_error(self, exception: KafkaException) -> Exception:
+        """Return the error of this package for one of the client's."""
+
+
+def _ask(
+    settings: Mapping[str, str], group: str, wanted: list[Partition], timeout_seconds: float
+) -> dict[Partition, int | None]:
+    """Ask by a consumer without a subscription, which joins nothing and waits for the group's coordinator.
+
+    The administration client has this request as well, but librdkafka ends the process with a segmentation fault while
+    the coordinator is being elected (https://github.com/confluentinc/librdkafka/issues/5040).
+    """
+    consumer = new_client(Consumer, {**settings, "group.id": group, "enable.auto.commit": False})
+    try:
+        found = _until_coordinated(consumer, wanted, time.monotonic() + timeout_seconds)
+        for answer in found:
+            if answer.error is not None:
+                raise KafkaException(answer.error)
+    except KafkaException as error:
+        about = f"the offsets of consumer group {group} are unknown"
+        raise unavailable_error(settings.get("bootstrap.servers", ""), error_of(error), about) from error
+    finally:
+        consumer.close()
+    offsets = {(answer.topic, answer.partition): answer.offset for answer in found}
+    # librdkafka has negative numbers for "none".
+    return {part: offset if (offset := offsets[part.topic_partition]) >= 0 else None for part in wanted}
+
+
+def _until_coordinated(consumer: Consumer, wanted: Iterable[Partition], deadline: float) -> list[TopicPartition]:
+    """Retry while the group's coordinator is being elected, which librdkafka learns only from a refusal."""
+    places = [TopicPartition(part.topic, part.partition) for part in wanted]
+    while True:
+        try:
+            return consumer.committed(places, max(deadline - time.monotonic(), _AGAIN_SECONDS))
+        except KafkaException as error:
+            if error_of(error).code() not in COORDINATOR_UNAVAILABLE or time.monotonic() > deadline:
+                raise
+            consumer.poll(_AGAIN_SECONDS)

@@ -100,7 +100,11 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "request-decided-twice-at-once",
         10,
-        (Change("kafka/recovery/resolution.py", "        _require_undecided(connection, signature)\n", ""),),
+        (
+            Change(
+                "kafka/recovery/resolution.py", '        _require_undecided(connection, signature["request_key"])\n', ""
+            ),
+        ),
         (f"{RESOLVING}::test_a_request_that_two_processes_work_at_is_decided_once",),
     ),
     Mutation(

@@ -13,11 +13,7 @@ FORM: Final = (
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS: Final = re.compile(r"[1-9][0-9]{12}")
-_POLICIES: Final[dict[Any, Literal["earliest", "latest", "group"]]] = {
-    "earliest": "earliest",
-    "latest": "latest",
-    "group": "group",
-}
+_POLICIES: Final = ("earliest", "latest", "group")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +34,8 @@ class StartingOffsets:
         """
         if isinstance(value, StartingOffsets):
             return value
-        if isinstance(value, str) and value in _POLICIES:
-            return cls(_POLICIES[value])
+        if value in _POLICIES:
+            return cls(value)
         if isinstance(value, str | int) and not isinstance(value, bool) and _MILLISECONDS.fullmatch(str(value)):
             return cls("timestamp", int(value))
         time = _time(value)
@@ -77,7 +73,7 @@ StartingOffsetsField = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"enum": ["earliest", "latest", "group"]},
+                {"enum": list(_POLICIES)},
                 {
                     "type": "string",
                     "format": "date-time",

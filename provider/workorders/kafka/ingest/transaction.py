@@ -178,7 +178,8 @@ def _require_ownership(connection: Connection, attempt: Attempt) -> None:
         raise TopicRecreatedError(f"{where}: the ledger follows another topic of that name now; nothing was committed.")
     if locked.next_offset != range_.start:
         raise LedgerConflictError(
-            f"{where}: the ledger is at {locked.next_offset} and not at the range's start; nothing was committed."
+            f"{where}: the ledger is at {locked.next_offset} and not at the range's start; nothing was committed; save "
+            f"this log and report it, because no sequence of events leads here."
         )
 
 

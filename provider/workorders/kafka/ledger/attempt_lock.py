@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager, suppress
 
 import psycopg
 
-from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.connection import Connection, connect, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/attempt_lock.sql")
@@ -38,5 +38,4 @@ def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
 
 def try_exclude_attempts(connection: Connection, batch_id: int) -> bool:
     """Return whether no attempt at the batch is running; if so, none starts until the caller's transaction ends."""
-    row = connection.execute(_QUERIES["try_exclude_attempts"], {"batch_id": batch_id}).fetchone()
-    return bool(row and row[0])
+    return bool(fetch_row(connection, _QUERIES["try_exclude_attempts"], {"batch_id": batch_id})[0])

@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 
 from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError, ForeignBatchError, UnknownBatchError
@@ -127,23 +127,10 @@ def create(connection: Connection, trigger: Trigger, ranges: Sequence[OffsetRang
     Raises:
         psycopg.errors.UniqueViolation: a partition is in an unfinished batch already.
     """
-    row = connection.execute(_QUERIES["insert_batch"], {"trigger_id": trigger.id}).fetchone()
-    if row is None:  # impossible: an INSERT ... RETURNING without conflict clause returns its row
-        raise LookupError("kafka_batches")
-    batch_id = int(row[0])
+    batch_id = int(fetch_row(connection, _QUERIES["insert_batch"], {"trigger_id": trigger.id})[0])
     for range_ in ranges:
-        connection.execute(
-            _QUERIES["insert_range"],
-            {
-                "batch_id": batch_id,
-                "trigger_id": trigger.id,
-                "topic": range_.partition.topic,
-                "partition": range_.partition.partition,
-                "topic_id": range_.partition.topic_id,
-                "start_offset": range_.start,
-                "end_offset": range_.end,
-            },
-        )
+        place = {**_place(batch_id, range_), "trigger_id": trigger.id, "topic_id": range_.partition.topic_id}
+        connection.execute(_QUERIES["insert_range"], {**place, "start_offset": range_.start, "end_offset": range_.end})
     return batch_id
 
 
@@ -193,9 +180,7 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
     finished = connection.execute(
         _QUERIES["finish_range"],
         {
-            "batch_id": batch_id,
-            "topic": range_.partition.topic,
-            "partition": range_.partition.partition,
+            **_place(batch_id, range_),
             "created": created.created,
             "rejected": created.rejected,
             "existing": created.existing,
@@ -216,16 +201,7 @@ def begin_attempt(connection: Connection, batch_id: int, epoch: int) -> None:
 
 def write_error(connection: Connection, batch_id: int, range_: OffsetRange, *, epoch: int, error: str) -> None:
     """Record why a range failed, unless a newer attempt has begun."""
-    connection.execute(
-        _QUERIES["write_error"],
-        {
-            "batch_id": batch_id,
-            "topic": range_.partition.topic,
-            "partition": range_.partition.partition,
-            "epoch": epoch,
-            "error": error,
-        },
-    )
+    connection.execute(_QUERIES["write_error"], {**_place(batch_id, range_), "epoch": epoch, "error": error})
 
 
 def unfinished(connection: Connection, trigger: str, *, older_than_seconds: float = 0.0) -> list[UnfinishedBatch]:
@@ -246,8 +222,8 @@ def mark_handed_over(connection: Connection, batch_ids: Iterable[int]) -> None:
 
 def seconds_since_last(connection: Connection, trigger: Trigger) -> float | None:
     """Return the seconds since the trigger's last batch was planned, by the database's clock; None if none was."""
-    row = connection.execute(_QUERIES["seconds_since_last_batch"], {"trigger": trigger.name}).fetchone()
-    return None if row is None else row[0]
+    seconds: float | None = fetch_row(connection, _QUERIES["seconds_since_last_batch"], {"trigger": trigger.name})[0]
+    return seconds
 
 
 def summaries(
@@ -260,17 +236,14 @@ def summaries(
 
 def has_work_orders(connection: Connection, trigger: Trigger, stream: str, range_: OffsetRange) -> bool:
     """Return whether any message of a range has a work order already, or had one that retention deleted."""
-    row = connection.execute(
-        _QUERIES["any_in_range"],
-        {"trigger_id": trigger.id, "stream": stream, "start_offset": range_.start, "end_offset": range_.end},
-    ).fetchone()
-    return bool(row and row[0])
+    return count_work_orders(connection, trigger, stream, range_.start, range_.end) > 0
 
 
 def count_work_orders(connection: Connection, trigger: Trigger, stream: str, start: int, end: int) -> int:
     """Return the number of work orders in `[start, end)` of a stream, those that retention deleted included."""
-    row = connection.execute(
-        _QUERIES["count_in_range"],
-        {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end},
-    ).fetchone()
-    return 0 if row is None else int(row[0])
+    range_ = {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end}
+    return int(fetch_row(connection, _QUERIES["count_in_range"], range_)[0])
+
+
+def _place(batch_id: int, range_: OffsetRange) -> dict[str, object]:
+    return {"batch_id": batch_id, "topic": range_.partition.topic, "partition": range_.partition.partition}

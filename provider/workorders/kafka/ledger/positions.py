@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import FencedError
@@ -43,8 +43,18 @@ class PartitionStatus:
     next_attempt_at: datetime | None
     last_error: str | None
     batch_id: int | None
+    batch_topic_id: str | None
     batch_start: int | None
     batch_end: int | None
+    generation: int
+    """Log of the topic that the offsets belong to; see `stream_name`."""
+
+    @property
+    def held(self) -> OffsetRange | None:
+        """Return the unfinished range that holds the partition."""
+        if self.batch_topic_id is None or self.batch_start is None or self.batch_end is None:
+            return None
+        return OffsetRange(Partition(self.topic, self.partition, self.batch_topic_id), self.batch_start, self.batch_end)
 
 
 def stream_name(partition: Partition, generation: int = 0) -> str:
@@ -81,9 +91,7 @@ def insert(connection: Connection, trigger: Trigger, partition: Partition, offse
     connection.execute(
         _QUERIES["insert_position"],
         {
-            "trigger_id": trigger.id,
-            "topic": partition.topic,
-            "partition": partition.partition,
+            **_key(trigger, partition),
             "topic_id": partition.topic_id,
             "stream_id": stream_id(connection, trigger, stream_name(partition)),
             "offset": offset,
@@ -96,10 +104,7 @@ def take_epoch(connection: Connection, batch_id: int) -> int:
 
     A silent attempt that holds a ledger row is terminated; this waits up to `lock_timeout` for one that works.
     """
-    row = connection.execute(_QUERIES["next_epoch"]).fetchone()
-    if row is None:  # impossible: nextval returns a row
-        raise LookupError("kafka_epochs")
-    epoch = int(row[0])
+    epoch = int(fetch_row(connection, _QUERIES["next_epoch"], {})[0])
     end_silent_writers(connection)
     with connection.transaction():
         # The ledger's rows before the batch's, in the order of a running attempt: the other order could deadlock.
@@ -182,8 +187,8 @@ def stall(
 
 def seconds_to_next_try(connection: Connection, batch_id: int) -> int | None:
     """Return the seconds until the first stalled partition of a batch is due; None if none is stalled."""
-    row = connection.execute(_QUERIES["seconds_to_next_try"], {"batch_id": batch_id}).fetchone()
-    return None if row is None or row[0] is None else max(row[0], 1)
+    seconds = fetch_row(connection, _QUERIES["seconds_to_next_try"], {"batch_id": batch_id})[0]
+    return None if seconds is None else max(seconds, 1)
 
 
 def lock_group_commits(connection: Connection, trigger_id: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from workorders.core.exceptions import one_line
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 
@@ -62,8 +62,7 @@ def claim(connection: Connection, trigger: Trigger, *, after_seconds: float) -> 
 
 def stalled_now(connection: Connection, trigger: Trigger) -> StalledNow:
     """Return how many partitions of a trigger are stalled, and for how long."""
-    row = connection.execute(_QUERIES["stalled"], {"trigger_id": trigger.id}).fetchone()
-    return StalledNow(*row) if row else StalledNow(0, 0.0)
+    return StalledNow(*fetch_row(connection, _QUERIES["stalled"], {"trigger_id": trigger.id}))
 
 
 def _stalled(  # noqa: PLR0917 - the columns of one query

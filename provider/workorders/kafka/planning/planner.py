@@ -45,17 +45,12 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
     with connection.transaction():
         trigger = triggers.register_definition(connection, definition)
         ledger.lock_trigger(connection, trigger)
-        _seed(connection, trigger, starts)
+        for partition in ledger.missing_from_ledger(starts, ledger.positions(connection, trigger.name)):
+            ledger.insert(connection, trigger, partition, starts[partition])
         now = ledger.positions(connection, trigger.name)
         ranges = _ranges(connection, trigger, definition, drop_stale_ends(logs, known, now), now)
         batch_id = batches.create(connection, trigger, ranges) if ranges else None
     return Plan(trigger, batch_id, tuple(ranges))
-
-
-def _seed(connection: Connection, trigger: Trigger, starts: Mapping[Partition, int]) -> None:
-    known = ledger.positions(connection, trigger.name)
-    for partition in ledger.missing_from_ledger(starts, known):
-        ledger.insert(connection, trigger, partition, starts[partition])
 
 
 def _ranges(

@@ -11,13 +11,13 @@ from psycopg.rows import class_row
 
 from workorders.core import triggers
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
-from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.partitions import Partition
 from workorders.kafka.recovery.decisions import Decision, DecisionKind, PartitionState, decide, required_decision
 
 if TYPE_CHECKING:
@@ -151,9 +151,8 @@ def apply(
         raise DecisionRefusedError("A decision needs an actor and a reason; nothing was changed.")
     warnings: list[str] = []
     try:
-        numbers = _apply(
-            connection, cluster, decisions, _Signature(actor, reason, account, request_key), group, warnings
-        )
+        signature = {"actor": actor, "reason": reason, "account": account, "request_key": request_key}
+        numbers = _apply(connection, cluster, decisions, signature, group, warnings)
     except psycopg.OperationalError as error:
         if not connection.broken:
             raise
@@ -165,19 +164,11 @@ def apply(
     return AppliedDecisions(tuple(zip(numbers, decisions, strict=True)), tuple(warnings))
 
 
-@dataclass(frozen=True, slots=True)
-class _Signature:
-    actor: str
-    reason: str
-    account: str | None
-    request_key: str | None
-
-
 def _apply(  # noqa: PLR0917 - the parts of `apply`
     connection: Connection,
     cluster: "KafkaAdmin",
     decisions: Sequence[Decision],
-    signature: _Signature,
+    signature: Mapping[str, str | None],
     group: str,
     warnings: list[str],
 ) -> list[int]:
@@ -186,7 +177,7 @@ def _apply(  # noqa: PLR0917 - the parts of `apply`
         # No commit to the group may overtake this one. Nothing else is locked while Kafka is asked, so planners and
         # attempts at other partitions of the trigger do not wait.
         ledger.lock_group_commits(connection, trigger.id)
-        _require_undecided(connection, signature)
+        _require_undecided(connection, signature["request_key"])
         back = {decision.to: decision.to_offset for decision in decisions if decision.goes_back}
         if back:
             with connection.transaction(force_rollback=True):  # a savepoint: its locks end with it
@@ -196,13 +187,12 @@ def _apply(  # noqa: PLR0917 - the parts of `apply`
         return [_record(connection, trigger, decision, signature) for decision in decisions]
 
 
-def _require_undecided(connection: Connection, signature: _Signature) -> None:
+def _require_undecided(connection: Connection, request_key: str | None) -> None:
     """Refuse a request that another process has decided since the preview."""
-    earlier = decisions_of_request(connection, signature.request_key) if signature.request_key else []
+    earlier = decisions_of_request(connection, request_key) if request_key else []
     if earlier:
         raise DecisionRefusedError(
-            f"The request {signature.request_key} was decided already; nothing was changed now. "
-            f"{' '.join(map(str, earlier))}"
+            f"The request {request_key} was decided already; nothing was changed now. {' '.join(map(str, earlier))}"
         )
 
 
@@ -210,7 +200,8 @@ def _commit_forward(
     connection: Connection, cluster: "KafkaAdmin", decisions: Sequence[Decision], group: str, warnings: list[str]
 ) -> None:
     """Commit the group's offsets where the ledger moved forward, as after each batch."""
-    forward = {decision.to for decision in decisions if _moves_forward(decision)}
+    # A partition that Kafka does not have has no offset in any group.
+    forward = {decision.to for decision in decisions if decision.state.log is not None and not decision.goes_back}
     try:
         with connection.transaction():
             trigger = triggers.find(connection, decisions[0].state.trigger)
@@ -241,21 +232,21 @@ def _recorded(connection: Connection, wanted: Mapping[str, object]) -> list[Reco
 
 def _states(connection: Connection, trigger: str, topic: str) -> dict[int, PartitionState]:
     """Return the state of each partition in the database, by number; Kafka is not asked."""
-    found: dict[int, PartitionState] = {}
-    cursor = connection.execute(_QUERIES["states"], {"trigger": trigger, "topic": topic})
-    for number, topic_id, next_offset, start_offset, generation, batch_id, held_id, start, end in cursor:
-        found[number] = PartitionState(
+    return {
+        row.partition: PartitionState(
             trigger=trigger,
-            partition=Partition(topic, number, topic_id),
-            next_offset=next_offset,
-            start_offset=start_offset,
-            generation=generation,
+            partition=Partition(topic, row.partition, row.topic_id),
+            next_offset=row.next_offset,
+            start_offset=row.start_offset,
+            generation=row.generation,
             topic_id_now=None,
             log=None,
-            held=None if batch_id is None else OffsetRange(Partition(topic, number, held_id), start, end),
-            batch_id=batch_id,
+            held=row.held,
+            batch_id=row.batch_id,
         )
-    return found
+        for row in ledger.status(connection, trigger)
+        if row.topic == topic
+    }
 
 
 def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision]) -> None:
@@ -286,19 +277,17 @@ def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision
             )
 
 
-def _record(connection: Connection, trigger: Trigger, decision: Decision, signature: _Signature) -> int:
+def _record(connection: Connection, trigger: Trigger, decision: Decision, signature: Mapping[str, str | None]) -> int:
     """Record the decision, supersede the range, and set the ledger; return the decision's number."""
     state = decision.state
     place = {"topic": state.partition.topic, "partition": state.partition.partition}
     lost_start, lost_end = decision.lost or (None, None)
-    row = connection.execute(
+    decision_id, epoch = fetch_row(
+        connection,
         _QUERIES["insert_decision"],
         {
             **place,
-            "actor": signature.actor,
-            "reason": signature.reason,
-            "account": signature.account,
-            "request_key": signature.request_key,
+            **signature,
             "trigger_id": trigger.id,
             "kind": decision.kind.value,
             "from_topic_id": state.partition.topic_id,
@@ -309,10 +298,7 @@ def _record(connection: Connection, trigger: Trigger, decision: Decision, signat
             "lost_end": lost_end,
             "batch_id": state.batch_id,
         },
-    ).fetchone()
-    if row is None:  # cannot be: an INSERT ... RETURNING without conflict clause returns its row
-        raise LookupError("kafka_decisions")
-    decision_id, epoch = row
+    )
     if state.batch_id is not None:
         connection.execute(
             _QUERIES["supersede_range"], {**place, "decision_id": decision_id, "batch_id": state.batch_id}
@@ -333,11 +319,6 @@ def _record(connection: Connection, trigger: Trigger, decision: Decision, signat
         },
     )
     return int(decision_id)
-
-
-def _moves_forward(decision: Decision) -> bool:
-    # A partition that Kafka does not have has no offset in any group.
-    return decision.state.log is not None and not decision.goes_back
 
 
 def _commit(cluster: "KafkaAdmin", group: str, positions: dict[Partition, int], warnings: list[str]) -> None:

@@ -237,7 +237,7 @@ def test_the_same_attempt_twice_commits_once(
     """Spark may run a task a second time after its first run committed."""
     run(stack, first, accepted_range(stream, 100, 110))
     text = assert_refused(stack, connection, first, accepted_range(stream, 100, 110), LedgerConflictError)
-    assert "the ledger is at 110 and not at the range's start; nothing was committed." in text
+    assert "the ledger is at 110 and not at the range's start; nothing was committed; save this log" in text
 
 
 @pytest.mark.parametrize("next_offset", [101, 109, 200])

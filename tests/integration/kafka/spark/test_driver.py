@@ -154,8 +154,8 @@ def test_partitions_that_fail_leave_the_others_committed_and_say_why_in_the_last
         "[WO-TOPIC-RECREATED]"
     )
     conflict = (
-        f"{name}: {name} 2 [0, 5): the ledger is at 3 and not at the range's start; nothing was committed. "
-        "[WO-LEDGER-CONFLICT]"
+        f"{name}: {name} 2 [0, 5): the ledger is at 3 and not at the range's start; nothing was committed; save this "
+        "log and report it, because no sequence of events leads here. [WO-LEDGER-CONFLICT]"
     )
     assert set(done.stdout.splitlines()[-2:]) == {recreated, conflict}
     assert [line[2:] for line in table_of(done)] == [

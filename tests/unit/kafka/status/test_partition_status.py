@@ -22,8 +22,10 @@ ROW = PartitionStatus(
     next_attempt_at=None,
     last_error=None,
     batch_id=None,
+    batch_topic_id=None,
     batch_start=None,
     batch_end=None,
+    generation=0,
 )
 STALLED = replace(ROW, status="stalled", attempts=3, next_attempt_at=NOON, last_error="Gone.", batch_id=7)
 

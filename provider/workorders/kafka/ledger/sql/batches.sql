@@ -111,26 +111,8 @@ LEFT JOIN workorders.kafka_decisions AS decisions ON decisions.id = ranges.super
 GROUP BY batches.id, batches.planned_at, batches.handed_over_at, triggers.name
 ORDER BY batches.id DESC;
 
--- name: any_in_range
--- Work orders that retention deleted count as well: a replay must not create them again.
-SELECT EXISTS (
-    SELECT FROM workorders.work_orders
-    JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
-    WHERE source_streams.trigger_id = %(trigger_id)s
-        AND source_streams.name = %(stream)s
-        AND work_orders.position >= %(start_offset)s
-        AND work_orders.position < %(end_offset)s
-) OR EXISTS (
-    SELECT FROM workorders.deleted_positions
-    JOIN workorders.source_streams ON source_streams.id = deleted_positions.stream_id
-    WHERE source_streams.trigger_id = %(trigger_id)s
-        AND source_streams.name = %(stream)s
-        AND deleted_positions.to_position > %(start_offset)s
-        AND deleted_positions.from_position < %(end_offset)s
-);
-
 -- name: count_in_range
--- Work orders that retention deleted count as existing. A deleted range with gaps is that of one batch, so it is inside
+-- Work orders that retention deleted count as existing: a replay must not create them again. A deleted range with gaps is that of one batch, so it is inside
 -- this range or outside it. If an operator has set the ledger back to an offset inside it, it counts as many as this part
 -- of it can contain.
 SELECT (

@@ -1,15 +1,3 @@
--- name: states
-SELECT ledger.partition, ledger.topic_id, ledger.next_offset, ledger.start_offset, ledger.generation,
-    ranges.batch_id, ranges.topic_id, ranges.start_offset, ranges.end_offset
-FROM workorders.kafka_ledger AS ledger
-JOIN workorders.triggers ON triggers.id = ledger.trigger_id
-LEFT JOIN workorders.kafka_ranges AS ranges
-    ON (ranges.trigger_id, ranges.topic, ranges.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
-    AND ranges.finished_at IS NULL
-    AND ranges.superseded_by IS NULL
-WHERE triggers.name = %(trigger)s AND ledger.topic = %(topic)s
-ORDER BY ledger.partition;
-
 -- name: lock_ledger
 -- An attempt that is about to commit holds the row: it is not waited for, and not overtaken.
 SELECT partition

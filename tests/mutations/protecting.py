@@ -87,7 +87,7 @@ SECRETS_AND_AUDIT = (
             Change("kafka/airflow/resolve.py", "if earlier:", "if False:"),
             Change("kafka/recovery/resolution.py", "if earlier:", "if False:"),
             Change("kafka/airflow/resolve.py", "if run.clear_number and", "if False and"),
-            Change("kafka/airflow/resolve.py", "request_key=request_key,", "request_key=None,"),
+            Change("kafka/airflow/resolve.py", "request_key=request_key,\n", "request_key=None,\n"),
         ),
         (f"{RESOLVE}::test_a_dag_run_that_is_cleared_decides_nothing_again_and_reports_what_it_decided",),
     ),

@@ -81,13 +81,7 @@ def notify_all(alerts: Iterable[Alert], notifiers: dict[str, Notifier], context:
 
 
 def notify(
-    path: str,
-    notifier: Notifier,
-    alert: Alert,
-    context: "Context",
-    log: Log,
-    *,
-    seconds: float = MAX_SECONDS,
+    path: str, notifier: Notifier, alert: Alert, context: "Context", log: Log, *, seconds: float = MAX_SECONDS
 ) -> bool:
     """Call a notifier with an alert. One that fails or does not return is logged and affects nothing else.
 

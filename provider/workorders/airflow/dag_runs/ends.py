@@ -21,13 +21,7 @@ def dag_run_id_of(run_id: UUID) -> str:
 
 
 class RunEnds:
-    """Makes the results of one run.
-
-    Args:
-        definition: the workflow.
-        run_id: the run.
-        is_late: whether the run has lasted longer than the workflow's `timeout_seconds`.
-    """
+    """Makes the results of one run; it `is_late` if it has lasted longer than the workflow's `timeout_seconds`."""
 
     def __init__(self, definition: WorkflowDefinition, run_id: UUID, *, is_late: bool) -> None:
         self._run_id = run_id

@@ -3,26 +3,20 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from workorders.core.definitions.trigger import TriggerDefinition
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class Named(Protocol):
-    """The definition of a trigger or a workflow."""
-
-    @property
-    def name(self) -> str:
-        """Unique among those of its kind."""
-
-
-D = TypeVar("D", bound=Named)
+D = TypeVar("D", TriggerDefinition, WorkflowDefinition)
 
 START: Final = datetime(2024, 1, 1, tzinfo=UTC)
 """Any time in the past: Dag runs follow one another or a person's request, and belong to no interval."""
@@ -91,11 +85,6 @@ def configuration_error_dag(path: Path, error: ConfigurationError, kind: str = "
     """Return a Dag in place of those of a file with a mistake: it fails once, with the sentence.
 
     An import error would stop all Dags of the same Dag file, also those of other definitions.
-
-    Args:
-        path: the file.
-        error: what is wrong in it.
-        kind: what the file defines, in a word.
     """
     with DAG(
         dag_id=f"{path.stem}_refused",

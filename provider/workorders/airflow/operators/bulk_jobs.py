@@ -158,18 +158,13 @@ class BulkJobOperator(DatabaseOperator):
     def _options(self, params: Mapping[str, Any]) -> dict[str, str]:
         if self.kind != "export":
             return {}
-        folder = export_folder()
+        home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
+        folder = Path(os.environ.get(EXPORTS_VARIABLE) or home / "exports")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return {
             "file": str((folder / params["file"]).absolute()),
             "format": Path(params["file"]).suffix.removeprefix("."),
         }
-
-
-def export_folder() -> Path:
-    """Return the folder on this worker that exports are written to."""
-    home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
-    return Path(os.environ.get(EXPORTS_VARIABLE) or home / "exports")
 
 
 def filter_of(params: Mapping[str, Any]) -> Filter:

@@ -73,12 +73,7 @@ class WorkflowOperator(BaseOperator):
 
     @abstractmethod
     def work(self, url: str, workflow: Workflow) -> None:
-        """Execute runs.
-
-        Args:
-            url: where the work orders' database is.
-            workflow: as it is registered there.
-        """
+        """Execute runs of the registered workflow in the database at this URL."""
 
     def log_summary(self, worker_id: object, summary: RunSummary) -> None:
         """Log the first runs that did not succeed, and the number of all."""

@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
@@ -28,14 +28,8 @@ logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
 
-class Resource(Protocol):
-    """Something that is shared, and closed after its last use."""
-
-    async def close(self) -> None:
-        """Close it."""
-
-
-R = TypeVar("R", bound=Resource)
+R = TypeVar("R")
+"""Something with an asynchronous `close`."""
 
 
 @dataclass

@@ -20,15 +20,11 @@ def is_run_active(dag_id: str, name: str, count: Callable[..., int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class IngestRuns:
-    """The runs of one ingest DAG.
-
-    Args:
-        dag_id: the ingest DAG.
-        count: counts the Dag runs with some ids and states, `RuntimeTaskInstance.get_dr_count`.
-    """
+    """The runs of one ingest Dag."""
 
     dag_id: str
     count: Callable[..., int]
+    """Counts the Dag runs with some ids and states, as `RuntimeTaskInstance.get_dr_count`."""
 
     def exists(self, batch_id: int) -> bool:
         """Return whether a batch has a Dag run in any state."""

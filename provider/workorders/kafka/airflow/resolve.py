@@ -15,7 +15,7 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.recovery.decisions import DecisionKind
-from workorders.kafka.recovery.resolution import DecisionRequest, apply, decisions_of_request, preview
+from workorders.kafka.recovery.resolution import DecisionRequest, apply, list_decisions, preview
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -120,7 +120,7 @@ class ResolveOperator(BaseOperator):
         request_key = f"{run.dag_id}/{run.run_id}"
         url = database_url(definition.database_connection)
         with connect(url, application_name="workorders resolve") as database:
-            earlier = [str(decision) for decision in decisions_of_request(database, request_key)]
+            earlier = [str(found) for found in list_decisions(database, request_key=request_key, limit=None)]
             if earlier:
                 for sentence in earlier:
                     self.log.info("%s", sentence)

@@ -41,21 +41,8 @@ class NewMessagesTrigger(PollingTrigger):
 
     Which offsets a batch takes is decided later, under a database lock.
 
-    All arguments are plain values, so that a trigger that has waited since before an upgrade can still be created.
-
-    Args:
-        trigger_name: name of the trigger in the ledger.
-        topics: names, and regular expressions that begin with `^`.
-        kafka_connection: id of the Airflow Kafka connection.
-        database_connection: id of the Airflow Postgres connection.
-        poll_interval: seconds between two probes.
-        min_messages: how many messages are worth a batch.
-        max_wait: seconds after which fewer messages are worth one as well.
-        rate_limit_per_second: maximum messages per second; None for no limit.
-        max_messages: maximum messages of one batch.
-        idle_after: seconds after which the wait ends without messages, so that the listener's Dag run ends.
-        ingest_dag_id: the Dag of the ingest; with it, an unfinished batch whose Dag run was deleted or marked as ended
-            ends the wait as well.
+    All arguments are plain values, so that a trigger that has waited since before an upgrade can still be created. They
+    are fields of `KafkaTriggerDefinition`, and those of `WaitForMessagesSensor`.
     """
 
     transient_errors = (*PollingTrigger.transient_errors, KafkaUnavailableError, UnknownTopicError)

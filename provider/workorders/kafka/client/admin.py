@@ -52,11 +52,7 @@ class KafkaAdmin(ConsumerGroups):
     """An administration client of one Kafka cluster; any number of triggers may share it."""
 
     def __init__(self, settings: Mapping[str, str], *, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS) -> None:
-        """Connect lazily.
-
-        Args:
-            settings: librdkafka settings, ready for an administration client.
-            timeout_seconds: limit of one request.
+        """Connect lazily, with `client_settings`; the timeout limits one request.
 
         Raises:
             ClientSettingsError: the client cannot start with these settings.
@@ -162,24 +158,14 @@ class KafkaAdmin(ConsumerGroups):
     async def log_ends(
         self, topics: Iterable[str], only: Collection[tuple[str, int]] | None = None
     ) -> dict[tuple[str, int], PartitionOffsets]:
-        """Return the beginning and both ends of the partitions that exist, by topic and number.
-
-        Args:
-            topics: where to look; topics that do not exist have no entry.
-            only: topics and numbers of the partitions that matter; all if not given.
-        """
+        """Return the beginning and both ends of the partitions that exist, or of `only` those, by topic and number."""
         found = [
             part for part in await self.existing_partitions(topics) if only is None or part.topic_partition in only
         ]
         return {log.partition.topic_partition: log for log in await self.offsets(found)}
 
     async def offsets_at(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int | None]:
-        """Return the first offset whose message is not older than the timestamp; None if no message is.
-
-        Args:
-            partitions: where to look.
-            timestamp_ms: Unix time in milliseconds.
-        """
+        """Return the first offset whose message is not older than the Unix time; None if no message is."""
         found = await self._list_offsets(
             partitions, OffsetSpec.for_timestamp(timestamp_ms), IsolationLevel.READ_COMMITTED
         )

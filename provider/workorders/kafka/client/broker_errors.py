@@ -26,13 +26,7 @@ def error_of(exception: KafkaException) -> KafkaError:
 
 
 def unavailable_error(servers: str, error: KafkaError, about: str = "") -> KafkaUnavailableError:
-    """Return the error to raise.
-
-    Args:
-        servers: addresses of the brokers.
-        error: what the client reports.
-        about: what is unknown now, if that is not obvious.
-    """
+    """Return the error to raise; `about` names what is unknown now, if that is not obvious."""
     reason = f"{about}: {error.str()}" if about else error.str()
     kind = CoordinatorMovingError if error.code() in COORDINATOR_UNAVAILABLE else KafkaUnavailableError
     return kind(f"Kafka at {servers} {_what(error)}: {reason}.")

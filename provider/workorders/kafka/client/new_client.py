@@ -22,11 +22,7 @@ _NO_PROVIDER: Final = "No provider for SASL mechanism"
 
 
 def new_client(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, Any]) -> Client:
-    """Start a client, which connects later by itself.
-
-    Args:
-        kind: the class: `AdminClient`, `Consumer`, or `Producer`.
-        settings: librdkafka settings, callbacks included.
+    """Start an `AdminClient`, a `Consumer`, or a `Producer`, which connects later by itself.
 
     Raises:
         ClientSettingsError: the client cannot start with these settings; a retry does not help.

@@ -23,11 +23,7 @@ def open_admin(
 ) -> "KafkaAdmin":
     """Open a client by the id of its Kafka connection; no request is sent yet.
 
-    Args:
-        connection_id: id of the connection.
-        settings_of: librdkafka settings by that id; may raise ConfigurationError.
-        own: settings that win over those.
-        options: arguments for `KafkaAdmin`.
+    `own` settings win over those of the connection, and `options` are arguments for `KafkaAdmin`.
 
     Raises:
         ConfigurationError: the settings are missing or refused, or the client is not installed.

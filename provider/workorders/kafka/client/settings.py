@@ -5,7 +5,7 @@ A setting without an equivalent is left out if that is harmless, and refused if 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,21 +74,6 @@ _LOGIN_MODULES: Final = {"PLAIN": _PLAIN_LOGIN, "SCRAM-SHA-256": _SCRAM_LOGIN, "
 _OAUTH_PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
 
 
-def read_text(path: str) -> str:
-    """Return the text of a certificate or key file.
-
-    Raises:
-        ConfigurationError: the file cannot be read.
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in PEM form"
-        raise ConfigurationError(
-            f"The file {path} that the Kafka connection names cannot be read: {reason}."
-        ) from error
-
-
 def client_settings(extra: Mapping[str, Any]) -> dict[str, str]:
     """Return settings for an administration client of librdkafka, which never consumes.
 
@@ -102,14 +87,10 @@ def client_settings(extra: Mapping[str, Any]) -> dict[str, str]:
     return {name: value for name, value in given.items() if not _CONSUMER_ONLY.match(name)}
 
 
-def executor_settings(extra: Mapping[str, Any], *, read: Callable[[str], str] = read_text) -> dict[str, str]:
+def executor_settings(extra: Mapping[str, Any]) -> dict[str, str]:
     """Return `client_settings` for an executor, with the texts of files that its machine may not have.
 
     A PKCS#12 keystore has no text form. It must be at the same path on every executor.
-
-    Args:
-        extra: librdkafka settings.
-        read: reads the files with certificates and keys.
 
     Raises:
         ConfigurationError: a file cannot be read here.
@@ -117,19 +98,16 @@ def executor_settings(extra: Mapping[str, Any], *, read: Callable[[str], str] = 
     settings = client_settings(extra)
     if settings.get("security.protocol", "").upper().endswith("SSL"):
         for name in ("ssl.ca", "ssl.certificate", "ssl.key"):
-            text = _pem(settings, name, read)
+            text = _pem(settings, name)
             if text is not None:
                 settings[f"{name}.pem"] = text
     return settings
 
 
-def java_settings(librdkafka: Mapping[str, Any], *, read: Callable[[str], str] = read_text) -> dict[str, str]:
+def java_settings(librdkafka: Mapping[str, Any]) -> dict[str, str]:
     """Return the equivalent settings of the Java consumer, always with `read_committed`.
 
-    Args:
-        librdkafka: settings under librdkafka's names.
-        read: reads the files with certificates and keys; their texts go into the settings, so that no executor
-            needs the files.
+    They contain the texts of certificates and keys, so that no executor needs the files.
 
     Raises:
         ConfigurationError: a setting of trust has no equivalent, or credentials are incomplete.
@@ -141,7 +119,7 @@ def java_settings(librdkafka: Mapping[str, Any], *, read: Callable[[str], str] =
     java["security.protocol"] = protocol
     java["isolation.level"] = "read_committed"
     if protocol.endswith("SSL"):
-        java |= _tls(given, read)
+        java |= _tls(given)
     if protocol.startswith("SASL"):
         java |= _sasl(given)
     _require_known_trust_settings(given, protocol)
@@ -158,19 +136,19 @@ def _normal(settings: Mapping[str, Any]) -> dict[str, str]:
     return normal
 
 
-def _tls(given: dict[str, str], read: Callable[[str], str]) -> dict[str, str]:
+def _tls(given: dict[str, str]) -> dict[str, str]:
     given.pop("enable.ssl.certificate.verification", None)
     java = {}
     endpoint = given.pop("ssl.endpoint.identification.algorithm", "https").lower()
     java["ssl.endpoint.identification.algorithm"] = "" if endpoint == "none" else endpoint
-    authority = _pem(given, "ssl.ca", read)
+    authority = _pem(given, "ssl.ca")
     if authority is not None:
         java |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authority}
     keystore = given.pop("ssl.keystore.location", None)
     if keystore is not None:
         java |= {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": keystore}
         java["ssl.keystore.password"] = given.pop("ssl.keystore.password", "")
-    certificate, key = _pem(given, "ssl.certificate", read), _pem(given, "ssl.key", read)
+    certificate, key = _pem(given, "ssl.certificate"), _pem(given, "ssl.key")
     password = given.pop("ssl.key.password", None)
     if (certificate is None) != (key is None):
         missing, there = ("ssl.certificate", "ssl.key") if certificate is None else ("ssl.key", "ssl.certificate")
@@ -187,11 +165,17 @@ def _tls(given: dict[str, str], read: Callable[[str], str]) -> dict[str, str]:
     return java
 
 
-def _pem(given: dict[str, str], name: str, read: Callable[[str], str]) -> str | None:
+def _pem(given: dict[str, str], name: str) -> str | None:
     text, path = given.pop(f"{name}.pem", None), given.pop(f"{name}.location", None)
     if text is not None or path is None or path == "probe":
         return text
-    return read(path)
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in PEM form"
+        raise ConfigurationError(
+            f"The file {path} that the Kafka connection names cannot be read: {reason}."
+        ) from error
 
 
 def _pkcs8(key: str) -> str:

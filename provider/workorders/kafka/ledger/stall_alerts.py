@@ -46,13 +46,7 @@ class StalledNow:
 
 
 def claim(connection: Connection, trigger: Trigger, *, after_seconds: float) -> list[Alert]:
-    """Return the due alerts of a trigger, record that they were claimed, and commit.
-
-    Args:
-        connection: without an open transaction.
-        trigger: the trigger.
-        after_seconds: age of a stall at which its alert is due.
-    """
+    """Return the alerts of stalls that are older than `after_seconds`, record that they were claimed, and commit."""
     arguments = {"trigger_id": trigger.id, "after_seconds": after_seconds}
     with connection.transaction():
         over = connection.execute(_QUERIES["claim_cleared"], arguments).fetchall()

@@ -22,14 +22,8 @@ def record(
 ) -> None:
     """Record the error of each range, and mark its partition as stalled until the next try.
 
-    A range that was ingested before and fails in a replay stalls nothing: its partition continues after it.
-
-    Args:
-        connection: the database.
-        batch: the batch.
-        epoch: number of the attempt.
-        errors: one sentence for each range that failed.
-        tripped: those of these ranges at which the breaker tripped.
+    A range that was ingested before and fails in a replay stalls nothing: its partition continues after it. The breaker
+    tripped at the ranges in `tripped`.
     """
     attempts = {(row.topic, row.partition): row.attempts for row in positions.status(connection, batch.trigger.name)}
     finished = {part.range for part in batch.ranges if part.finished}

@@ -58,13 +58,9 @@ def plan_ranges(
     Small backlogs are taken whole and large ones share the rest evenly, so that no partition starves. A partition whose
     ledger and log do not match gets a range as well, whose task fails with the reason.
 
-    Args:
-        offsets: current ends of the logs.
-        ledger: positions by partition, with the topic ids that were read.
-        limits: of the whole batch.
-
     Returns:
-        One range for each partition, sorted by partition; empty if there is nothing to read.
+        One range for each partition, with the topic id that was read, sorted by partition; empty if there is nothing to
+        read.
     """
     known = {position.partition.topic_partition: position for position in ledger.values()}
     wanted = [

@@ -36,12 +36,8 @@ async def _by_policy(
         return {log.partition: log.last_stable for log in logs}
     if starting.timestamp_ms is not None:
         found = await cluster.offsets_at(partitions, starting.timestamp_ms)
-        return {log.partition: _or_default(found[log.partition], log.last_stable) for log in logs}
+        return {log.partition: log.last_stable if (at := found[log.partition]) is None else at for log in logs}
     if starting.policy == "group":
         committed = await cluster.committed(definition.group, partitions)
-        return {log.partition: _or_default(committed.get(log.partition), log.log_start) for log in logs}
+        return {log.partition: log.log_start if (at := committed[log.partition]) is None else at for log in logs}
     return {log.partition: log.log_start for log in logs}
-
-
-def _or_default(offset: int | None, otherwise: int) -> int:
-    return otherwise if offset is None else offset

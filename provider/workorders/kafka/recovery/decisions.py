@@ -108,11 +108,8 @@ def required_decision(state: PartitionState) -> DecisionKind | None:
 def decide(kind: DecisionKind, state: PartitionState, offset: int | None = None) -> Decision:
     """Return what a decision of this kind means for a partition.
 
-    Args:
-        kind: what the operator chose.
-        state: the partition, in the ledger and in Kafka.
-        offset: where to continue: required to seek. Otherwise it replaces the first offset of a new topic, or the end
-            of a truncated log.
+    The offset is where to continue. It is required to seek; otherwise it replaces the first offset of a new topic, or
+    the end of a truncated log.
 
     Raises:
         DecisionRefusedError: it does not fit; the text names the kind that does.

@@ -189,7 +189,7 @@ def _apply(  # noqa: PLR0917 - the parts of `apply`
 
 def _require_undecided(connection: Connection, request_key: str | None) -> None:
     """Refuse a request that another process has decided since the preview."""
-    earlier = decisions_of_request(connection, request_key) if request_key else []
+    earlier = list_decisions(connection, request_key=request_key, limit=None) if request_key else []
     if earlier:
         raise DecisionRefusedError(
             f"The request {request_key} was decided already; nothing was changed now. {' '.join(map(str, earlier))}"
@@ -214,18 +214,15 @@ def _commit_forward(
 
 
 def list_decisions(
-    connection: Connection, trigger: str | None = None, *, before: int | None = None, limit: int = 50
+    connection: Connection,
+    trigger: str | None = None,
+    *,
+    request_key: str | None = None,
+    before: int | None = None,
+    limit: int | None = 50,
 ) -> list[RecordedDecision]:
-    """Return decisions, newest first; a page ends before the decision with the number `before`."""
-    return _recorded(connection, {"trigger": trigger, "before": before, "limit": limit, "request_key": None})
-
-
-def decisions_of_request(connection: Connection, request_key: str) -> list[RecordedDecision]:
-    """Return the decisions of a request, newest first; none if it was not decided."""
-    return _recorded(connection, {"trigger": None, "before": None, "limit": None, "request_key": request_key})
-
-
-def _recorded(connection: Connection, wanted: Mapping[str, object]) -> list[RecordedDecision]:
+    """Return decisions, or those of one request, newest first; a page ends before the decision `before`."""
+    wanted = {"trigger": trigger, "before": before, "limit": limit, "request_key": request_key}
     with connection.cursor(row_factory=class_row(RecordedDecision)) as cursor:
         return cursor.execute(_QUERIES["decisions"], wanted).fetchall()
 

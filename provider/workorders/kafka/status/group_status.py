@@ -22,10 +22,7 @@ def relation(*, start_offset: int, next_offset: int, group_offset: int | None) -
 def notes(group: str, places: Mapping[str, Sequence[str]], members: Iterable[str]) -> list[str]:
     """Return notes on a group; none if it follows the ledger and has no members.
 
-    Args:
-        group: its id.
-        places: partitions by relation, such as `{"ahead": ["orders 0"]}`.
-        members: its consumers.
+    `places` are partitions by relation, such as `{"ahead": ["orders 0"]}`.
     """
     found = [sentence.format(group, ", ".join(places[key])) for key, sentence in _NOTES.items() if places.get(key)]
     others = ", ".join(members)

@@ -113,43 +113,21 @@ def collect(
 ) -> list[TriggerStatus]:
     """Return the status of every Kafka trigger in the database, or of one.
 
-    If Kafka is unavailable, the database's part is returned.
-
-    Args:
-        connection: where the ledger is.
-        settings_of: librdkafka settings by the id of a Kafka connection; may raise ConfigurationError.
-        trigger: name of the only trigger to return.
+    If Kafka is unavailable, the database's part is returned. `settings_of` returns librdkafka settings by the id of a
+    Kafka connection, and may raise a ConfigurationError.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
         ConfigurationError: the trigger of that name does not read Kafka.
         psycopg.Error: the database failed.
     """
-    known = [found for found in work_orders.registered_triggers(connection) if found.type == TRIGGER_TYPE]
-    if trigger is not None:
-        require_kafka(connection, trigger)
-        known = [found for found in known if found.name == trigger]
+    known = _kafka_triggers(connection, trigger)
     rows = positions.status(connection, trigger)
     # Kafka is asked outside of any transaction, which must not wait for a network.
     connection.rollback()
     rows_of = {found.name: [row for row in rows if row.trigger == found.name] for found in known}
     answers = _ask_all(known, rows_of, settings_of)
     return [_status(found, rows_of[found.name], answers[found.name]) for found in known]
-
-
-def require_kafka(connection: Connection, trigger: str) -> None:
-    """Refuse a trigger that does not read Kafka.
-
-    Raises:
-        UnknownTriggerError: no trigger has that name.
-        ConfigurationError: it is of another type.
-        psycopg.Error: the database failed.
-    """
-    row = triggers.find(connection, trigger)
-    if row.type != TRIGGER_TYPE:
-        raise ConfigurationError(
-            f"Trigger {trigger} is of type {row.type}, which reads no partitions; see `workorders triggers`."
-        )
 
 
 def source_of(connection: Connection, trigger: str) -> KafkaSource:
@@ -160,8 +138,17 @@ def source_of(connection: Connection, trigger: str) -> KafkaSource:
         ConfigurationError: it is of another type.
         psycopg.Error: the database failed.
     """
-    require_kafka(connection, trigger)
-    return next(KafkaSource.of(found) for found in work_orders.registered_triggers(connection) if found.name == trigger)
+    return KafkaSource.of(_kafka_triggers(connection, trigger)[0])
+
+
+def _kafka_triggers(connection: Connection, only: str | None) -> list[RegisteredTrigger]:
+    """Return the Kafka triggers; if `only` is given, that one, unless it is unknown or of another type."""
+    found = [row for row in work_orders.registered_triggers(connection) if only in {None, row.name}]
+    if only is not None and (type_ := triggers.find(connection, only).type) != TRIGGER_TYPE:
+        raise ConfigurationError(
+            f"Trigger {only} is of type {type_}, which reads no partitions; see `workorders triggers`."
+        )
+    return [row for row in found if row.type == TRIGGER_TYPE]
 
 
 def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[PartitionRow]:

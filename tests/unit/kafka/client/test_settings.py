@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.settings import client_settings, java_settings, read_text
+from workorders.kafka.client.settings import client_settings, java_settings
 
 CA = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
 CHAIN = "-----BEGIN CERTIFICATE-----\nclient\n-----END CERTIFICATE-----\n"
@@ -191,7 +191,7 @@ def test_settings_of_a_protocol_that_is_not_used_have_no_effect() -> None:
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ca.der").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigurationError, match=r"ca\.der .* it is not text in PEM form"):
-        read_text(str(tmp_path / "ca.der"))
+        java_settings({**SSL, "ssl.ca.location": str(tmp_path / "ca.der")})
 
 
 def test_an_administration_client_gets_nothing_that_it_would_warn_about() -> None:

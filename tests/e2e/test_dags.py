@@ -25,7 +25,7 @@ def test_a_dag_says_whose_it_is_and_what_it_does(api: AirflowApi, name: str, rol
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("role", ["listener", "ingest"])
-def test_every_task_is_tried_again_for_ever(api: AirflowApi, name: str, role: str) -> None:
+def test_every_task_is_retried_without_end(api: AirflowApi, name: str, role: str) -> None:
     tasks = api.get(f"/dags/{name}_{role}/tasks")["tasks"]
     assert tasks
     assert {task["retries"] for task in tasks} == {UNLIMITED_RETRIES}

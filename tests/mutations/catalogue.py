@@ -151,7 +151,7 @@ NO_DUPLICATES = (
         ),
         (
             f"{PLANNING}::test_only_free_partitions_with_a_backlog_are_planned_each_once_and_sorted",
-            f"{PLANNER}::test_a_partition_whose_batch_is_unfinished_is_left_alone_and_the_others_go_on",
+            f"{PLANNER}::test_a_partition_whose_batch_is_unfinished_is_left_alone_and_the_others_continue",
         ),
     ),
     Mutation(
@@ -294,13 +294,13 @@ ISOLATED_AND_SEEN = (
                 "    AND partition = %(partition)s;",
             ),
         ),
-        (f"{LEDGER}::test_an_older_attempt_says_nothing_of_a_stall",),
+        (f"{LEDGER}::test_an_older_attempt_records_no_stall",),
     ),
     Mutation(
         "tries-run-out",
         6,
         (Change("airflow/retries.py", '"retries": UNLIMITED_RETRIES', '"retries": 5'),),
-        ("unit/kafka/airflow/test_dags.py::test_every_task_is_tried_again_for_ever",),
+        ("unit/kafka/airflow/test_dags.py::test_every_task_is_retried_without_end",),
     ),
     Mutation(
         "wait-grows-without-end",

@@ -21,7 +21,7 @@ ISOLATION = (
         (
             f"{SLOW}::test_a_webhook_of_the_same_limited_workflow_does_not_wait",
             f"{SLOW}::test_the_same_idempotency_key_in_another_partition_is_taken_at_once_and_refused_here_afterwards",
-            f"{SLOW}::test_the_same_sequence_in_another_partition_goes_on",
+            f"{SLOW}::test_the_same_sequence_in_another_partition_continues",
         ),
     ),
     Mutation(

@@ -50,7 +50,7 @@ SILENCE = (
             ),
         ),
         (
-            f"{NEW_CLIENT}::test_whichever_client_cannot_start_says_why_and_what_to_do",
+            f"{NEW_CLIENT}::test_a_client_that_cannot_start_reports_why_and_what_to_do",
             f"{WRONG}::test_the_task_fails_with_the_whole_sentence_and_commits_nothing",
             f"{WRONG}::test_the_wait_ends_in_the_triggerer_and_the_task_fails_on_a_worker",
         ),

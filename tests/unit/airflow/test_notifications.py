@@ -56,20 +56,20 @@ def log() -> Log:
     return Log()
 
 
-def hand_over(notifier: Any, log: Log, seconds: float = 30.0, alert: Alert = ALERT) -> bool:
+def call(notifier: Any, log: Log, seconds: float = 30.0, alert: Alert = ALERT) -> bool:
     return notify("shop_alerts.page", notifier, alert, {"ti": "the task"}, log, seconds=seconds)  # type: ignore[typeddict-item]
 
 
 def test_a_function_gets_the_alert(module: Any, log: Log) -> None:
     seen: list[Alert] = []
     module.page = seen.append
-    hand_over(resolve("shop_alerts.page"), log)
+    call(resolve("shop_alerts.page"), log)
     assert (seen, log.lines) == ([ALERT], [])
 
 
 def test_a_notifier_of_airflow_gets_the_tasks_context_with_the_alert_in_it(module: Any, log: Log) -> None:
     module.page = Template("{{ alert.topic }} {{ alert.partition }}: {{ alert.sentence }}")
-    hand_over(resolve("shop_alerts.page"), log)
+    call(resolve("shop_alerts.page"), log)
     assert module.page.sent == [("orders 0: orders 0 is stalled.", "the task")]
     assert log.lines == []
 
@@ -81,8 +81,8 @@ def test_an_ordinary_callback_gets_the_tasks_context_once_per_stall_and_not_at_i
         seen.append(context)
 
     module.page = page
-    assert hand_over(resolve("shop_alerts.page"), log)
-    assert hand_over(resolve("shop_alerts.page"), log, alert=replace(ALERT, cleared=True))
+    assert call(resolve("shop_alerts.page"), log)
+    assert call(resolve("shop_alerts.page"), log, alert=replace(ALERT, cleared=True))
     assert seen == [{"ti": "the task", "alert": ALERT, "exception": "orders 0 is stalled."}]
     assert log.lines == []
 
@@ -92,16 +92,16 @@ def test_a_notifier_that_fails_is_logged_and_hurts_nothing(log: Log, failure: Ba
     def page(_: Alert) -> None:
         raise failure
 
-    assert hand_over(page, log)
+    assert call(page, log)
     assert log.lines == [
         f"The notifier shop_alerts.page failed: {type(failure).__name__}: {failure}. The alert is in this log."
     ]
 
 
 def test_a_notifier_that_hangs_is_left_alone(log: Log) -> None:
-    go_on = threading.Event()
-    assert not hand_over(lambda _: go_on.wait(60), log, seconds=0.05)
-    go_on.set()
+    released = threading.Event()
+    assert not call(lambda _: released.wait(60), log, seconds=0.05)
+    released.set()
     assert log.lines == ["The notifier shop_alerts.page did not return within 0 s and is abandoned."]
 
 
@@ -117,7 +117,7 @@ def test_what_would_be_called_in_vain_is_refused(module: Any, wrong: object) -> 
 
 
 @pytest.mark.parametrize("path", ["no_such_module.page", "shop_alerts.missing"])
-def test_what_cannot_be_imported_is_said_and_keeps_no_other_from_its_alert(module: Any, log: Log, path: str) -> None:
+def test_a_notifier_that_cannot_be_imported_is_logged_and_stops_no_other(module: Any, log: Log, path: str) -> None:
     module.page = print
     assert load_notifiers([path, "shop_alerts.page"], log) == {"shop_alerts.page": print}
     (line,) = log.lines

@@ -33,7 +33,7 @@ def test_a_clear_restarts_the_count(failures_since: int, seconds: int) -> None:
     assert next_try_seconds(tries_before + failures_since, tries_before + UNLIMITED_RETRIES) == seconds
 
 
-def test_the_policy_retries_with_that_wait_and_says_it() -> None:
+def test_the_policy_retries_with_that_wait_and_reports_it() -> None:
     decision = UnlimitedRetryPolicy().evaluate(RuntimeError("stalled"), 4, UNLIMITED_RETRIES)
     assert decision.action is RetryAction.RETRY
     assert decision.retry_delay is not None
@@ -75,7 +75,7 @@ def test_when_the_next_try_is_depends_on_what_the_task_was_given(
     assert describe_next_retry(task, a_try(try_number, max_tries=max_tries)["ti"]) == sentence
 
 
-def test_a_task_that_clearing_does_not_help_says_what_to_do_in_its_place() -> None:
+def test_a_task_that_a_clear_does_not_help_names_what_to_do_instead() -> None:
     task = BaseOperator(task_id="a_task", retries=2)
     assert describe_next_retry(task, a_try(3, max_tries=2)["ti"], "Trigger the Dag again.") == "Trigger the Dag again."
     assert describe_next_retry(task, a_try(2, max_tries=2)["ti"], "Trigger the Dag again.").startswith("Next try in ")

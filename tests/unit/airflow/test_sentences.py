@@ -1,4 +1,4 @@
-"""Every operator of ours that fails by what is around it says all that a person needs, whichever operator it is."""
+"""The failure of every operator of ours contains all that a person needs, if its surroundings fail."""
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
@@ -84,7 +84,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "No work order was created.",
     ),
 }
-"""How each is made, how its sentence begins, and what it says of what was not done."""
+"""How each is made, how its sentence begins, and what it contains of what was not done."""
 ELSEWHERE: Final = {
     TriggerIngestOperator: "has a test of its own: it needs nothing but Airflow",
     ConfigurationErrorOperator: "it fails by design, with the sentence of a file",
@@ -131,7 +131,7 @@ def failed(kind: type[BaseOperator]) -> str:
 
 
 @pytest.mark.parametrize("kind", HOW, ids=lambda kind: kind.__name__)
-def test_without_its_connection_it_says_which_one_to_define(
+def test_without_its_connection_it_names_the_one_to_define(
     kind: type[BaseOperator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("WORKORDERS_DB", "KAFKA_DEFAULT"):
@@ -142,7 +142,7 @@ def test_without_its_connection_it_says_which_one_to_define(
 
 
 @pytest.mark.parametrize("kind", HOW, ids=lambda kind: kind.__name__)
-def test_without_its_database_it_says_that_and_no_password(
+def test_without_its_database_it_reports_that_and_no_password(
     kind: type[BaseOperator], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", f"postgresql://clerk:t0p-secret@127.0.0.1:{free_port()}/a")

@@ -1,4 +1,4 @@
-"""The sentence of a failure stands in lines that can be read without scrolling, right before the failure itself."""
+"""The sentence of a failure is logged in lines that can be read without scrolling, right before the failure itself."""
 
 import logging
 from types import SimpleNamespace
@@ -44,7 +44,7 @@ def test_what_is_to_be_copied_is_not_torn_apart(caplog: pytest.LogCaptureFixture
     assert PATH in caplog.messages
 
 
-def test_an_error_that_is_a_mistake_of_ours_says_nothing_beside_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_of_ours_logs_nothing_in_addition_to_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(KeyError):
         failing(KeyError("x"))
     assert caplog.messages == []
@@ -65,7 +65,7 @@ def test_an_error_that_is_a_mistake_of_ours_says_nothing_beside_its_traceback(ca
         ),
     ],
 )
-def test_the_whole_sentence_says_where_why_what_was_not_done_and_when_the_next_try_is(
+def test_the_whole_sentence_has_where_why_what_was_not_done_and_when_the_next_try_is(
     error: Exception, why: str
 ) -> None:
     with (
@@ -79,7 +79,7 @@ def test_the_whole_sentence_says_where_why_what_was_not_done_and_when_the_next_t
     assert raised.value.__cause__ is error
 
 
-@pytest.mark.parametrize("error", [ConfigurationError("It says all."), KeyError("a mistake of ours")])
+@pytest.mark.parametrize("error", [ConfigurationError("It has all."), KeyError("a mistake of ours")])
 def test_what_is_whole_already_and_a_mistake_of_ours_pass_as_they_are(error: Exception) -> None:
     task = BaseOperator(task_id="a")
     with (

@@ -10,5 +10,5 @@ def test_partitions_sort_by_topic_and_then_by_number() -> None:
     assert sorted(parts) == [parts[2], parts[0], parts[1]]
 
 
-def test_a_partition_of_a_topic_made_again_is_another_one() -> None:
+def test_a_partition_of_a_recreated_topic_is_another_one() -> None:
     assert Partition("orders", 0, "old") != Partition("orders", 0, "new")

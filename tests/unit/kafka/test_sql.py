@@ -1,4 +1,4 @@
-"""What queries have to say in one way, and SQL gives no name to."""
+"""Conditions that queries must state in one way, and that SQL gives no name."""
 
 import re
 from pathlib import Path

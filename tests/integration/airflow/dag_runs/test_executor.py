@@ -96,7 +96,7 @@ def test_an_ordering_key_has_one_dag_run_at_a_time_in_the_order_of_the_source_an
     assert max(side_by_side) == 3
 
 
-def test_what_stands_behind_a_retry_in_its_ordering_key_waits_for_it(make: Make, dag_runs: DagRuns) -> None:
+def test_a_run_after_a_retry_in_its_ordering_key_waits_for_it(make: Make, dag_runs: DagRuns) -> None:
     # All are claimed at once, and so those behind the retry are the group's when it fails.
     executing = make(ordering_key="body:/ordering_key", processes=12, retries={"attempts": 1, "first_delay_seconds": 0})
     executing.create(ordering_keys(range(4)), stream="ward")
@@ -197,7 +197,7 @@ AT_ONCE = {"attempts": 1, "first_delay_seconds": 0}
 
 
 @pytest.mark.parametrize("end", ["success", "failed"])
-def test_a_run_is_not_lost_while_its_dag_run_goes_on_whoever_is_silent(make: Make, dag_runs: DagRuns, end: str) -> None:
+def test_a_run_is_not_lost_while_its_dag_run_continues_in_silence(make: Make, dag_runs: DagRuns, end: str) -> None:
     executing = make()
     executing.create([{"end": end}])
     one_pass(executing)
@@ -207,7 +207,7 @@ def test_a_run_is_not_lost_while_its_dag_run_goes_on_whoever_is_silent(make: Mak
     assert len(dag_runs.confs) == 1
 
 
-def test_the_runs_of_a_workflow_that_has_a_callable_by_now_are_lost_as_nobody_watches_their_dag_runs(
+def test_the_runs_of_a_workflow_that_has_a_callable_by_now_are_lost_because_their_dag_runs_are_not_watched(
     make: Make, dag_runs: DagRuns, stack: LocalStack, name: str
 ) -> None:
     executing = make()
@@ -229,7 +229,7 @@ def test_a_retry_waits_for_the_dag_run_of_an_attempt_that_was_killed(make: Make,
             conf["end"] = "success"
 
     def ends() -> None:
-        if any("waits" in said for said in executing.logged):
+        if any("waits" in line for line in executing.logged):
             dag_runs.states.update(dict.fromkeys(dag_runs.confs, "success"))
 
     dag_runs.on_start, dag_runs.on_count = starts, ends
@@ -248,7 +248,7 @@ def test_a_retry_that_waits_beyond_its_own_time_is_killed_and_starts_nothing(mak
     assert "of an earlier attempt, still runs after timeout_seconds (1)" in errors[1][0]
 
 
-def test_a_dag_run_that_somebody_deletes_is_the_end_of_its_run_alone(make: Make, dag_runs: DagRuns) -> None:
+def test_a_deleted_dag_run_is_the_end_of_its_run_alone(make: Make, dag_runs: DagRuns) -> None:
     executing = make()
     executing.create([{"number": number} for number in range(3)])
 
@@ -268,7 +268,7 @@ OUTPUTS = """
 FAILURES = "SELECT state::text, error_type, error FROM workorders.runs WHERE workflow_id = %(workflow_id)s"
 
 
-def test_a_dag_run_finds_the_context_of_its_run_beside_the_input(make: Make, dag_runs: DagRuns) -> None:
+def test_a_dag_run_finds_the_context_of_its_run_next_to_the_input(make: Make, dag_runs: DagRuns) -> None:
     executing = make()
     executing.create([{"bed": 3}])
     follow(executing)
@@ -300,7 +300,7 @@ def test_what_the_output_task_returned_is_the_output_of_the_run_without_secrets(
     assert executing.rows(OUTPUTS) == [({"beds": [3, 2**40], "note": "say *** at the door"},)]
 
 
-def test_an_output_task_that_returned_nothing_leaves_a_success_without_output_and_the_log_says_so(
+def test_an_output_task_that_returned_nothing_leaves_a_success_without_output_and_a_log_line(
     make: Make, dag_runs: DagRuns
 ) -> None:
     executing = make(output_task="sum")
@@ -308,7 +308,7 @@ def test_an_output_task_that_returned_nothing_leaves_a_success_without_output_an
     follow(executing)
     assert executing.states() == [("success", "success")]
     assert executing.rows(OUTPUTS) == []
-    assert any("has no output: task sum" in said for said in executing.logged)
+    assert any("has no output: task sum" in line for line in executing.logged)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_a_short_silence_of_airflow_costs_no_run_and_starts_none_twice(
     assert follow(executing).states == {"success": 2}
     assert len(dag_runs.confs) == 2
     assert [output for (output,) in executing.rows(OUTPUTS)] == [3, 3]
-    assert sum("failed" in said for said in executing.logged) == 1
+    assert sum("failed" in line for line in executing.logged) == 1
 
 
 def test_an_output_that_airflow_does_not_show_is_asked_for_until_the_time_of_its_run_is_over(

@@ -85,7 +85,7 @@ def test_a_task_that_is_cleared_does_its_job_once(connection: Connection, trigge
     assert states(connection, name) == {"failed": 5}
 
 
-def test_a_try_after_a_crash_goes_on_with_the_job(
+def test_a_try_after_a_crash_continues_the_job(
     connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = runner.run_job
@@ -114,7 +114,7 @@ def test_an_export_is_written_to_the_folder_of_exports(
     assert len((tmp_path / "exports" / "failed.csv").read_text(encoding="utf-8").splitlines()) == 6
 
 
-def test_a_task_whose_job_finds_no_room_is_tried_again_and_goes_on(
+def test_a_task_whose_job_finds_no_capacity_is_retried_and_continues(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
     limit(connection, name, waiting=3, kind="hard")
@@ -129,7 +129,7 @@ def test_a_task_whose_job_finds_no_room_is_tried_again_and_goes_on(
     ("fields", "sentence"),
     [
         ({}, "with no filter at all; nothing was changed"),
-        ({"trigger": "nobody-knows-it"}, "No trigger nobody-knows-it"),
+        ({"trigger": "unknown-trigger"}, "No trigger unknown-trigger"),
         ({"text": "***"}, "holds no word"),
         ({"id": "01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f"}, "There is no work order 01997a3e"),
     ],
@@ -139,7 +139,7 @@ def test_a_form_that_does_not_fit_fails_at_once_with_the_sentence(fields: dict[s
         submit("rerun", dry_run=False, **fields)
 
 
-def test_jobs_that_nobody_works_at_are_worked_through_and_a_failure_is_red(
+def test_orphaned_jobs_are_run_and_a_failure_fails_the_task(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
     connection.execute("DELETE FROM workorders.bulk_jobs")
@@ -150,16 +150,16 @@ def test_jobs_that_nobody_works_at_are_worked_through_and_a_failure_is_red(
     connection.commit()
     operator = ResumeBulkJobsOperator(task_id="jobs")
     context: Any = {}
-    connection.execute("UPDATE workorders.bulk_jobs SET filter = %s WHERE id = %s", ('{"trigger": "nobody"}', bad.id))
+    connection.execute("UPDATE workorders.bulk_jobs SET filter = %s WHERE id = %s", ('{"trigger": "unknown"}', bad.id))
     connection.commit()
-    with pytest.raises(AirflowFailException, match=f"^Job {bad.id} failed: No trigger nobody"):
+    with pytest.raises(AirflowFailException, match=f"^Job {bad.id} failed: No trigger unknown"):
         operator.execute(context)
     assert jobs.get_job(connection, good.id).state == "finished"
     connection.commit()
     assert operator.execute(context) == {}
 
 
-def test_the_upkeep_and_retention_run_and_say_what_they_did(trigger: Trigger) -> None:
+def test_the_refresh_and_the_retention_return_their_numbers(trigger: Trigger) -> None:
     context: Any = {}
     assert set(RefreshHistoryOperator(task_id="update").execute(context)) == {"filled", "looked_again", "counted"}
     assert set(RetentionOperator(task_id="keep").execute(context)) == {"deleted", "wiped", "left"}

@@ -1,4 +1,4 @@
-"""The tasks that work through runs, on a real database, and an Airflow that is a table of DAG runs."""
+"""The tasks that execute runs, on a real database, and an Airflow that is a table of Dag runs."""
 
 from collections.abc import Callable
 from typing import Any

@@ -42,7 +42,7 @@ def watch(trigger: str) -> None:
     AlertSequenceGapsOperator(task_id="watch", trigger_name=trigger, notify=["support.heard.hear"]).execute(TRY)
 
 
-def test_a_gap_of_a_trigger_of_any_type_is_said_once_by_a_red_task_and_to_who_is_to_be_told(
+def test_a_gap_of_a_trigger_of_any_type_fails_one_task_and_calls_the_notifiers(
     connection: Connection, trigger: Trigger, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard.alerts.clear()
@@ -60,7 +60,7 @@ def test_a_gap_of_a_trigger_of_any_type_is_said_once_by_a_red_task_and_to_who_is
     assert [alert.cleared for alert in heard.alerts] == [False, True]
 
 
-def test_of_several_gaps_all_are_told_and_the_task_says_how_many(connection: Connection, trigger: Trigger) -> None:
+def test_of_several_gaps_all_are_alerted_and_the_task_counts_them(connection: Connection, trigger: Trigger) -> None:
     heard.alerts.clear()
     for key in ("a", "b", "c"):
         come(connection, trigger, 1, 3, 4, 5, key=key)

@@ -135,7 +135,7 @@ def test_it_does_not_fire_for_work_orders_that_must_wait_for_the_end_of_a_dag_ru
     fires_only_after(loop, executing, lambda: airflow.states.update(dict.fromkeys(airflow.confs, "success")))
 
 
-def test_it_fires_for_an_ordering_key_beside_those_whose_dag_runs_go_on(
+def test_it_fires_for_an_ordering_key_next_to_those_whose_dag_runs_continue(
     make: Make, airflow: DagRuns, loop: asyncio.Runner
 ) -> None:
     executing = make(ordering_key="stream")
@@ -156,7 +156,7 @@ def test_an_outage_of_airflow_is_waited_for(make: Make, airflow: DagRuns, loop: 
     assert airflow.silent_for == []
 
 
-def test_it_can_be_made_again_from_what_it_says_of_itself() -> None:
+def test_it_can_be_created_from_what_it_serializes() -> None:
     path, arguments = WaitForDagRunsTrigger(definition={"name": "visit", "dag_id": "visits"}).serialize()
     assert path == "workorders.airflow.triggers.dag_runs.WaitForDagRunsTrigger"
     assert WaitForDagRunsTrigger(**arguments).serialize() == (path, arguments)

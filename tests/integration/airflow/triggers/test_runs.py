@@ -105,7 +105,7 @@ def test_a_definition_that_is_wrong_fails_the_task(name: str, loop: asyncio.Runn
     assert FAILED in loop.run(first(trigger(name, concurrency=0))).payload
 
 
-def test_it_can_be_made_again_from_what_it_says_of_itself() -> None:
+def test_it_can_be_created_from_what_it_serializes() -> None:
     path, arguments = trigger("admit").serialize()
     assert path == "workorders.airflow.triggers.runs.WaitForRunsTrigger"
     assert WaitForRunsTrigger(**arguments, from_a_newer_version=1).serialize() == (path, arguments)

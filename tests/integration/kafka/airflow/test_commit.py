@@ -1,4 +1,4 @@
-"""The commit of offsets: it follows the ledger whatever somebody did to the group, and says why it could not."""
+"""The commit of offsets: it follows the ledger whatever happened to the group, and reports why it could not."""
 
 import json
 from typing import Any

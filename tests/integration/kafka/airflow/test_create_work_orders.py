@@ -59,7 +59,7 @@ class Task:
             monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: application())
 
     def run(self, *, tries: int = 1, clears: int = 0) -> None:
-        """Run the task's next try, so many tries after it was cleared so many times."""
+        """Run the task's next try, after some tries and clears."""
         ti = SimpleNamespace(try_number=clears + tries, max_tries=clears + UNLIMITED_RETRIES)
         context: Any = {"ti": ti}
         self._operator.execute(context)

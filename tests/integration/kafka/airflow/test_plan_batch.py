@@ -1,4 +1,4 @@
-"""What the plan hands over, with a real broker and a real ledger, and an Airflow that is a table of runs."""
+"""The batches that the plan dispatches, with a real broker and ledger, and an Airflow that is a table of runs."""
 
 import json
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Planning:
     airflow_is_away: bool = False
 
     def handed_over(self) -> list[tuple[int, bool]]:
-        """Run the task; return the batches that it hands over, and whether their run is started again."""
+        """Run the task; return the batches that it dispatches, and whether their run is started again."""
         operator = PlanBatchOperator(
             task_id="plan", definition=define(self.name), ingest_dag_id="an_ingest", **unlimited_retries()
         )
@@ -44,15 +44,15 @@ class Planning:
         return [(one["conf"]["batch_id"], one["reset_dag_run"]) for one in found]
 
     def sentence(self) -> str:
-        """Run the task, which fails, and return what it says between its trigger and the next try."""
+        """Run the task, which fails, and return its sentence between its trigger and the next try."""
         with pytest.raises(NotPlannedError) as raised:
             self.handed_over()
-        said = str(raised.value)
+        sentence = str(raised.value)
         where, undone = f"Trigger {self.name}: ", "Nothing was dispatched, and no offset was committed"
-        assert said.startswith(where)
-        assert undone in said
-        assert said.endswith(" Next try in 4 s.")
-        return said.removeprefix(where).partition(f" {undone}")[0]
+        assert sentence.startswith(where)
+        assert undone in sentence
+        assert sentence.endswith(" Next try in 4 s.")
+        return sentence.removeprefix(where).partition(f" {undone}")[0]
 
     def get_dr_count(self, *, dag_id: str, run_ids: list[str], states: list[str] | None = None) -> int:
         """Count runs as Airflow does."""
@@ -170,15 +170,15 @@ def test_a_broker_that_is_away_is_named_and_once_it_is_back_the_plan_is_made(
     assert len(planning.handed_over()) == 1
 
 
-def test_wrong_credentials_are_said_without_the_password(
+def test_wrong_credentials_are_sentence_without_the_password(
     stack: LocalStack, planning: Planning, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("workorders.kafka.airflow.operators.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=3.0))
     wrong = {**stack.kafka.sasl_settings, "sasl.password": "wrong-password"}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": wrong}))
-    said = planning.sentence()
-    assert "check the credentials and permissions of the Airflow Kafka connection" in said
-    assert "wrong-password" not in said + "".join(capfd.readouterr())
+    sentence = planning.sentence()
+    assert "check the credentials and permissions of the Airflow Kafka connection" in sentence
+    assert "wrong-password" not in sentence + "".join(capfd.readouterr())
 
 
 def test_a_database_that_is_away_is_named_without_its_password(
@@ -186,9 +186,9 @@ def test_a_database_that_is_away_is_named_without_its_password(
 ) -> None:
     port = free_port()
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", f"postgresql://a:secret@127.0.0.1:{port}/a")
-    said = planning.sentence()
-    assert said.startswith(f'Postgres: connection failed: connection to server at "127.0.0.1", port {port} failed')
-    assert "secret" not in said
+    sentence = planning.sentence()
+    assert sentence.startswith(f'Postgres: connection failed: connection to server at "127.0.0.1", port {port} failed')
+    assert "secret" not in sentence
 
 
 @pytest.mark.parametrize("connection_id", ["kafka_default", "workorders_db"])

@@ -28,7 +28,7 @@ def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def submit(name: str, *, user: str | None = "ada", run_id: str = "first", clears: int = 0, **fields: Any) -> list[str]:
-    """Run the task of a form that was filled in so, whose Dag run was cleared so many times."""
+    """Run the task of a form that was filled in so, whose Dag run was cleared `clears` times."""
     params = {
         "trigger": name, "decision": "skip-lost", "topic": name, "partitions": [], "offset": None, "reason": "a test",
         "dry_run": True,
@@ -40,12 +40,12 @@ def submit(name: str, *, user: str | None = "ada", run_id: str = "first", clears
     return ResolveOperator(task_id="apply_decision", definitions=[define("another"), define(name)]).execute(context)
 
 
-def test_a_form_with_dry_run_says_what_it_would_do_and_changes_nothing(
+def test_a_form_with_dry_run_logs_what_it_would_do_and_changes_nothing(
     connections: None, connection: Connection, stalled: int, name: str
 ) -> None:
     before = everything(connection, find_trigger(connection, name))
-    (said,) = submit(name)
-    assert "offsets [10, 15) (5) get no work order" in said
+    (sentence,) = submit(name)
+    assert "offsets [10, 15) (5) get no work order" in sentence
     assert everything(connection, find_trigger(connection, name)) == before
 
 
@@ -59,7 +59,7 @@ def test_a_form_without_dry_run_decides_in_the_name_of_the_user_who_sent_it(
     assert (decision.actor, decision.reason, decision.kind) == ("ada", "a test", "skip-lost")
 
 
-def test_a_form_that_nobody_signed_is_recorded_as_such(
+def test_a_form_without_a_user_is_recorded_as_such(
     connections: None, connection: Connection, going_on: GoingOn, name: str
 ) -> None:
     submit(name, user=None, dry_run=False, decision="seek", partitions=[0], offset=4)
@@ -80,8 +80,8 @@ def test_a_dag_run_that_is_cleared_decides_nothing_again_and_reports_what_it_dec
     submit(name, **back)
     going_on.until_idle()  # the ledger is at 10 again, so the same form would go back once more
     before = everything(connection, find_trigger(connection, name))
-    (said,) = submit(name, clears=1, **back)
-    assert re.search(r"^Decision \d+ by ada at .*: seek: the ledger went from 10 to 4\.$", said)
+    (sentence,) = submit(name, clears=1, **back)
+    assert re.search(r"^Decision \d+ by ada at .*: seek: the ledger went from 10 to 4\.$", sentence)
     assert len(list_decisions(connection, name)) == 1
     assert everything(connection, find_trigger(connection, name)) == before
     submit(name, run_id="second", user="grace", **back)
@@ -96,5 +96,5 @@ def test_a_dag_run_that_had_decided_nothing_before_it_was_cleared_is_refused(
     with pytest.raises(DecisionRefusedError, match="does not tell who cleared it; nothing was decided"):
         submit(name, clears=1, dry_run=False)
     assert list_decisions(connection, name) == []
-    (said,) = submit(name, clears=1)
-    assert "offsets [10, 15) (5) get no work order" in said
+    (sentence,) = submit(name, clears=1)
+    assert "offsets [10, 15) (5) get no work order" in sentence

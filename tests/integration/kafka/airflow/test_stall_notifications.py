@@ -1,4 +1,4 @@
-"""What the ingest task does about stalls: writes each down, and says what is due in log, metrics and notifiers."""
+"""What the ingest task does about stalls: records each, and reports what is due in log, metrics and notifiers."""
 
 import json
 import sys
@@ -60,7 +60,7 @@ def metrics() -> Iterator[Metrics]:
 
 @pytest.fixture
 def alerts(monkeypatch: pytest.MonkeyPatch) -> list[Alert]:
-    """What a notifier was called with, beside one that always fails."""
+    """What a notifier was called with, next to one that always fails."""
     seen: list[Alert] = []
 
     def broken(_: Alert) -> None:
@@ -161,7 +161,7 @@ def test_a_cluster_that_is_away_stalls_the_ledger_and_not_the_task_alone(create:
     assert create.alerts == []
 
 
-def test_a_long_stall_is_said_once_in_log_metrics_and_notifiers_and_so_is_its_end(
+def test_a_long_stall_is_alerted_once_in_log_metrics_and_notifiers_and_so_is_its_end(
     create: Ingest, capfd: pytest.CaptureFixture[str]
 ) -> None:
     create.attempt()
@@ -177,10 +177,10 @@ def test_a_long_stall_is_said_once_in_log_metrics_and_notifiers_and_so_is_its_en
     assert gauges["workorders.stalled_partitions", trigger] == 1
     assert gauges[f"workorders.stalled_partitions.{trigger}", None] == 1
     assert gauges["workorders.longest_stall_seconds", trigger] == pytest.approx(HOUR, abs=120)
-    said = "".join(capfd.readouterr())
-    assert said.count(f"Alert: {alert.sentence}") == 1
-    assert "The notifier pagers.broken failed: RuntimeError: the pager is broken" in said
-    assert said.count("The notifier pagers.missing cannot be imported") == 4
+    output = "".join(capfd.readouterr())
+    assert output.count(f"Alert: {alert.sentence}") == 1
+    assert "The notifier pagers.broken failed: RuntimeError: the pager is broken" in output
+    assert output.count("The notifier pagers.missing cannot be imported") == 4
 
     create.finish()
     for _ in range(2):
@@ -233,9 +233,9 @@ def test_without_its_database_the_task_still_fails_with_its_own_sentence(
     sentence = create.attempt()
     assert sentence.startswith(f"Trigger {create.trigger.name}, batch {create.batch_id}: ")
     assert sentence.endswith("Next try in 1 s.")
-    said = "".join(capfd.readouterr())
-    assert "Whether an alert is due is not known" in said
-    assert "secret" not in said
+    output = "".join(capfd.readouterr())
+    assert "Whether an alert is due is not known" in output
+    assert "secret" not in output
     assert create.alerts == []
 
 

@@ -86,7 +86,7 @@ class Waiting:
         with connect(self._database_url) as connection:
             return self.run(plan_batch(connection, self._cluster, define(self._name))).batch_id
 
-    def plan_and_hand_over(self) -> int:
+    def plan_and_dispatch(self) -> int:
         """Plan a batch, write down that it has its ingest run, and return its number."""
         batch_id = self.plan()
         assert batch_id is not None
@@ -153,7 +153,7 @@ def test_it_fires_when_messages_come(
     known: Waiting, name: str, topics: Topics, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def produce_once_it_waits() -> None:
-        await until_said(capfd, "Waiting for messages")
+        await until_logged(capfd, "Waiting for messages")
         topics.produce(name, [b"{}"] * 3)
 
     event = known.run(event_after(known.trigger(), produce_once_it_waits))
@@ -173,16 +173,16 @@ def test_a_wait_without_messages_ends_as_skipped(known: Waiting, capfd: pytest.C
 
 def test_it_does_not_fire_for_a_partition_that_a_batch_holds(known: Waiting, name: str, topics: Topics) -> None:
     topics.produce(name, [b"{}"] * 3)
-    known.plan_and_hand_over()
+    known.plan_and_dispatch()
     topics.produce(name, [b"{}"] * 3)
     assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
 
 
-def test_it_fires_for_the_free_partition_beside_one_that_a_batch_holds(
+def test_it_fires_for_the_free_partition_next_to_one_that_a_batch_holds(
     known: Waiting, name: str, topics: Topics
 ) -> None:
     topics.produce(name, [b"{}"])
-    known.plan_and_hand_over()
+    known.plan_and_dispatch()
     topics.produce(name, [b"{}"], 1)
     assert isinstance(known.event(), TaskSuccessEvent)
 
@@ -193,7 +193,7 @@ def test_it_does_not_fire_for_an_open_transaction(known: Waiting, name: str, top
     assert isinstance(known.event(), TaskSuccessEvent)
 
 
-def test_an_open_transaction_that_lasts_is_said_once(
+def test_an_open_transaction_that_lasts_is_logged_once(
     known: Waiting,
     name: str,
     topics: Topics,
@@ -204,19 +204,19 @@ def test_an_open_transaction_that_lasts_is_said_once(
     lines = []
 
     async def refresh_on() -> None:
-        lines.append(await until_said(capfd, "waits for an open transaction"))
-        await asyncio.sleep(1)  # some five refreshes more, which say nothing
+        lines.append(await until_logged(capfd, "waits for an open transaction"))
+        await asyncio.sleep(1)  # some five refreshes more, which log nothing
         await asyncio.to_thread(topics.produce, name, [b"{}"], partition=1)
 
     with topics.open_transaction(name, [b"{}"] * 3):
         assert isinstance(known.run(event_after(known.trigger(), refresh_on)), TaskSuccessEvent)
-    said = "".join(lines) + capfd.readouterr().out
-    assert said.count("waits for an open transaction") == 1
-    assert f"{name} 0 waits for an open transaction: " in said
-    assert "begins at offset 0, so nothing behind it can be read yet." in said
+    logged = "".join(lines) + capfd.readouterr().out
+    assert logged.count("waits for an open transaction") == 1
+    assert f"{name} 0 waits for an open transaction: " in logged
+    assert "begins at offset 0, so nothing behind it can be read yet." in logged
 
 
-def test_a_topic_to_which_nothing_comes_is_not_said_to_wait_for_a_transaction(
+def test_an_idle_topic_is_not_reported_to_wait_for_a_transaction(
     known: Waiting, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workorders.kafka.airflow.triggers.REFRESH_SECONDS", 0.2)
@@ -224,7 +224,7 @@ def test_a_topic_to_which_nothing_comes_is_not_said_to_wait_for_a_transaction(
     assert "open transaction" not in capfd.readouterr().out
 
 
-def test_it_fires_for_a_batch_that_nobody_handed_over(
+def test_it_fires_for_a_batch_that_was_not_dispatched(
     known: Waiting, name: str, topics: Topics, capfd: pytest.CaptureFixture[str]
 ) -> None:
     topics.produce(name, [b"{}"] * 3)
@@ -248,7 +248,7 @@ def test_it_fires_for_an_unfinished_batch_without_a_run_at_work(
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", count)
     topics.produce(name, [b"{}"] * 3)
-    batch_id = known.plan_and_hand_over()
+    batch_id = known.plan_and_dispatch()
     assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
     assert asked == []
     known.plan_long_ago()
@@ -265,7 +265,7 @@ def test_an_airflow_that_does_not_answer_disturbs_no_wait(
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", count)
     topics.produce(name, [b"{}"] * 3)
-    known.plan_and_hand_over()
+    known.plan_and_dispatch()
     known.plan_long_ago()
     assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
     assert "Airflow did not answer which ingest runs exist" in capfd.readouterr().out
@@ -291,7 +291,7 @@ def test_few_messages_wait_no_longer_than_they_may(known: Waiting, name: str, to
 
 def test_a_rate_limit_holds_the_next_batch_back(known: Waiting, name: str, topics: Topics) -> None:
     topics.produce(name, [b"{}"])
-    known.plan_and_hand_over()
+    known.plan_and_dispatch()
     topics.produce(name, [b"{}"], 1)
     assert isinstance(known.event(rate_limit_per_second=0.001, idle_after=1.0), TaskSkippedEvent)
     assert isinstance(known.event(), TaskSuccessEvent)
@@ -314,60 +314,60 @@ def test_many_triggers_hold_as_few_connections_as_one(known: Waiting, stack: Loc
     assert kafka_of_many <= kafka + 1
 
 
-def test_a_broker_that_is_away_is_waited_for_and_said(
+def test_an_unavailable_broker_is_waited_for_and_logged(
     known: Waiting, name: str, topics: Topics, stack: LocalStack, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def lose_the_broker() -> None:
-        await until_said(capfd, "Waiting for messages")
+        await until_logged(capfd, "Waiting for messages")
         await asyncio.to_thread(stack.kafka.kill)
         try:
-            said = await until_said(capfd, "the next look is in 2 s.")
+            logged = await until_logged(capfd, "the next look is in 2 s.")
         finally:
             await asyncio.to_thread(stack.kafka.start)
-        assert f"Kafka at {stack.bootstrap_servers} did not answer" in said
-        assert "Nothing was lost" in said
+        assert f"Kafka at {stack.bootstrap_servers} did not answer" in logged
+        assert "Nothing was lost" in logged
         await asyncio.to_thread(topics.produce, name, [b"{}"])
 
     assert isinstance(known.run(event_after(known.trigger(), lose_the_broker)), TaskSuccessEvent)
 
 
-def test_a_database_that_is_away_is_waited_for_and_said(
+def test_an_unavailable_database_is_waited_for_and_logged(
     known: Waiting, name: str, topics: Topics, stack: LocalStack, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def lose_the_database() -> None:
-        await until_said(capfd, "Waiting for messages")
+        await until_logged(capfd, "Waiting for messages")
         await asyncio.to_thread(stack.postgres.stop)
         try:
             topics.produce(name, [b"{}"])
-            said = await until_said(capfd, "the next look is in 1 s.")
+            logged = await until_logged(capfd, "the next look is in 1 s.")
         finally:
             await asyncio.to_thread(stack.postgres.start)
-        assert "Nothing was lost" in said
+        assert "Nothing was lost" in logged
 
     assert isinstance(known.run(event_after(known.trigger(), lose_the_database)), TaskSuccessEvent)
 
 
-def test_wrong_credentials_fail_the_task_and_say_so(
+def test_wrong_credentials_fail_the_task_with_the_reason(
     known: Waiting, stack: LocalStack, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     wrong = {**stack.kafka.sasl_settings, "sasl.password": "wrong-password"}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_REFUSED", json.dumps({"conn_type": "kafka", "extra": wrong}))
     sentence = known.event(kafka_connection="kafka_refused").payload[FAILED]
-    said = capfd.readouterr().out
-    assert sentence in said
+    logged = capfd.readouterr().out
+    assert sentence in logged
     assert sentence.endswith(" Nothing was changed.")
-    assert "refused the client" in said
-    assert "check the credentials and permissions of the Airflow Kafka connection" in said
-    assert "wrong-password" not in said
+    assert "refused the client" in logged
+    assert "check the credentials and permissions of the Airflow Kafka connection" in logged
+    assert "wrong-password" not in logged
 
 
-async def until_said(capfd: pytest.CaptureFixture[str], text: str) -> str:
-    """Wait until the log says something, and return what it said since it was read last."""
-    said = ""
-    while text not in said:
+async def until_logged(capfd: pytest.CaptureFixture[str], text: str) -> str:
+    """Wait until the log contains a text, and return what was logged since it was read last."""
+    logged = ""
+    while text not in logged:
         await asyncio.sleep(POLL_SECONDS)
-        said += capfd.readouterr().out
-    return said
+        logged += capfd.readouterr().out
+    return logged
 
 
 def held(stack: LocalStack) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A Kafka connection with which no client can start: every task, trigger and command says so, and nothing is lost."""
+"""A Kafka connection with which no client can start: every task, trigger and command reports it."""
 
 import asyncio
 import json
@@ -98,7 +98,7 @@ def test_the_task_fails_with_the_whole_sentence_and_commits_nothing(
     sentence = str(raised.value)
     assert_said(sentence, what)
     assert sentence.startswith(f"Trigger {trigger.name}")
-    assert any(said in sentence for said in ("was committed", "no offset was", "not committed", "Nothing was decided"))
+    assert any(text in sentence for text in ("was committed", "no offset was", "not committed", "Nothing was decided"))
     assert sentence.endswith(" Next try in 2 s.")
     stood = row(connection, trigger)
     assert (stood.next_offset, stood.batch_id) == (0, batch_id)
@@ -139,7 +139,7 @@ def test_the_relay_fails_with_the_whole_sentence_and_its_messages_wait(
     assert outbox.waiting() == 1
 
 
-def test_the_command_line_says_it_too(
+def test_the_command_line_reports_it_too(
     stack: LocalStack,
     trigger: Trigger,
     batch_id: int,

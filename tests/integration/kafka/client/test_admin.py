@@ -26,7 +26,7 @@ def test_partitions_come_with_the_topics_id(cluster: KafkaAdmin, topics: Topics,
     assert topic_id
 
 
-def test_a_topic_made_again_has_another_id(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
+def test_a_recreated_topic_has_another_id(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
     (before,) = run(cluster.partitions([name]))
     topics.delete(name)
@@ -163,7 +163,7 @@ def test_a_topic_that_is_gone_is_no_other_consumer(cluster: KafkaAdmin, topics: 
     assert "The work orders are safe in the ledger, which does not depend on the group. [" in str(raised.value)
 
 
-def test_a_broker_that_is_away_is_said_within_the_time_limit(name: str) -> None:
+def test_an_unavailable_broker_is_reported_within_the_time_limit(name: str) -> None:
     away = KafkaAdmin({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, timeout_seconds=1.0)
     partition = Partition(name, 0, "id")
     for question in (

@@ -13,21 +13,21 @@ pytestmark = pytest.mark.integration
 BATCH = 999_999_001
 
 
-def nobody(connection: Connection, batch_id: int = BATCH) -> bool:
+def none_at_work(connection: Connection, batch_id: int = BATCH) -> bool:
     answer = try_exclude_attempts(connection, batch_id)
     connection.rollback()
     return answer
 
 
 def test_an_attempt_is_at_work_until_its_end_and_on_its_batch_alone(stack: LocalStack, connection: Connection) -> None:
-    assert nobody(connection)
+    assert none_at_work(connection)
     with attempt_lock(stack.database_url, BATCH):
-        assert not nobody(connection)
-        assert nobody(connection, BATCH + 1)
-    assert nobody(connection)
+        assert not none_at_work(connection)
+        assert none_at_work(connection, BATCH + 1)
+    assert none_at_work(connection)
 
 
-def test_an_attempt_whose_connection_is_cut_goes_on_unnoticed_and_ends_well(
+def test_an_attempt_whose_connection_is_cut_continues_unnoticed_and_ends_well(
     stack: LocalStack, connection: Connection
 ) -> None:
     with attempt_lock(stack.database_url, BATCH):
@@ -35,7 +35,7 @@ def test_an_attempt_whose_connection_is_cut_goes_on_unnoticed_and_ends_well(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s",
             (f"workorders attempt at batch {BATCH}",),
         )
-        eventually(lambda: nobody(connection), seconds=10, what="the release of the lock")
+        eventually(lambda: none_at_work(connection), seconds=10, what="the release of the lock")
 
 
 def test_an_attempt_may_idle_as_long_as_spark_reads_and_holds_no_vacuum_up(
@@ -50,7 +50,7 @@ def test_an_attempt_may_idle_as_long_as_spark_reads_and_holds_no_vacuum_up(
         assert horizon == (None, None)
 
 
-def test_the_spark_driver_says_that_it_is_at_work(
+def test_the_spark_driver_holds_the_lock_of_its_attempt(
     stack: LocalStack, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable, value in stack.environment().items():
@@ -58,7 +58,7 @@ def test_the_spark_driver_says_that_it_is_at_work(
     seen: list[bool] = []
 
     def ingest_batch(*_: object, **__: object) -> tuple[list[object], tuple[str, ...]]:
-        seen.append(nobody(connection))
+        seen.append(none_at_work(connection))
         return [], ()
 
     monkeypatch.setattr(driver, "ingest_batch", ingest_batch)

@@ -100,19 +100,19 @@ def test_a_batch_that_was_handed_over_is_still_to_be_worked_at(
     assert batches.unfinished(connection, name) == [UnfinishedBatch(batch_id, handed_over=True)]
 
 
-def test_a_batch_that_failed_is_nobodys_work_before_its_next_try_is_due(
+def test_a_batch_that_failed_is_left_alone_before_its_next_try_is_due(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
 ) -> None:
     batch_id = plan(connection, trigger, *ranges)
     epoch = positions.take_epoch(connection, batch_id)
-    # now() stands still within this transaction.
+    # now() does not change within this transaction.
     positions.stall(connection, trigger, ranges[1].partition, epoch=epoch, error="no", delay_seconds=1)
     assert batches.unfinished(connection, name) == []
     positions.stall(connection, trigger, ranges[1].partition, epoch=epoch, error="no", delay_seconds=0)
     assert [batch.id for batch in batches.unfinished(connection, name)] == [batch_id]
 
 
-def test_marking_a_hand_over_again_keeps_the_first_time(
+def test_marking_a_start_again_keeps_the_first_time(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
 ) -> None:
     batch_id = plan(connection, trigger, *ranges)

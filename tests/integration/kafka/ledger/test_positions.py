@@ -99,7 +99,7 @@ def test_an_attempt_takes_the_epoch_of_unfinished_partitions_only(
     assert [locked(connection, trigger, range_.partition).epoch for range_ in ranges] == [first, second]
 
 
-def test_a_stall_says_why_since_when_and_when_the_next_try_is(
+def test_a_stall_has_its_reason_its_start_and_the_next_try(
     connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
 ) -> None:
     epoch = positions.take_epoch(connection, batch_id)
@@ -111,7 +111,7 @@ def test_a_stall_says_why_since_when_and_when_the_next_try_is(
     assert (stood.batch_id, stood.batch_start, stood.batch_end) == (batch_id, 100, 110)
 
 
-def test_a_stall_that_goes_on_keeps_its_beginning(
+def test_a_stall_that_continues_keeps_its_beginning(
     connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
 ) -> None:
     """The alert counts from the beginning of a stall."""
@@ -127,7 +127,7 @@ def test_a_stall_that_goes_on_keeps_its_beginning(
     assert (stood.last_error, stood.status_since.year, stood.status_since.month) == ("second", 2026, 1)
 
 
-def test_an_older_attempt_says_nothing_of_a_stall(
+def test_an_older_attempt_records_no_stall(
     connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
 ) -> None:
     old = positions.take_epoch(connection, batch_id)

@@ -1,4 +1,4 @@
-"""One alert a stall and one when it is over, whoever asks, and however many ask at once."""
+"""One alert per stall and one when it is over, however many attempts ask at once."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -62,7 +62,7 @@ def test_a_stall_is_alerted_once_after_the_threshold_however_many_tries_follow(
     )
 
 
-def test_the_end_of_an_alerted_stall_is_said_once(
+def test_the_end_of_an_alerted_stall_is_alerted_once(
     stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int, ranges: list[OffsetRange]
 ) -> None:
     stall(connection, batch_id)
@@ -75,7 +75,7 @@ def test_the_end_of_an_alerted_stall_is_said_once(
     assert over.sentence.endswith("has ended; the ledger is at offset 110.")
 
 
-def test_a_stall_that_nobody_was_told_of_ends_without_a_word(
+def test_a_stall_without_an_alert_ends_without_one(
     stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int, ranges: list[OffsetRange]
 ) -> None:
     stall(connection, batch_id)
@@ -84,7 +84,7 @@ def test_a_stall_that_nobody_was_told_of_ends_without_a_word(
     assert claim(stack, trigger, 0) == []
 
 
-def test_a_second_stall_is_alerted_anew_also_if_nobody_looked_in_between(
+def test_a_second_stall_is_alerted_again_also_without_a_check_in_between(
     stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int, ranges: list[OffsetRange]
 ) -> None:
     stall(connection, batch_id, "first")

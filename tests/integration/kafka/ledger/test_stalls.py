@@ -1,4 +1,4 @@
-"""Why a range does not go on: kept by the newest attempt, and by no other."""
+"""Why a range is stalled: recorded by the newest attempt, and by no other."""
 
 import pytest
 
@@ -113,7 +113,7 @@ def test_a_range_that_is_ingested_at_last_has_no_reason_any_more(
     assert stalls.errors_of_batch(connection, batch_id) == []
 
 
-@pytest.mark.parametrize("finished", [False, True], ids=["the newer one goes on", "the newer one is done"])
+@pytest.mark.parametrize("finished", [False, True], ids=["the newer one continues", "the newer one is done"])
 def test_an_older_attempt_changes_nothing(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange], batch_id: int, finished: bool
 ) -> None:

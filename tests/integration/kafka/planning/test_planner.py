@@ -171,7 +171,7 @@ def test_batches_one_after_the_other_take_every_offset_once(
     assert taken == {0: list(range(10)), 1: list(range(3))}
 
 
-def test_a_partition_whose_batch_is_unfinished_is_left_alone_and_the_others_go_on(
+def test_a_partition_whose_batch_is_unfinished_is_left_alone_and_the_others_continue(
     topics: Topics, plan: Callable[..., Plan], name: str
 ) -> None:
     topics.create(name, partitions=2)
@@ -201,7 +201,7 @@ def test_planners_at_once_take_turns_and_plan_every_partition_once(
     assert begins(connection, name) == {0: 0, 1: 0, 2: 0}
 
 
-def test_of_two_first_planners_the_one_that_writes_first_says_where_reading_begins(
+def test_of_two_first_planners_the_one_that_writes_first_decides_where_reading_begins(
     stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
 ) -> None:
     """`latest` means another offset to each of them; the second must not skip what came in between."""
@@ -283,7 +283,7 @@ def test_a_batch_ends_before_an_open_transaction(topics: Topics, plan: Callable[
         assert labels(plan(define(name))) == [(0, 0, 10)]
 
 
-def test_a_topic_made_again_gets_a_batch_with_the_old_topics_id(
+def test_a_recreated_topic_gets_a_batch_with_the_old_topics_id(
     stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
 ) -> None:
     topics.create(name)
@@ -334,14 +334,14 @@ def test_a_planner_whose_look_at_the_log_is_old_finds_no_contradiction(
     topics.create(name)
     plan(define(name))
 
-    def others_go_on() -> None:
+    def others_continue() -> None:
         topics.produce(name, TEN)
         rival = plan(define(name))
         assert rival.batch_id is not None
         with connect(stack.database_url) as own:
             ingest_all(stack, own, rival.batch_id)
 
-    assert labels(plan(define(name), InterruptedCluster(stack, others_go_on))) == []
+    assert labels(plan(define(name), InterruptedCluster(stack, others_continue))) == []
 
 
 def test_planning_leaves_what_was_planned_as_it_was(

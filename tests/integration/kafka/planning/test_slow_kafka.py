@@ -103,7 +103,7 @@ def test_the_same_idempotency_key_in_another_partition_is_taken_at_once_and_refu
     assert [row[1:] for row in outcome(connection, trigger, "id")] == [("rejected", "duplicate"), ("pending", None)]
 
 
-def test_the_same_sequence_in_another_partition_goes_on(stack: LocalStack, connection: Connection, name: str) -> None:
+def test_the_same_sequence_in_another_partition_continues(stack: LocalStack, connection: Connection, name: str) -> None:
     trigger = register(connection, name, sequence=BY_NUMBER)
     made = attempt(connection, plan(connection, trigger, ranged(name)))
     with asking_kafka(stack, made, [event(0, stream_name(made.range.partition), key="a", number=2)]) as answered:

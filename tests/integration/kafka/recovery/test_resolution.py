@@ -1,4 +1,4 @@
-"""Decisions on a real broker and Postgres: after each kind the trigger goes on, and work orders are counted."""
+"""Decisions on a real broker and Postgres: after each kind the trigger continues, and work orders are counted."""
 
 import asyncio
 import signal
@@ -87,7 +87,7 @@ def found(connection: Connection, name: str) -> Trigger:
 # --- noticed at planning, and again right before the commit -----------------------------------------------------------
 
 
-def test_a_topic_made_again_while_it_is_read_commits_nothing(
+def test_a_topic_recreated_while_it_is_read_commits_nothing(
     connection: Connection, topics: Topics, going_on: GoingOn, name: str
 ) -> None:
     topics.produce(name, TEN)
@@ -96,12 +96,12 @@ def test_a_topic_made_again_while_it_is_read_commits_nothing(
     (attempt,) = going_on.prepare(planned.batch_id).attempts
     before = everything(connection, found(connection, name))
 
-    def made_again() -> None:
+    def recreated() -> None:
         going_on.recreated(lambda: topics.delete(name), lambda: topics.create(name))
         topics.produce(name, TEN * 3)
 
     with pytest.raises(TopicRecreatedError, match=r"was deleted and re-created.*`workorders resolve accept-topic "):
-        going_on.ingest(attempt, after_the_read=made_again)
+        going_on.ingest(attempt, after_the_read=recreated)
     assert everything(connection, found(connection, name)) == before
 
 
@@ -128,7 +128,7 @@ def test_messages_deleted_after_they_were_read_are_no_loss(
     assert kept(connection, name) == {stream(going_on): list(range(20))}
 
 
-def test_a_topic_made_again_with_fewer_partitions_stalls_those_that_are_gone(
+def test_a_topic_recreated_with_fewer_partitions_stalls_those_that_are_gone(
     connection: Connection, stack: LocalStack, topics: Topics, name: str
 ) -> None:
     topics.create(name, partitions=3)
@@ -145,7 +145,7 @@ def test_a_topic_made_again_with_fewer_partitions_stalls_those_that_are_gone(
 # --- each kind of decision --------------------------------------------------------------------------------------------
 
 
-def test_after_a_gap_reading_goes_on_at_the_first_offset_that_kafka_has(
+def test_after_a_gap_reading_continues_at_the_first_offset_that_kafka_has(
     connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     topics.produce(name, TEN)
@@ -204,9 +204,9 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
     trigger.until_idle()
     old = {stream(trigger, number): list(range(10)) for number in range(2)}
     trigger.recreated(lambda: topics.delete(name), lambda: topics.create(name, partitions=partitions))
-    anew = Topics(stack.kafka_settings)  # a producer of before knows the old topic's partitions
+    again = Topics(stack.kafka_settings)  # a producer of before knows the old topic's partitions
     for number in range(partitions):
-        anew.produce(name, [b"{}"] * messages, partition=number)
+        again.produce(name, [b"{}"] * messages, partition=number)
     planned = trigger.plan()
     assert planned.batch_id is not None
     assert len(trigger.attempt(planned.batch_id).unreadable) == 2
@@ -223,10 +223,10 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
         assert kept(connection, name)[stream(trigger, 1)] == list(range(10))
 
 
-def test_behind_a_log_that_was_cut_short_the_same_offsets_are_new_messages(
+def test_after_a_truncated_log_the_same_offsets_are_new_messages(
     connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
-    """The ledger stands behind the log's end, as after a broker lost its end: the work orders up to there exist."""
+    """The ledger is past the log's end, as after a broker lost its end: the work orders up to there exist."""
     topics.produce(name, TEN[:5])
     going_on.until_idle()
     cut_to(connection, going_on, name, ahead=4)
@@ -263,7 +263,7 @@ def test_a_replay_of_a_batch_from_before_the_cut_reads_nothing_of_the_log_of_now
 
 
 def cut_to(connection: Connection, trigger: GoingOn, name: str, *, ahead: int) -> None:
-    """Let the database look as if so many messages behind the log's end had been ingested before the log was cut."""
+    """Let the database look as if `ahead` messages after the log's end had been ingested before the log was cut."""
     log = next_offsets(connection, name)[0]
     connection.execute(
         """
@@ -293,12 +293,12 @@ def found_id(connection: Connection, name: str) -> int:
 
 
 def forget(connection: Connection, name: str, offsets: Iterable[int]) -> None:
-    """Delete work orders behind everybody's back."""
+    """Delete work orders without the ledger."""
     remove(connection, found(connection, name), offsets)
     connection.commit()
 
 
-def test_starting_over_further_back_reads_again_restores_what_is_missing_and_doubles_nothing(
+def test_seek_back_reads_again_restores_what_is_missing_and_duplicates_nothing(
     connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     forget(connection, name, [2, 7])
@@ -322,7 +322,7 @@ def test_a_replay_of_a_range_that_was_read_again_misses_nothing_that_was_there_b
         going_on.attempt(prepared.attempts[0].batch_id)
 
 
-def test_starting_over_forward_skips_and_says_what(
+def test_seek_forward_skips_and_records_what(
     connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     topics.produce(name, TEN)
@@ -446,7 +446,7 @@ def test_a_dead_attempt_holds_nothing_and_a_stopped_one_does(
 def test_an_attempt_from_before_the_decision_is_fenced(
     connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
-    """Its connection to Postgres was cut, so that nobody knew that it was at work."""
+    """Its connection to Postgres was cut, so that its lock did not show that it was at work."""
     topics.produce(name, TEN)
     planned = going_on.plan()
     assert planned.batch_id is not None
@@ -518,7 +518,7 @@ class Cutting(KafkaAdmin):
 
 
 @pytest.mark.parametrize(("offset", "made"), [(3, False), (15, True)], ids=["before the commit", "after it"])
-def test_nobody_is_told_that_nothing_was_changed_when_that_is_not_known(
+def test_a_lost_connection_is_not_reported_as_nothing_changed(
     connection: Connection, stack: LocalStack, topics: Topics, going_on: GoingOn, *, name: str, offset: int, made: bool
 ) -> None:
     topics.produce(name, TEN)

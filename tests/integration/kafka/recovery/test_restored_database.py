@@ -43,7 +43,7 @@ def copy(server: psycopg.Connection, source: str, target: str, owner: str) -> No
 
 
 def positions(url: str, trigger: str) -> dict[Partition, int]:
-    """Return where the ledger of a trigger stands."""
+    """Return the ledger's position of a trigger."""
     with connect(url) as connection:
         return {part: position.next_offset for part, position in ledger.positions(connection, trigger).items()}
 

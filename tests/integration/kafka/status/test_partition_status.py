@@ -148,7 +148,7 @@ def test_a_transaction_that_hangs_between_others_is_waited_for_and_invisible_off
         (5, None, []),
     ],
 )
-def test_a_group_that_is_not_at_the_ledger_is_said_and_changes_nothing(
+def test_a_group_that_is_not_at_the_ledger_is_reported_and_changes_nothing(
     connection: Connection,
     stack: LocalStack,
     topics: Topics,
@@ -209,7 +209,7 @@ def test_a_new_partition_is_not_planned_yet(
     assert (row.partition, row.status, row.next_offset) == (2, "not planned yet", None)
 
 
-def test_deleted_messages_that_nobody_read_are_shown(
+def test_messages_deleted_unread_are_shown(
     connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
 ) -> None:
     topics.produce(planned.name, MESSAGES)
@@ -217,14 +217,14 @@ def test_deleted_messages_that_nobody_read_are_shown(
     assert first(look(connection, stack, planned.name)).status == "unread messages deleted"
 
 
-def test_a_topic_that_was_made_again_is_shown(
+def test_a_recreated_topic_is_shown(
     connection: Connection, stack: LocalStack, topics: Topics, cluster: KafkaAdmin, planned: KafkaTriggerDefinition
 ) -> None:
     topics.delete(planned.name)
     topics.create(planned.name, 1)
-    eventually(lambda: answers(cluster, planned.name), seconds=30, what="offsets of the topic made again")
-    made_again, gone = look(connection, stack, planned.name).partitions
-    assert (made_again.status, made_again.lag) == ("topic re-created", None)
+    eventually(lambda: answers(cluster, planned.name), seconds=30, what="offsets of the re-created topic")
+    recreated, gone = look(connection, stack, planned.name).partitions
+    assert (recreated.status, recreated.lag) == ("topic re-created", None)
     assert gone.status == "not in Kafka"
 
 
@@ -266,7 +266,7 @@ def test_the_ledger_is_shown_when_kafka_is_away(
     assert "rdkafka" not in capfd.readouterr().err
 
 
-def test_the_ledger_is_shown_when_nothing_says_where_kafka_is(
+def test_the_ledger_is_shown_without_a_kafka_connection(
     connection: Connection, planned: KafkaTriggerDefinition
 ) -> None:
     (found,) = collect(connection, no_settings, planned.name)
@@ -291,7 +291,7 @@ def test_triggers_of_other_types_are_left_out(connection: Connection, stack: Loc
     assert name not in [found.name for found in collect(connection, no_settings)]
 
 
-def test_an_unknown_trigger_is_said(connection: Connection, stack: LocalStack, name: str) -> None:
+def test_an_unknown_trigger_is_an_error(connection: Connection, stack: LocalStack, name: str) -> None:
     with pytest.raises(UnknownTriggerError, match=name):
         look(connection, stack, name)
 

@@ -50,7 +50,7 @@ def test_a_try_after_a_crash_comes_when_the_job_can_be_taken_over(kind: str) -> 
     assert task.retry_delay > HEARTBEAT_TIMEOUT
 
 
-def test_an_export_is_a_file_in_a_folder_that_nobody_can_leave() -> None:
+def test_an_export_is_a_file_that_never_leaves_its_folder() -> None:
     field = form("export")["file"]
     field.value = "failed.csv"
     field.resolve()

@@ -48,7 +48,7 @@ def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path
     write(tmp_path, "good.yaml", GOOD.format(name="good"))
     dags = trigger_dags(tmp_path)
     assert set(dags) == {"bad_refused", "good_listener", "good_ingest"}
-    # A Dag that Airflow creates paused, which is its default, never runs: nobody would see the mistake.
+    # A Dag that Airflow creates paused, which is its default, never runs: the mistake would stay unseen.
     assert dags["bad_refused"].is_paused_upon_creation is False
     (task,) = dags["bad_refused"].tasks
     assert isinstance(task, ConfigurationErrorOperator)
@@ -73,7 +73,7 @@ def test_of_two_files_with_one_name_the_second_is_refused(tmp_path: Path) -> Non
         task.execute({})
 
 
-def test_a_folder_that_does_not_exist_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="does not exist; create it or name another"):
         trigger_dags(tmp_path / "nowhere")
 

@@ -18,7 +18,7 @@ from workorders.core.exceptions import ConfigurationError
 
 
 class Scripted(PollingTrigger):
-    """Sees, look by look, what a list says: nothing, a reason, or a failure."""
+    """Finds, probe by probe, what a list contains: nothing, a reason, or a failure."""
 
     def __init__(self, script: Iterable[str | Exception | None], idle_after: float = 5.0) -> None:
         super().__init__(subject="Script", waiting_for="a reason", poll_interval=0.0, idle_after=idle_after)
@@ -69,7 +69,7 @@ def test_it_ends_the_task_with_success_once_a_look_finds_a_reason(delays: list[f
     assert (trigger.entered, trigger.open) == (1, 0)
 
 
-def test_what_is_away_is_asked_again_later_and_later_by_connections_looked_up_anew(delays: list[float]) -> None:
+def test_what_is_unavailable_is_probed_again_later_and_later_with_new_connections(delays: list[float]) -> None:
     away = psycopg.OperationalError("away")
     trigger = Scripted([away, away, away, "There is one."])
     assert isinstance(ended(trigger), TaskSuccessEvent)
@@ -91,7 +91,7 @@ def test_an_airflow_that_does_not_answer_is_asked_again_later(delays: list[float
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "sentence"),
     [
         (ConfigurationError("The form is wrong."), "The form is wrong."),
         (AirflowNotFoundException("No `x`"), "No `x`: define this connection in Airflow. [WO-CONNECTION-UNDEFINED]"),
@@ -109,12 +109,12 @@ def test_an_airflow_that_does_not_answer_is_asked_again_later(delays: list[float
     ],
 )
 def test_what_waiting_cannot_heal_goes_to_a_worker_for_only_there_is_the_retry_policy_asked(
-    delays: list[float], error: Exception, said: str
+    delays: list[float], error: Exception, sentence: str
 ) -> None:
     trigger = Scripted([error])
     event = ended(trigger)
     assert type(event) is TriggerEvent
-    assert event.payload == {FAILED: f"Script: {said} Nothing was changed."}
+    assert event.payload == {FAILED: f"Script: {sentence} Nothing was changed."}
     assert (delays, trigger.open) == ([], 0)
 
 
@@ -136,8 +136,8 @@ def test_a_wait_that_did_not_fail_is_over_without_a_word() -> None:
 
 
 def test_the_task_is_skipped_when_nothing_came_in_time() -> None:
-    def nothing_for_ever() -> Iterable[None]:
+    def nothing_without_end() -> Iterable[None]:
         while True:
             yield None
 
-    assert isinstance(ended(Scripted(nothing_for_ever(), idle_after=0.05)), TaskSkippedEvent)
+    assert isinstance(ended(Scripted(nothing_without_end(), idle_after=0.05)), TaskSkippedEvent)

@@ -51,7 +51,7 @@ def test_stalled_batches_do_not_use_up_the_runs_of_the_others() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_every_task_is_tried_again_for_ever(place: int) -> None:
+def test_every_task_is_retried_without_end(place: int) -> None:
     task: Any
     for task in dags()[place].tasks:
         assert task.retries == UNLIMITED_RETRIES

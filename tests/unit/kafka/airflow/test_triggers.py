@@ -22,7 +22,7 @@ ARGUMENTS = {
 }
 
 
-def test_it_is_made_again_from_what_it_serializes() -> None:
+def test_it_can_be_created_from_what_it_serializes() -> None:
     path, arguments = NewMessagesTrigger(**ARGUMENTS).serialize()  # type: ignore[arg-type]
     assert arguments == ARGUMENTS
     again = import_string(path)(**json.loads(json.dumps(arguments)))

@@ -1,4 +1,4 @@
-"""What is said when Kafka could not tell."""
+"""The errors when Kafka could not answer."""
 
 import pytest
 from confluent_kafka import KafkaError
@@ -17,7 +17,7 @@ from workorders.kafka.client.broker_errors import unavailable_error
         (KafkaError.REQUEST_TIMED_OUT, "answered with an error"),
     ],
 )
-def test_a_broker_that_answered_is_not_said_to_be_away(code: int, what: str) -> None:
+def test_a_broker_that_answered_is_not_reported_as_unavailable(code: int, what: str) -> None:
     error = KafkaError(code)
     assert (
         str(unavailable_error("broker:9092", error))
@@ -25,7 +25,7 @@ def test_a_broker_that_answered_is_not_said_to_be_away(code: int, what: str) -> 
     )
 
 
-def test_what_is_not_known_is_said_before_the_reason() -> None:
+def test_what_is_not_known_is_named_before_the_reason() -> None:
     error = KafkaError(KafkaError._TIMED_OUT)
     text = str(unavailable_error("broker:9092", error, "the offsets of consumer group g are not known"))
     why = f"the offsets of consumer group g are not known: {error.str()}."

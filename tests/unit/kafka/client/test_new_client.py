@@ -1,4 +1,4 @@
-"""What is said when a client cannot start, whichever it is."""
+"""The error when a client cannot start, for each client."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ STARTS: dict[str, Start] = {
 
 @pytest.mark.parametrize("what", WRONG)
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
-def test_whichever_client_cannot_start_says_why_and_what_to_do(start: Start, what: str) -> None:
+def test_a_client_that_cannot_start_reports_why_and_what_to_do(start: Start, what: str) -> None:
     with pytest.raises(ClientSettingsError) as raised:
         start(wrong_settings(what))
     assert isinstance(raised.value, WorkOrdersError)
@@ -56,7 +56,7 @@ def test_no_client_is_started_by_its_class_alone() -> None:
 @pytest.mark.parametrize("kind", [AdminClient, Consumer, Producer], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("name", ["sasl.password", "sasl.oauthbearer.client.secret", "ssl.key.pem", "ssl.key.password"])
 def test_no_secret_is_repeated_even_where_librdkafka_quotes_it(kind: type[Any], name: str) -> None:
-    # A password that somebody wrote into a second setting by mistake is quoted, for that one is no secret by its name.
+    # A password in a second setting, put there by mistake, is quoted, because that setting's name means no secret.
     with pytest.raises(ClientSettingsError) as raised:
         new_client(kind, {"group.id": "group", name: "t0p\nsecret", "security.protocol": "t0p secret"})
     assert 'Invalid value "***" for configuration property "security.protocol"' in str(raised.value)

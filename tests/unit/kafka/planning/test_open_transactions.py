@@ -1,4 +1,4 @@
-"""Which partitions wait for a producer, and that it is said once."""
+"""Which partitions wait for a producer, and that it is reported once."""
 
 from workorders.kafka.partitions import Partition, Position
 from workorders.kafka.planning.open_transactions import OpenTransactionLog, waiting_partitions
@@ -19,7 +19,7 @@ def test_a_partition_waits_when_all_before_the_open_transaction_was_read() -> No
     assert waiting_partitions({ORDERS: 5}, {}) == {}
 
 
-def test_a_transaction_that_is_open_at_one_look_only_is_not_said() -> None:
+def test_a_transaction_that_is_open_at_one_probe_only_is_not_reported() -> None:
     news = OpenTransactionLog()
     assert news.new_entries({ORDERS: 5}) == {}
     assert news.new_entries({ORDERS: 9}) == {}
@@ -27,7 +27,7 @@ def test_a_transaction_that_is_open_at_one_look_only_is_not_said() -> None:
     assert news.new_entries({ORDERS: 9}) == {}
 
 
-def test_a_transaction_that_stays_open_is_said_once_and_the_next_one_again() -> None:
+def test_a_transaction_that_stays_open_is_reported_once_and_the_next_one_again() -> None:
     news = OpenTransactionLog()
-    said = [news.new_entries({ORDERS: offset}) for offset in (5, 5, 5, 9, 9, 9)]
-    assert said == [{}, {ORDERS: 5}, {}, {}, {ORDERS: 9}, {}]
+    reported = [news.new_entries({ORDERS: offset}) for offset in (5, 5, 5, 9, 9, 9)]
+    assert reported == [{}, {ORDERS: 5}, {}, {}, {ORDERS: 9}, {}]

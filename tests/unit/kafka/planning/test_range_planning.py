@@ -174,8 +174,8 @@ def planned(log: PartitionOffsets, position: Position) -> list[OffsetRange]:
 @pytest.mark.parametrize(
     ("log", "end"),
     [
-        pytest.param(PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 0, 0), 8, id="made again and empty"),
-        pytest.param(PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 9, 9), 9, id="made again and longer"),
+        pytest.param(PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 0, 0), 8, id="re-created and empty"),
+        pytest.param(PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 9, 9), 9, id="re-created and longer"),
         pytest.param(PartitionOffsets(ORDERS, 0, 5, 5), 8, id="cut short"),
         pytest.param(PartitionOffsets(ORDERS, 9, 9, 9), 9, id="all unread deleted by retention"),
         pytest.param(PartitionOffsets(ORDERS, 9, 20, 20), 20, id="some unread deleted by retention"),
@@ -259,7 +259,7 @@ def test_batches_one_after_the_other_keep_to_the_rate(rate: float, burst: int, w
         ([("old", 0)], []),
         ([], []),
     ],
-    ids=["made again with fewer", "made again", "a partition is not told", "the topic is not there"],
+    ids=["re-created with fewer", "re-created", "a partition is not described", "the topic is not there"],
 )
 def test_partitions_that_a_new_topic_lacks_are_planned_so_that_people_see_it(
     logs: list[tuple[str, int]], planned: list[tuple[str, int]]

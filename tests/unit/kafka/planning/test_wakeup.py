@@ -34,13 +34,13 @@ def test_offsets_ahead_of_the_ledger_are_added_up_over_the_free_partitions() -> 
 
 
 @pytest.mark.parametrize("end", [0, 7, 900])
-def test_a_busy_partition_wakes_nobody(end: int) -> None:
+def test_a_busy_partition_wakes_no_listener(end: int) -> None:
     waiting = backlog({ORDERS: end}, {ORDERS: Position(ORDERS, 7, busy=True)})
     assert waiting.empty
     assert not awake(waiting, AT_ONCE)
 
 
-def test_a_busy_partition_whose_topic_was_made_again_wakes_nobody() -> None:
+def test_a_busy_partition_of_a_recreated_topic_wakes_no_listener() -> None:
     ledger = {ORDERS: Position(replace(ORDERS, topic_id="old"), 7, busy=True)}
     assert backlog({ORDERS: 1}, ledger).empty
 
@@ -56,8 +56,8 @@ def test_a_new_partition_wakes_at_once_even_if_it_is_empty() -> None:
     ("end", "read"),
     [
         pytest.param(3, ORDERS, id="cut short"),
-        pytest.param(9, replace(ORDERS, topic_id="old"), id="made again and longer"),
-        pytest.param(0, replace(ORDERS, topic_id="old"), id="made again and empty"),
+        pytest.param(9, replace(ORDERS, topic_id="old"), id="re-created and longer"),
+        pytest.param(0, replace(ORDERS, topic_id="old"), id="re-created and empty"),
     ],
 )
 def test_a_contradiction_wakes_at_once(end: int, read: Partition) -> None:
@@ -105,7 +105,7 @@ def test_a_ledger_inside_an_open_transaction_is_waited_for_as_planning_does() ->
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_partition_that_a_topic_made_again_lacks_wakes_unless_a_batch_holds_it(*, busy: bool) -> None:
+def test_a_partition_that_a_recreated_topic_lacks_wakes_unless_a_batch_holds_it(*, busy: bool) -> None:
     old = Partition("orders", 1, "old")
     ledger = {ORDERS: Position(ORDERS, 7, busy=False), old: Position(old, 3, busy=busy)}
     assert backlog({ORDERS: 7}, ledger).mismatches == (() if busy else (old,))

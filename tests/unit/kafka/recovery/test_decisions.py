@@ -21,7 +21,7 @@ HELD = OffsetRange(ORDERS, 1200, 1900)
 
 
 def state(log: PartitionOffsets | None, **changes: object) -> PartitionState:
-    stands = PartitionState(
+    before = PartitionState(
         trigger="shop",
         partition=ORDERS,
         next_offset=1200,
@@ -32,7 +32,7 @@ def state(log: PartitionOffsets | None, **changes: object) -> PartitionState:
         held=HELD,
         batch_id=17,
     )
-    return replace(stands, **changes)  # type: ignore[arg-type]
+    return replace(before, **changes)  # type: ignore[arg-type]
 
 
 def log(start: int, end: int, partition: Partition = ORDERS) -> PartitionOffsets:
@@ -48,14 +48,14 @@ GONE = state(None)
 FEWER = state(None, topic_id_now="new")
 
 
-def refusal(kind: DecisionKind, stands: PartitionState, offset: int | None = None) -> str:
+def refusal(kind: DecisionKind, partition_state: PartitionState, offset: int | None = None) -> str:
     with pytest.raises(DecisionRefusedError, match="nothing was changed") as raised:
-        decide(kind, stands, offset)
+        decide(kind, partition_state, offset)
     return str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("stands", "kind"),
+    ("partition_state", "kind"),
     [
         (HEALTHY, None),
         (EXPIRED, DecisionKind.SKIP_LOST),
@@ -68,11 +68,11 @@ def refusal(kind: DecisionKind, stands: PartitionState, offset: int | None = Non
         (replace(CUT_INSIDE, held=None, batch_id=None), None),
     ],
 )
-def test_each_loss_calls_for_its_decision(stands: PartitionState, kind: DecisionKind | None) -> None:
-    assert required_decision(stands) == kind
+def test_each_loss_calls_for_its_decision(partition_state: PartitionState, kind: DecisionKind | None) -> None:
+    assert required_decision(partition_state) == kind
 
 
-def test_resuming_goes_on_at_the_first_offset_that_kafka_has_and_names_what_is_lost() -> None:
+def test_skip_lost_continues_at_the_first_offset_that_kafka_has_and_names_what_is_lost() -> None:
     decision = decide(DecisionKind.SKIP_LOST, EXPIRED)
     assert (decision.to, decision.to_offset, decision.lost) == (ORDERS, 1800, (1200, 1800))
     assert not decision.another_log
@@ -127,7 +127,7 @@ def test_starting_over_goes_forward_or_back(offset: int, lost: tuple[int, int] |
     assert decision.goes_back == (offset < 1200)
 
 
-def test_starting_over_says_what_it_skips_or_reads_again() -> None:
+def test_seek_names_what_it_skips_or_reads_again() -> None:
     assert "offsets [1200, 1300) (100) get no work order because they are skipped" in str(
         decide(DecisionKind.SEEK, HEALTHY, 1300)
     )
@@ -137,18 +137,18 @@ def test_starting_over_says_what_it_skips_or_reads_again() -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 5001])
-def test_nobody_starts_over_outside_of_the_log(offset: int) -> None:
+def test_seek_outside_of_the_log_is_refused(offset: int) -> None:
     assert "is not in the log, which is [0, 5000) now" in refusal(DecisionKind.SEEK, HEALTHY, offset)
 
 
-def test_nobody_goes_back_across_a_cut_where_work_orders_would_be_doubled() -> None:
+def test_seek_before_a_truncation_is_refused_because_it_would_duplicate_work_orders() -> None:
     after_a_cut = replace(HEALTHY, generation=5, start_offset=1000)
     assert decide(DecisionKind.SEEK, after_a_cut, 1000).to_offset == 1000
     assert "would be duplicated" in refusal(DecisionKind.SEEK, after_a_cut, 999)
 
 
 @pytest.mark.parametrize(
-    ("kind", "stands", "offset", "reason"),
+    ("kind", "partition_state", "offset", "reason"),
     [
         (DecisionKind.SKIP_LOST, HEALTHY, None, "so no message is lost"),
         (DecisionKind.SKIP_LOST, RECREATED, None, "its topic was re-created"),
@@ -167,9 +167,9 @@ def test_nobody_goes_back_across_a_cut_where_work_orders_would_be_doubled() -> N
     ],
 )
 def test_a_decision_that_does_not_fit_is_refused(
-    kind: DecisionKind, stands: PartitionState, offset: int | None, reason: str
+    kind: DecisionKind, partition_state: PartitionState, offset: int | None, reason: str
 ) -> None:
-    assert reason in refusal(kind, stands, offset)
+    assert reason in refusal(kind, partition_state, offset)
 
 
 def test_a_refusal_names_the_command_that_fits() -> None:

@@ -55,7 +55,7 @@ def one(row: PartitionStatus, *logs: PartitionOffsets, group: int | None = 100) 
         (ROW, log(partition=Partition("orders", 0, "id-2")), "topic re-created"),
     ],
 )
-def test_the_status_says_what_keeps_a_partition_where_it_is(
+def test_the_status_names_what_keeps_a_partition_where_it_is(
     row: PartitionStatus, end: PartitionOffsets, word: str
 ) -> None:
     assert one(row, end).status == word
@@ -118,7 +118,9 @@ def test_since_and_the_next_try_are_those_of_a_stall() -> None:
         (replace(ROW, start_offset=100), None, None),
     ],
 )
-def test_a_group_that_is_not_at_the_ledger_is_said(row: PartitionStatus, group: int | None, word: str | None) -> None:
+def test_a_group_that_differs_from_the_ledger_is_reported(
+    row: PartitionStatus, group: int | None, word: str | None
+) -> None:
     assert one(row, log(), group=group).group_relation == word
 
 

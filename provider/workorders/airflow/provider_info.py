@@ -41,7 +41,6 @@ def get_provider_info() -> dict[str, Any]:
             "manual.airflow",
         ),
         "triggers": _modules(
-            "airflow.triggers.dag_runs",
             "airflow.triggers.runs",
             "kafka.airflow.outbox_trigger",
             "kafka.airflow.triggers",

@@ -93,5 +93,5 @@ Watches the sequences of trigger **{name}**. A Dag run fails once for each gap t
 parks more than `alert_above_parked`. Its log contains what to do, and the notifiers that `notify` names are called. The
 next Dag run succeeds, because each gap is alerted of once, and once more when it is closed.
 
-`workorders sequences list --trigger {name}` shows the gaps of now. Pause this Dag to stop its alerts.
+`workorders sequences list --trigger {name}` shows the current gaps. Pause this Dag to stop its alerts.
 """

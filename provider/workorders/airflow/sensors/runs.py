@@ -5,8 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from workorders.airflow.sensors.polling import PollingSensor
-from workorders.airflow.triggers.dag_runs import WaitForDagRunsTrigger
-from workorders.airflow.triggers.runs import WaitForRunsTrigger
+from workorders.airflow.triggers.runs import WaitForDagRunsTrigger, WaitForRunsTrigger
 from workorders.core.definitions.workflow import WorkflowDefinition
 
 

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from workorders.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from workorders.airflow.triggers.dag_runs import WaitForDagRunsTrigger as WaitForDagRunsTrigger
+    from workorders.airflow.triggers.runs import WaitForDagRunsTrigger as WaitForDagRunsTrigger
     from workorders.airflow.triggers.runs import WaitForRunsTrigger as WaitForRunsTrigger
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "WaitForDagRunsTrigger": "dag_runs",
+            "WaitForDagRunsTrigger": "runs",
             "WaitForRunsTrigger": "runs",
         },
     )

@@ -38,7 +38,7 @@ class HeldMessagesError(WorkOrdersError):
 
 
 def outbox_dags(file: Path) -> dict[str, DAG]:
-    """Return the relay's DAGs by their ids; if the file has a mistake, one that fails with it."""
+    """Return the relay's Dags by their ids; if the file has a mistake, one that fails with it."""
     try:
         definition = load_relay(file)
         dags = [relay_dag(definition, shard) for shard in range(definition.shards)]

@@ -159,7 +159,7 @@ class _MessagesProbe:
         for part, offset in self._open_transactions.new_entries(waiting_partitions(held, self._ledger)).items():
             self._trigger.log.info(
                 "%s %s waits for an open transaction: a producer has neither committed nor aborted what begins at "
-                "offset %s, so nothing behind it can be read yet.",
+                "offset %s, so nothing after it can be read yet.",
                 part.topic,
                 part.partition,
                 offset,

@@ -166,7 +166,7 @@ def load_own(connection: Connection, batch_id: int, trigger: str) -> Batch:
     if batch.trigger.name != trigger:
         raise ForeignBatchError(
             f"Batch {batch_id} belongs to trigger {batch.trigger.name}, and this run to trigger {trigger}. Nothing was "
-            f"read or written for the batch; clear its run in the ingest DAG of {batch.trigger.name} instead."
+            f"read or written for the batch; clear its run in the ingest Dag of {batch.trigger.name} instead."
         )
     return batch
 

@@ -1,4 +1,4 @@
-"""What becomes of runs that are DAG runs, on a real database, and an Airflow that is a table of DAG runs."""
+"""What becomes of runs that are Dag runs, on a real database, and an Airflow that is a table of Dag runs."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Make = Callable[..., Executing]
 
 @pytest.fixture
 def make(stack: LocalStack, name: str) -> Make:
-    """Makes a workflow of this test whose runs are DAG runs."""
+    """Makes a workflow of this test whose runs are Dag runs."""
     return lambda **fields: Executing(stack.database_url, name, None, **{"dag_id": "visits", **fields})
 
 

@@ -11,9 +11,8 @@ from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
 from support.executing import Executing
 from workorders.airflow.dag_runs.executor import DagRunExecutor
-from workorders.airflow.triggers import dag_runs as triggers
 from workorders.airflow.triggers import runs
-from workorders.airflow.triggers.dag_runs import WaitForDagRunsTrigger
+from workorders.airflow.triggers.runs import WaitForDagRunsTrigger
 
 pytestmark = pytest.mark.integration
 
@@ -34,7 +33,7 @@ def airflow(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> DagRuns:
     """Airflow's connection and its Dag runs, and a look ten times a second."""
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.1)
-    monkeypatch.setattr(triggers, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(WaitForDagRunsTrigger, "probe_seconds", 0.1)
     return DagRuns.in_place(monkeypatch)
 
 
@@ -158,5 +157,5 @@ def test_an_outage_of_airflow_is_waited_for(make: Make, airflow: DagRuns, loop: 
 
 def test_it_can_be_created_from_what_it_serializes() -> None:
     path, arguments = WaitForDagRunsTrigger(definition={"name": "visit", "dag_id": "visits"}).serialize()
-    assert path == "workorders.airflow.triggers.dag_runs.WaitForDagRunsTrigger"
+    assert path == "workorders.airflow.triggers.runs.WaitForDagRunsTrigger"
     assert WaitForDagRunsTrigger(**arguments).serialize() == (path, arguments)

@@ -34,6 +34,7 @@ def airflow(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow's connection, as its environment gives it, and a look ten times a second."""
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(WaitForRunsTrigger, "probe_seconds", 0.1)
 
 
 @pytest.fixture

@@ -210,7 +210,7 @@ def test_a_batch_of_another_trigger_is_refused_before_anything_is_done(
         task.run()
     assert str(raised.value) == (
         f"Batch {planned} belongs to trigger {name}, and this run to trigger another. Nothing was read or written for "
-        f"the batch; clear its run in the ingest DAG of {name} instead. [WO-BATCH-FOREIGN]"
+        f"the batch; clear its run in the ingest Dag of {name} instead. [WO-BATCH-FOREIGN]"
     )
     assert (task.submitted, heard.calls) == ([], 0)
     assert everything(connection, trigger) == before

@@ -83,7 +83,7 @@ def test_a_refusal_fails_the_task_after_all_else_was_sent(outbox: Outbox, topics
 def test_a_shard_that_is_busy_or_stalled_keeps_no_other_from_waiting_and_sending(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:
-    """Each shard has a DAG of its own, whose parts are run here as Airflow runs them."""
+    """Each shard has a Dag of its own, whose parts are run here as Airflow runs them."""
     topics.create(name)
     of_shard = keys_by_shard(outbox, name)
     outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="first"))

@@ -213,7 +213,7 @@ def test_an_open_transaction_that_lasts_is_logged_once(
     logged = "".join(lines) + capfd.readouterr().out
     assert logged.count("waits for an open transaction") == 1
     assert f"{name} 0 waits for an open transaction: " in logged
-    assert "begins at offset 0, so nothing behind it can be read yet." in logged
+    assert "begins at offset 0, so nothing after it can be read yet." in logged
 
 
 def test_an_idle_topic_is_not_reported_to_wait_for_a_transaction(

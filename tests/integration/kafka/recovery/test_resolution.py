@@ -223,32 +223,20 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
         assert kept(connection, name)[stream(trigger, 1)] == list(range(10))
 
 
-def test_after_a_truncated_log_the_same_offsets_are_new_messages(
+def test_after_a_truncated_log_the_same_offsets_are_new_messages_that_no_old_replay_reads(
     connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     """The ledger is past the log's end, as after a broker lost its end: the work orders up to there exist."""
-    topics.produce(name, TEN[:5])
-    going_on.until_idle()
-    cut_to(connection, going_on, name, ahead=4)
-    going_on.stalled_batch()
-    number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
-    topics.produce(name, TEN)
-    going_on.until_idle()
-    assert kept(connection, name) == {
-        stream(going_on): list(range(19)),
-        stream(going_on, suffix=f"~{number}"): list(range(15, 25)),
-    }
-
-
-def test_a_replay_of_a_batch_from_before_the_cut_reads_nothing_of_the_log_of_now(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
-) -> None:
     cut_to(connection, going_on, name, ahead=4)
     going_on.stalled_batch()
     number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
     topics.produce(name, TEN)
     going_on.until_idle()
     before = kept(connection, name)
+    assert before == {
+        stream(going_on): list(range(14)),
+        stream(going_on, suffix=f"~{number}"): list(range(10, 20)),
+    }
     first = batches.summaries(connection, name)[-1].id
     (replay,) = going_on.attempt(first).attempts
     assert replay.read_from == replay.range.end == 10

@@ -1,4 +1,4 @@
-"""The shape of the DAGs of history, and what their forms ask for."""
+"""The shape of the Dags of history, and what their forms ask for."""
 
 from datetime import UTC, datetime
 from typing import Any

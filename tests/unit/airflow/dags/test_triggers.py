@@ -1,4 +1,4 @@
-"""DAGs from a folder of trigger files."""
+"""Dags from a folder of trigger files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""DAGs from a folder of workflow files, and from decorated functions."""
+"""Dags from a folder of workflow files, and from decorated functions."""
 
 from pathlib import Path
 

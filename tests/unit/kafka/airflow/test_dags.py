@@ -1,4 +1,4 @@
-"""The shape of a trigger's two DAGs."""
+"""The shape of a trigger's two Dags."""
 
 import json
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_a_dag_survives_its_serialization(place: int) -> None:
 
 def test_the_scheduler_defers_the_sensor_straight_to_the_triggerer() -> None:
     listener, _ = dags()
-    # What the scheduler has of a DAG is its serialization.
+    # What the scheduler has of a Dag is its serialization.
     sensor: Any = DagSerialization.from_dict(DagSerialization.to_dict(listener)).task_dict["wait_for_messages"]
     assert sensor.start_from_trigger is True
     arguments = BaseSerialization.deserialize(sensor.start_trigger_args.trigger_kwargs)

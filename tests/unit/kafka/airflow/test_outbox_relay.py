@@ -1,4 +1,4 @@
-"""The shape of the relay's DAG."""
+"""The shape of the relay's Dag."""
 
 import json
 from pathlib import Path

@@ -332,13 +332,7 @@ TRANSACTIONS_AND_LOSS = (
     Mutation(
         "batch-ends-behind-the-last-stable-offset",
         9,
-        (
-            Change(
-                "kafka/planning/range_planning.py",
-                "if is_mismatch else log.last_stable",
-                "if is_mismatch else log.high_watermark",
-            ),
-        ),
+        (Change("kafka/planning/range_planning.py", "return log.last_stable\n", "return log.high_watermark\n"),),
         (
             f"{PLANNING}::test_messages_of_an_open_transaction_are_waited_for",
             f"{PLANNER}::test_a_batch_ends_before_an_open_transaction",
@@ -401,8 +395,8 @@ TRANSACTIONS_AND_LOSS = (
         (
             Change(
                 "kafka/planning/range_planning.py",
-                "max(log.last_stable, position.next_offset + 1) if is_mismatch else",
-                "0 or",
+                "return max(log.last_stable, position.next_offset + 1)",
+                "return log.last_stable",
             ),
         ),
         (f"{PLANNING}::test_a_contradiction_of_log_and_ledger_gets_a_range_that_will_fail_where_people_look",),

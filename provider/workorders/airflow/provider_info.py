@@ -42,7 +42,7 @@ def get_provider_info() -> dict[str, Any]:
         ),
         "triggers": _modules(
             "airflow.triggers.runs",
-            "kafka.airflow.outbox_trigger",
+            "kafka.airflow.outbox_relay",
             "kafka.airflow.triggers",
         ),
     }

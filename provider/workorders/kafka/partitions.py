@@ -34,6 +34,14 @@ class PartitionOffsets:
     high_watermark: int
     """End of the log, open transactions included."""
 
+    def mismatch(self, topic_id: str, next_offset: int) -> str | None:
+        """Return why a ledger of this topic id and offset does not match the log; None if it does."""
+        if self.partition.topic_id != topic_id:
+            return "topic re-created"
+        if self.log_start > next_offset:
+            return "unread messages deleted"
+        return "log truncated" if self.high_watermark < next_offset else None
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:

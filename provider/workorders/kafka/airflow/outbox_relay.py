@@ -1,21 +1,24 @@
 """The Dags that relay the outbox, one per shard: a sensor waits in the triggerer, and a task sends."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator
 
-from workorders.airflow.connections import database_url
+from workorders.airflow.connections import async_database_url, database_url
 from workorders.airflow.dags.factories import configuration_error_dag, continuous_dag
 from workorders.airflow.retries import describe_next_retry, unlimited_retries
 from workorders.airflow.sensors.polling import PollingSensor
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.airflow.triggers.polling import PollingTrigger, Probe
+from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.kafka.airflow.connections import kafka_settings
-from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.outbox_relay.definition import RelayDefinition, load_relay
+from workorders.outbox.store.backlog import waiting_statement
 from workorders.outbox.store.leases import buckets_of
 
 if TYPE_CHECKING:
@@ -64,6 +67,44 @@ def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
         wait = WaitForOutboxSensor(task_id="wait_for_outbox", definition=definition, shard=shard, **unlimited_retries())
         wait >> SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **unlimited_retries())
     return dag
+
+
+class OutboxTrigger(PollingTrigger):
+    """Fires when a message waits for Kafka, or a hold is due.
+
+    Args:
+        database_connection: id of the Airflow Postgres connection.
+        buckets: of the shard.
+        poll_interval: seconds between two probes.
+        idle_after: seconds after which the wait ends without messages.
+    """
+
+    def __init__(
+        self,
+        *,
+        database_connection: str,
+        buckets: Sequence[int],
+        poll_interval: float,
+        idle_after: float,
+        **_from_another_version: Any,
+    ) -> None:
+        super().__init__(
+            subject="Outbox", waiting_for="messages in the outbox", poll_interval=poll_interval, idle_after=idle_after
+        )
+        self.database_connection = database_connection
+        self.buckets = list(buckets)
+
+    @asynccontextmanager
+    async def open_probe(self) -> AsyncIterator[Probe]:
+        """Look the connection up once: it is a request to Airflow, and too slow for every probe."""
+        url = await async_database_url(self.database_connection)
+        async with resources.use(TriggererDatabase, url) as database:
+
+            async def probe() -> str | None:
+                rows = await database.fetch(*waiting_statement(self.buckets))
+                return "Messages wait for Kafka." if rows and rows[0][0] else None
+
+            yield probe
 
 
 class WaitForOutboxSensor(PollingSensor):

@@ -94,12 +94,9 @@ def deleted_partitions(partitions: Iterable[Partition], ledger: Mapping[Partitio
 
 
 def _end(log: PartitionOffsets, position: Position) -> int:
-    is_mismatch = (
-        log.partition.topic_id != position.partition.topic_id
-        or log.high_watermark < position.next_offset
-        or log.log_start > position.next_offset
-    )
-    return max(log.last_stable, position.next_offset + 1) if is_mismatch else log.last_stable
+    if log.mismatch(position.partition.topic_id, position.next_offset) is None:
+        return log.last_stable
+    return max(log.last_stable, position.next_offset + 1)
 
 
 def _split_fairly(

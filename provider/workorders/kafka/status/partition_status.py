@@ -224,18 +224,8 @@ def _status_word(row: PartitionStatus, log: PartitionOffsets | None, *, kafka_an
         return f"in batch {row.batch_id}"
     if log is None:
         return "not in Kafka" if kafka_answered else "?"
-    return _mismatch(row, log) or _progress(row, log)
-
-
-def _mismatch(row: PartitionStatus, log: PartitionOffsets) -> str | None:
-    """Return the mismatch of log and ledger; the next batch stalls with the full error."""
-    if log.partition.topic_id != row.topic_id:
-        return "topic re-created"
-    if log.log_start > row.next_offset:
-        return "unread messages deleted"
-    if log.high_watermark < row.next_offset:
-        return "log truncated"
-    return None
+    # The next batch of a partition that does not match stalls with the full error.
+    return log.mismatch(row.topic_id, row.next_offset) or _progress(row, log)
 
 
 def _progress(row: PartitionStatus, log: PartitionOffsets) -> str:

@@ -15,8 +15,7 @@ from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.task_errors import TaskFailedError
-from workorders.kafka.airflow.outbox_relay import HeldMessagesError, SendMessagesOperator
-from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
+from workorders.kafka.airflow.outbox_relay import HeldMessagesError, OutboxTrigger, SendMessagesOperator
 from workorders.outbox import OutboxMessage
 from workorders.outbox.store.leases import buckets_of
 

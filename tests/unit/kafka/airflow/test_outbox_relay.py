@@ -8,8 +8,7 @@ from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization
 
 from workorders.airflow.retries import UNLIMITED_RETRIES, UnlimitedRetryPolicy
-from workorders.kafka.airflow.outbox_relay import HeldMessagesError, outbox_dags
-from workorders.kafka.airflow.outbox_trigger import OutboxTrigger
+from workorders.kafka.airflow.outbox_relay import HeldMessagesError, OutboxTrigger, outbox_dags
 from workorders.outbox.store.leases import BUCKETS
 
 

@@ -40,7 +40,7 @@ class DatabaseOperator(BaseOperator):
 
     @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, Any]:
-        """Do the work and return the numbers.
+        """Do the work and return its results.
 
         Raises:
             TaskFailedError: the database failed; what was done stays done.
@@ -55,4 +55,4 @@ class DatabaseOperator(BaseOperator):
 
     @abstractmethod
     def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
-        """Do the work and return the numbers."""
+        """Do the work and return its results."""

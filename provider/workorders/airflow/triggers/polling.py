@@ -78,7 +78,7 @@ class PollingTrigger(BaseTrigger):
             try:
                 found = await self._until_found(deadline)
             except EXPECTED_FAILURES as error:
-                if not self._is_transient(error):
+                if not is_outage(error) and not isinstance(error, self.transient_errors):
                     # Such as a wrong password, or missing tables.
                     sentence = f"{self.subject}: {reason(error)} Nothing was changed."
                     self.log.error("%s", sentence)
@@ -95,9 +95,6 @@ class PollingTrigger(BaseTrigger):
                 return
         self.log.info("Nothing came within %.0f s; this run ends without work.", self.idle_after)
         yield TaskSkippedEvent()
-
-    def _is_transient(self, error: Exception) -> bool:
-        return is_outage(error) or isinstance(error, self.transient_errors)
 
     async def _until_found(self, deadline: float) -> str | None:
         async with self.open_probe() as probe:

@@ -140,7 +140,7 @@ class _MessagesProbe:
         ends = await self._cluster.last_stable_offsets(self._partitions)
         if ends == self._idle_ends:
             return None
-        self._ledger = await self._positions()
+        self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))
         logs = await self._cluster.offsets(needs_high_watermark(ends, self._ledger))
         found = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs})
         busy = any(position.busy for position in self._ledger.values())
@@ -190,9 +190,6 @@ class _MessagesProbe:
             return None
         rows = await self._fetch(_BATCHES["seconds_since_last_batch"])
         return rows[0][0] if rows else None
-
-    async def _positions(self) -> Mapping[Partition, Position]:
-        return positions_from(await self._fetch(_LEDGER["positions"]))
 
     async def _find_inactive(self) -> str | None:
         found = unfinished_from(await self._fetch(_BATCHES["unfinished"], seconds=DISPATCH_SECONDS))

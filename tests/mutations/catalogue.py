@@ -86,7 +86,7 @@ NO_LOSS = (
         1,
         (
             Change(
-                "kafka/planning/starting_offsets.py",
+                "kafka/planning/planner.py",
                 "known_topics = {partition.topic for partition in known}",
                 "known_topics: set[str] = set()",
             ),

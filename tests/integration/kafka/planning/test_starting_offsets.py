@@ -5,7 +5,7 @@ from support.groups import commit
 from support.topics import Topics
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.partitions import Position
-from workorders.kafka.planning.starting_offsets import first_offsets
+from workorders.kafka.planning.planner import first_offsets
 
 pytestmark = pytest.mark.integration
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Event
-from typing import Final, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from airflow.sdk.exceptions import AirflowRuntimeError
@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from workorders.airflow.dag_runs.client import DagRuns, is_outage
 from workorders.airflow.dag_runs.ends import RunEnds, dag_run_id_of, max_dag_runs
 from workorders.core.exceptions import one_line
+from workorders.core.postgres.connection import Connection
 from workorders.core.runs import delegation, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.delegation import DelegatedRun
@@ -25,11 +26,8 @@ from workorders.core.workflows import Workflow
 
 _MAX_CLAIMED: Final = 1_000
 
+P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def _nothing_to_publish(*_: object) -> None:
-    """Enqueue nothing: a Dag run publishes by itself."""
 
 
 class DagRunExecutor:
@@ -55,8 +53,9 @@ class DagRunExecutor:
         self._dag_runs = DagRuns(workflow.definition.dag_id)
         self._log = log
         self._mask = mask
+        # A Dag run publishes by itself.
         self._store = ResultStore(
-            url, self.owner, enqueue=_nothing_to_publish, may_continue=lambda: True, stop=Event(), log=log
+            url, self.owner, enqueue=lambda *_: None, may_continue=lambda: True, stop=Event(), log=log
         )
 
     @property
@@ -72,7 +71,7 @@ class DagRunExecutor:
             psycopg.Error: the database failed, or was unavailable for too long.
         """
         try:
-            delegated = self._list_delegated()
+            delegated = self._do(delegation.list_delegated, self._workflow)
             started = [run for run in delegated if run.is_started]
             self._for_each(started, lambda run: self._end_of(self._ends(run)), self._ends)
             capacity = max_dag_runs(self._definition) - len(delegated) + self.summary.total
@@ -81,19 +80,15 @@ class DagRunExecutor:
             self._store.close()
         return self.summary
 
-    def _list_delegated(self) -> list[DelegatedRun]:
-        return self._store.run_in_transaction(lambda connection: delegation.list_delegated(connection, self._workflow))
+    def _do(self, step: Callable[Concatenate[Connection, P], T], *arguments: P.args, **named: P.kwargs) -> T:
+        return self._store.run_in_transaction(lambda connection: step(connection, *arguments, **named))
 
     def _start_waiting(self, capacity: int, started: list[UUID]) -> None:
-        claimed = self._store.run_in_transaction(
-            lambda connection: delegation.claim(connection, self._workflow, limit=capacity)
-        )
+        claimed = self._do(delegation.claim, self._workflow, limit=capacity)
         # Those that wait for the Dag run of an earlier attempt, and those of a task that died.
         but = started + [run.run_id for run in claimed]
-        left = self._store.run_in_transaction(
-            lambda connection: delegation.read_inputs(connection, self._workflow, but=but)
-        )
-        delegated = {run.run_id: run for run in self._list_delegated()}
+        left = self._do(delegation.read_inputs, self._workflow, but=but)
+        delegated = {run.run_id: run for run in self._do(delegation.list_delegated, self._workflow)}
         waiting = [run for run in left + claimed if run.run_id in delegated]
         untried = {run.run_id for run in waiting}
 
@@ -106,7 +101,7 @@ class DagRunExecutor:
             self._for_each(waiting, start, lambda run: self._ends(delegated[run.run_id]))
         except AirflowRuntimeError as error:
             if not is_outage(error):
-                self._store.run_in_transaction(lambda connection: lifecycle.release(connection, self.owner, untried))
+                self._do(lifecycle.release, self.owner, untried)
             raise
 
     def _for_each(self, runs: Sequence[T], step: Callable[[T], RunResult | None], ends: Callable[[T], RunEnds]) -> None:
@@ -169,14 +164,12 @@ class DagRunExecutor:
                 "runs, and a work order never has two of them at once."
             )
             return ends.waiting_for(earlier)
-        if not self._store.run_in_transaction(
-            lambda connection: delegation.is_delegated(connection, self._workflow, run.run_id)
-        ):
+        if not self._do(delegation.is_delegated, self._workflow, run.run_id):
             return None
         try:
             conf = with_context(json_values.loads(run.body), run, self._definition)
             self._dag_runs.start(ends.dag_run_id, conf, f"work order {run.work_order_id}")
         except InputUnreadableError as error:
             return ends.refused(error)
-        self._store.run_in_transaction(lambda connection: lifecycle.start(connection, self.owner, [run.run_id]))
+        self._do(lifecycle.start, self.owner, [run.run_id])
         return None

@@ -39,11 +39,6 @@ class SharedPoller:
         self._polled_at = 0.0
         self._claimable: frozenset[str] = frozenset()
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The workflows that the query names."""
-        return frozenset(self._names)
-
     @contextmanager
     def subscribed(self, name: str) -> Iterator[None]:
         """Poll for this workflow as well."""
@@ -63,7 +58,7 @@ class SharedPoller:
             now = time.monotonic()
             if now - self._polled_at >= POLL_SECONDS:
                 rows = await self._database.fetch(
-                    _QUERIES["claimable"], {"names": list(self.names), "grace_seconds": GRACE_SECONDS}
+                    _QUERIES["claimable"], {"names": list(self._names), "grace_seconds": GRACE_SECONDS}
                 )
                 self._claimable = frozenset(row[0] for row in rows)
                 self._polled_at = now

@@ -85,15 +85,14 @@ class KafkaAdmin(ConsumerGroups):
 
     async def existing_partitions(self, topics: Iterable[str]) -> list[Partition]:
         """Return every partition of the topics that exist."""
-        found = await asyncio.gather(*(self._describe([topic]) for topic in sorted(topics)), return_exceptions=True)
-        partitions: list[Partition] = []
-        for answer in found:
-            if isinstance(answer, BaseException):
-                if not isinstance(answer, UnknownTopicError):
-                    raise answer
-            else:
-                partitions += answer
-        return partitions
+
+        async def existing(topic: str) -> list[Partition]:
+            try:
+                return await self._describe([topic])
+            except UnknownTopicError:
+                return []
+
+        return [part for found in await asyncio.gather(*map(existing, sorted(topics))) for part in found]
 
     async def writable(self, topics: Iterable[str]) -> dict[str, int | str]:
         """Return the number of partitions of each topic, or the reason why it cannot be written to."""

@@ -306,7 +306,8 @@ async def _ask(
         members = await cluster.members(source.group)
     except WorkOrdersError as error:
         return replace(answer, problem=str(error))
-    missing = _missing(source.topics, logs)
+    there = {log.partition.topic for log in logs}
+    missing = [topic for topic in source.topics if not topic.startswith(REGEX_MARK) and topic not in there]
     problem = f"Kafka does not have the topic {', '.join(missing)}." if missing else None
     return replace(answer, members=members, problem=problem)
 
@@ -317,8 +318,3 @@ async def _partitions(cluster: "KafkaAdmin", source: KafkaSource, rows: Sequence
     named = {topic for topic in source.topics if not topic.startswith(REGEX_MARK)} | {row.topic for row in rows}
     matching = await cluster.partitions(patterns)
     return list(dict.fromkeys([*matching, *await cluster.existing_partitions(named)]))
-
-
-def _missing(topics: Iterable[str], logs: Iterable[PartitionOffsets]) -> list[str]:
-    there = {log.partition.topic for log in logs}
-    return [topic for topic in topics if not topic.startswith(REGEX_MARK) and topic not in there]

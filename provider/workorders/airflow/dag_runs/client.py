@@ -1,6 +1,7 @@
 """The Dag runs of one Dag, as far as a task or a trigger may ask for them: the messages are the task SDK's own."""
 
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
@@ -12,9 +13,6 @@ from workorders.core.worker.exceptions import InputUnreadableError
 
 _UNFINISHED: Final = ("queued", "running")
 _RETURN_VALUE: Final = "return_value"
-_NOT_FOUND: Final = 404
-_TOO_MANY_REQUESTS: Final = 429
-_SERVER_ERROR: Final = 500
 _MAX_IDS: Final = 50
 """Run ids in one question: they become a part of a URL."""
 
@@ -71,7 +69,7 @@ class DagRuns:
         try:
             return str(self._ask(GetDagRunState(dag_id=self.dag_id, run_id=dag_run_id)).state.value)
         except AirflowRuntimeError as error:
-            if _status(error.error) == _NOT_FOUND:
+            if _status(error.error) == HTTPStatus.NOT_FOUND:
                 return None
             raise
 
@@ -108,7 +106,7 @@ def is_outage(error: AirflowRuntimeError) -> bool:
     if error.error.error != ErrorType.API_SERVER_ERROR:
         return False
     status = _status(error.error)
-    return status is None or status == _TOO_MANY_REQUESTS or status >= _SERVER_ERROR
+    return status is None or status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _status(answer: ErrorResponse) -> Any:

@@ -14,7 +14,7 @@ def get_provider_info() -> dict[str, Any]:
             "Kafka messages become work orders in Postgres exactly once, driven by Airflow and processed by Spark."
         ),
         "versions": [__version__],
-        "hooks": _modules("airflow.hooks"),
+        "hooks": _modules("workorders.airflow.hooks"),
         "connection-types": [
             {
                 "connection-type": "workorders",
@@ -27,26 +27,30 @@ def get_provider_info() -> dict[str, Any]:
                 },
             }
         ],
-        "sensors": _modules("airflow.sensors.runs", "kafka.airflow.outbox_relay", "kafka.airflow.sensors"),
+        "sensors": _modules(
+            "workorders.airflow.sensors.runs",
+            "workorders.kafka.airflow.outbox_relay",
+            "workorders.kafka.airflow.sensors",
+        ),
         "operators": _modules(
-            "airflow.dags.factories",
-            "airflow.operators.bulk_jobs",
-            "airflow.operators.execute_runs",
-            "airflow.operators.maintenance",
-            "airflow.operators.sequence_gaps",
-            "cron.airflow",
-            "kafka.airflow.operators",
-            "kafka.airflow.outbox_relay",
-            "kafka.airflow.resolve",
-            "manual.airflow",
+            "workorders.airflow.dags.factories",
+            "workorders.airflow.operators.bulk_jobs",
+            "workorders.airflow.operators.execute_runs",
+            "workorders.airflow.operators.maintenance",
+            "workorders.airflow.operators.sequence_gaps",
+            "workorders.cron.airflow",
+            "workorders.kafka.airflow.operators",
+            "workorders.kafka.airflow.outbox_relay",
+            "workorders.kafka.airflow.resolve",
+            "workorders.manual.airflow",
         ),
         "triggers": _modules(
-            "airflow.triggers.runs",
-            "kafka.airflow.outbox_relay",
-            "kafka.airflow.triggers",
+            "workorders.airflow.triggers.runs",
+            "workorders.kafka.airflow.outbox_relay",
+            "workorders.kafka.airflow.triggers",
         ),
     }
 
 
 def _modules(*names: str) -> list[dict[str, Any]]:
-    return [{"integration-name": "Work orders", "python-modules": [f"workorders.{name}" for name in names]}]
+    return [{"integration-name": "Work orders", "python-modules": list(names)}]

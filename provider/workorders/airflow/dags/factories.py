@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from workorders.core.definitions.trigger import TriggerDefinition
-from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from workorders.core.definitions.trigger import TriggerDefinition
+    from workorders.core.definitions.workflow import WorkflowDefinition
 
-D = TypeVar("D", TriggerDefinition, WorkflowDefinition)
+
+D = TypeVar("D", "TriggerDefinition", "WorkflowDefinition")
 
 START: Final = datetime(2024, 1, 1, tzinfo=UTC)
 """Any time in the past: Dag runs follow one another or a person's request, and belong to no interval."""

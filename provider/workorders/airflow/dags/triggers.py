@@ -1,16 +1,14 @@
-"""The Dags of every trigger file, of any type, and the Dag that alerts of gaps in a trigger's sequences."""
+"""The Dags of every trigger file, of any type."""
 
 import os
-from datetime import timedelta
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final
 
 from airflow.sdk import DAG
 
-from workorders.airflow.dags.factories import collect, scheduled_dag
-from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
+from workorders.airflow.dags.factories import collect
+from workorders.airflow.dags.gaps import gap_dag
 from workorders.core.definitions.loading import load_trigger, yaml_files
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.environment import TRIGGERS_VARIABLE
@@ -18,7 +16,6 @@ from workorders.core.exceptions import ConfigurationError
 
 DAG_FACTORIES_GROUP = "workorders.dag_factories"
 """Entry point group in which a trigger type announces the function that makes its Dags from a definition."""
-GAP_CHECKS: Final = "*/5 * * * *"
 
 
 def trigger_folder(default: Path) -> Path:
@@ -63,35 +60,3 @@ def make_dags(definition: TriggerDefinition) -> list[DAG]:
         raise ConfigurationError(f"Trigger {definition.name}: nothing makes Dags for the type {definition.type}.")
     made: list[DAG] = next(iter(factories)).load()(definition)
     return made
-
-
-def gap_dag(definition: TriggerDefinition) -> DAG:
-    """Return the Dag that watches the sequences of a trigger."""
-    with scheduled_dag(
-        f"{definition.name}_gaps",
-        GAP_CHECKS,
-        description=f"Alerts when a gap in a sequence of {definition.name} lasts too long or parks too much",
-        # It changes nothing, and a trigger with sequences should alert without being unpaused.
-        is_paused_upon_creation=False,
-        default_args={"owner": definition.owner},
-        tags=sorted({"workorders", definition.type, definition.name, "gaps", *definition.tags}),
-        doc_md=_GAP_DOC.format(name=definition.name),
-    ) as dag:
-        AlertSequenceGapsOperator(
-            task_id="check_gaps",
-            trigger_name=definition.name,
-            notify=definition.notify,
-            database_connection=definition.database_connection,
-            retries=2,
-            retry_delay=timedelta(minutes=1),
-        )
-    return dag
-
-
-_GAP_DOC = """
-Watches the sequences of trigger **{name}**. A Dag run fails once for each gap that lasts longer than `alert_after` or
-parks more than `alert_above_parked`. Its log contains what to do, and the notifiers that `notify` names are called. The
-next Dag run succeeds, because each gap is alerted of once, and once more when it is closed.
-
-`workorders sequences list --trigger {name}` shows the current gaps. Pause this Dag to stop its alerts.
-"""

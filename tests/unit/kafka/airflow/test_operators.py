@@ -23,7 +23,7 @@ class Ti:
         """Forget it."""
 
 
-def start(ti: Ti, *, reset: bool) -> None:
+def hand_over(ti: Ti, *, reset: bool) -> None:
     operator = TriggerIngestOperator(
         task_id="trigger_ingest", trigger_dag_id="orders_ingest", trigger_run_id="batch_7", reset_dag_run=reset
     )
@@ -32,7 +32,7 @@ def start(ti: Ti, *, reset: bool) -> None:
 
 def test_a_new_run_is_started_and_one_that_is_there_is_left_alone() -> None:
     with pytest.raises(DagRunTriggerException) as started:
-        start(Ti(at_work=1), reset=False)
+        hand_over(Ti(at_work=1), reset=False)
     assert (started.value.trigger_dag_id, started.value.dag_run_id) == ("orders_ingest", "batch_7")
     assert started.value.skip_when_already_exists
     assert not started.value.reset_dag_run
@@ -41,11 +41,11 @@ def test_a_new_run_is_started_and_one_that_is_there_is_left_alone() -> None:
 def test_a_run_that_has_ended_is_started_again() -> None:
     ti = Ti(at_work=0)
     with pytest.raises(DagRunTriggerException) as started:
-        start(ti, reset=True)
+        hand_over(ti, reset=True)
     assert started.value.reset_dag_run
     assert ti.asked == [{"dag_id": "orders_ingest", "run_ids": ["batch_7"], "states": ["queued", "running"]}]
 
 
 def test_a_run_that_is_at_work_is_never_reset() -> None:
     with pytest.raises(AirflowSkipException, match=r"^Run batch_7 of orders_ingest is active already"):
-        start(Ti(at_work=1), reset=True)
+        hand_over(Ti(at_work=1), reset=True)

@@ -17,8 +17,8 @@ from workorders.core.postgres.connection import connect
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
 from workorders.core.worker.exceptions import ExecutionError
-from workorders.core.worker.secret_masking import Mask, secrets_in, secrets_of
 from workorders.core.worker.result_store import MAX_FAILURES, RunSummary
+from workorders.core.worker.secret_masking import Mask, secrets_in, secrets_of
 from workorders.core.worker.worker import Worker, WorkerConfig
 from workorders.core.workflows import Workflow
 from workorders.outbox.enqueue import enqueue_published

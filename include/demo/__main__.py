@@ -14,6 +14,7 @@ import psycopg
 from confluent_kafka import KafkaException
 
 from clinic.events import ALARMS
+from demo import single_messages
 from demo.errors import DemoError
 from demo.execution import Execution
 from demo.producer import DeliveryError, Stream
@@ -31,13 +32,14 @@ _WORKFLOW: Final = CHECKOUT / "include" / "workflows" / "register_event.yaml"
 _INTERRUPTED: Final = 130
 
 
-def demo(*, messages: int, seconds: float, seed: int, keep: bool) -> bool:
+def demo(*, messages: int, seconds: float, seed: int, single: int, keep: bool) -> bool:
     """Start a stack, run the demo on it, and stop it; return whether every figure was right.
 
     Args:
         messages: how many are produced, those of an aborted transaction not counted.
         seconds: over how long they are spread.
         seed: of the generator; the same one gives the same messages.
+        single: how many single messages are sent at the end for each type of Spark connection.
         keep: whether to leave the stack running until Ctrl-C or `make down`.
 
     Raises:
@@ -54,12 +56,18 @@ def demo(*, messages: int, seconds: float, seed: int, keep: bool) -> bool:
     # Airflow finds no workflow at first: what is executed meanwhile would change under the eyes of the replay.
     with (
         TemporaryDirectory(prefix="workorders-workflows-") as workflows,
-        LocalStack(airflow=True, workflows_folder=Path(workflows)) as stack,
+        single_messages.triggers_folder(_TRIGGER.parent) as triggers,
+        LocalStack(
+            airflow=True, spark_connect=True, triggers_folder=triggers, workflows_folder=Path(workflows)
+        ) as stack,
     ):
+        single_messages.create_topics(stack)
         alarms = Topic(stack.kafka_settings, ALARMS, "demo-alarms")
         execution = Execution(_WORKFLOW, Path(workflows), stack.database_url, alarms, stack.airflow_url)
         execution.prepare()
         right = Show.on(stack, trigger, stream).run(stack) and execution.run()
+        if right:
+            single_messages.show(stack, single)
         stack.keep_logs = not right
         if keep:
             _keep(stack, trigger)
@@ -72,11 +80,14 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=24_000, help="how many are produced (%(default)s)")
     parser.add_argument("--seconds", type=float, default=24.0, help="over how long (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="another seed, other messages (%(default)s)")
+    parser.add_argument("--single", type=int, default=5, help="how many single messages at the end (%(default)s)")
     parser.add_argument("--keep", action="store_true", help="leave the stack running, to look at it, until Ctrl-C")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, _end)
     try:
-        right = demo(messages=given.messages, seconds=given.seconds, seed=given.seed, keep=given.keep)
+        right = demo(
+            messages=given.messages, seconds=given.seconds, seed=given.seed, single=given.single, keep=given.keep
+        )
     except KeyboardInterrupt:
         say("Interrupted; everything that was started has been stopped.")
         sys.exit(_INTERRUPTED)

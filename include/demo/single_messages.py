@@ -59,9 +59,7 @@ def show(stack: LocalStack, count: int) -> None:
     Raises:
         DemoError: a message did not become a work order.
     """
-    say(
-        f"\nNow {count} single messages for each way, while nothing else is done: seconds from produce to work order\n"
-    )
+    say(f"\nNow {count} single messages for each way, while nothing else is done: seconds from produce to work order\n")
     for name, connection in WAYS.items():
         single = _Single(name, Producer(dict(stack.kafka_settings)), stack.database_url)
         seconds = [single.send(number) for number in range(count)]

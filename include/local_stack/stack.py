@@ -13,14 +13,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from local_stack import class_data, jars
+from local_stack import jars
 from local_stack.airflow import Airflow
 from local_stack.broker import Kafka
-from local_stack.java import Java, find_java
+from local_stack.java import find_java
 from local_stack.postgres import Postgres
 from local_stack.processes import ManagedProcess, Processes
 from local_stack.spark_connect import SparkConnect
 from workorders.core import schema
+from workorders.kafka.spark.class_archive import create_archive, find_archive
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DATABASE = "workorders"
@@ -92,8 +93,6 @@ class LocalStack:
         self.kafka: Kafka
         #: The jars that a Spark application needs to read Kafka.
         self.spark_jars: list[Path]
-        #: The archive of the classes that Spark's JVM loads.
-        self.spark_classes: Path
         #: The Spark Connect server, which may not run.
         self.spark_connect = SparkConnect()
 
@@ -185,7 +184,6 @@ class LocalStack:
         programs = [str(Path(sys.executable).parent), str(Path(java_home) / "bin"), os.environ.get("PATH", os.defpath)]
         temporary = str(self.home / "tmp")
         java_options = f"-Djava.io.tmpdir={temporary} -XX:-UsePerfData"
-        spark_options = f"{java_options} {class_data.java_options(self.spark_classes)}"
         return {
             "PATH": os.pathsep.join(programs),
             "JAVA_HOME": java_home,
@@ -201,7 +199,7 @@ class LocalStack:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_HOSTNAME": "localhost",
             "SPARK_LOCAL_DIRS": temporary,
-            "SPARK_SUBMIT_OPTS": spark_options,
+            "SPARK_SUBMIT_OPTS": java_options,
             "SPARK_LAUNCHER_OPTS": java_options,
             "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": self.spark_connect.airflow_connection,
             **(self._airflow.settings if self._airflow else {}),
@@ -239,7 +237,7 @@ class LocalStack:
             parts = [
                 pool.submit(self._start_databases),
                 pool.submit(self._start_kafka),
-                pool.submit(self._prepare_spark, java),
+                pool.submit(self._prepare_spark),
             ]
         for part in parts:
             part.result()
@@ -262,8 +260,10 @@ class LocalStack:
         with self._progress("Starting Kafka"):
             self.kafka.create()
 
-    def _prepare_spark(self, java: Java) -> None:
-        self.spark_classes = class_data.archive(java, say=self._say)
+    def _prepare_spark(self) -> None:
+        if find_archive(self.spark_jars) is None:
+            with self._progress("Making an archive of Spark's classes, once for this installation", "made"):
+                create_archive(self.spark_jars)
 
     def start_spark_connect(self) -> None:
         """Start the Spark Connect server if it does not run."""

@@ -11,6 +11,7 @@ import pytest
 
 from local_stack.stack import CHECKOUT, LocalStack
 from support.going_on import TEN, GoingOn, after_ten
+from support.spark_submit import submit_command
 from support.topics import Topics
 from support.work_orders import ORPHANS
 from workorders.core import triggers
@@ -94,14 +95,7 @@ def submit(request: pytest.FixtureRequest, stack: LocalStack) -> Submit:
         command = (
             [sys.executable, str(_ON_SERVER)]
             if request.param == "spark_connect"
-            else [
-                "spark-submit",
-                "--master",
-                "local[2]",
-                "--jars",
-                ",".join(map(str, stack.spark_jars)),
-                str(application),
-            ]
+            else submit_command(",".join(map(str, stack.spark_jars)), application)
         )
         return subprocess.run(
             [*command, "--batch", str(batch_id), *arguments],

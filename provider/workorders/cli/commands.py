@@ -31,7 +31,7 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
         "db": "Upgrade the database's tables, and print their version.",
         "retention": "Erase old inputs and delete old work orders.",
         "search": "Update the full-text index and the counts by state.",
-        "spark": "Run a Spark Connect server for the batches.",
+        "spark": "Run a Spark Connect server, or archive Spark's classes.",
     },
 }
 """What each command does, by panel and in the order of the help: known before the command is imported."""

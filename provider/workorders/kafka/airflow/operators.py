@@ -40,6 +40,7 @@ from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.planning.planner import plan_batch
+from workorders.kafka.spark.class_archive import find_archive, java_options
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -56,6 +57,7 @@ COORDINATOR_SECONDS = 60.0
 """How long a commit waits for the group's coordinator, as Java's client does. The first group of a broker has none for
 a moment, and a broker that was killed first reads its groups: neither is a failure to show."""
 _RETRY_SECONDS = 0.5
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _UNPLANNED = "Nothing was dispatched, and no offset was committed; messages wait in Kafka."
 _SAFE = "the work orders are safe in the ledger, which does not depend on the group"
@@ -339,6 +341,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         self.application_args = ["--batch", str(batch_id), "--epoch", str(epoch)]
         if self.max_rejected_share is not None:
             self.application_args += ["--max-rejected-share", str(self.max_rejected_share)]
+        self._use_class_archive()
         self._hook = self._get_hook()
         _require_client_mode(self._hook)
         try:
@@ -353,6 +356,17 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                 wait = ledger.seconds_to_next_try(database, batch_id)
             sentence = " ".join(reasons) or f"The Spark application failed: {error}"
             raise StalledError(sentence, retry_after_seconds=wait) from None
+
+    def _use_class_archive(self) -> None:
+        """Let the driver's JVM map Spark's classes, if `workorders spark archive` has made an archive that fits."""
+        jars = [Path(jar) for jar in (self.jars or "").split(",") if jar]
+        if self.driver_class_path is not None or not all(jar.is_file() for jar in jars):
+            return
+        archive = find_archive(jars)
+        if archive is not None:
+            options = [(self.conf or {}).get(_JAVA_OPTIONS), java_options(archive)]
+            self.conf = {**(self.conf or {}), _JAVA_OPTIONS: " ".join(filter(None, options))}
+            self.driver_class_path = os.pathsep.join(map(str, jars))
 
     def _sentence(self, context: "Context", batch_id: int, error: str, wait: int | None = None) -> str:
         what_next = describe_next_retry(self, context["ti"], retry_after_seconds=wait)

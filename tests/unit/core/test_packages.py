@@ -23,6 +23,7 @@ TOUCHED = {
         # Commands of its own, and where they find the cluster.
         "cli/batches.py",
         "cli/connections.py",
+        "cli/spark.py",
         "cli/resolve.py",
         "cli/status.py",
     },

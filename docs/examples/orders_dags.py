@@ -11,7 +11,6 @@ from workorders.kafka.airflow import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
     PlanBatchOperator,
-    TriggerIngestOperator,
     WaitForMessagesSensor,
 )
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -37,8 +36,7 @@ with DAG("shop_listener", schedule="@continuous", start_date=START, max_active_r
         task_id="wait_for_messages", definition=TRIGGER, ingest_dag_id="shop_ingest", **UNLIMITED
     )
     plan = PlanBatchOperator(task_id="plan_batch", definition=TRIGGER, ingest_dag_id="shop_ingest", **UNLIMITED)
-    trigger_ingest = TriggerIngestOperator.partial(task_id="trigger_ingest", trigger_dag_id="shop_ingest", **UNLIMITED)
-    wait >> plan >> trigger_ingest.expand_kwargs(plan.output)
+    wait >> plan
 
 BATCH = Param(type="integer", minimum=1)
 

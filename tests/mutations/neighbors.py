@@ -2,6 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
+INGEST_RUNS = "unit/kafka/airflow/test_ingest_runs.py"
 CREATE, COMMIT = "integration/kafka/airflow/test_create_work_orders.py", "integration/kafka/airflow/test_commit.py"
 BULK, EXPORTS = "integration/core/bulk/test_runner.py", "integration/core/bulk/test_export.py"
 SLOW, PLAN_BATCH = "integration/kafka/planning/test_slow_kafka.py", "integration/kafka/airflow/test_plan_batch.py"
@@ -33,8 +34,20 @@ ISOLATION = (
     Mutation(
         "airflow-asked-under-the-locks-of-batches",
         4,
-        (Change("kafka/airflow/operators.py", "            database.commit()\n", ""),),
+        (Change("kafka/airflow/plan_batch.py", "of Airflow.\n        database.commit()\n", "of Airflow.\n"),),
         (f"{PLAN_BATCH}::test_an_attempt_at_a_batch_does_not_wait_while_airflow_is_asked_for_the_runs_of_others",),
+    ),
+    Mutation(
+        "refused-run-stops-the-others",
+        4,
+        (Change("kafka/airflow/plan_batch.py", "if len(failures) > 1 and not dag_runs.has_answered:", "if failures:"),),
+        (f"{PLAN_BATCH}::test_a_run_that_airflow_refuses_delays_no_other_batch",),
+    ),
+    Mutation(
+        "active-run-cleared",
+        4,
+        (Change("kafka/airflow/ingest_runs.py", "if dag_runs.find_unfinished([name]) is not None:", "if False:"),),
+        (f"{INGEST_RUNS}::test_an_active_run_is_never_cleared",),
     ),
     Mutation(
         "batch-of-another-trigger-taken",

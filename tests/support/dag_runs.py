@@ -14,6 +14,7 @@ from airflow.sdk.execution_time.comms import (
     GetDagRunState,
     GetDRCount,
     GetXCom,
+    MaskSecret,
     TriggerDagRun,
     XComResult,
 )
@@ -37,7 +38,9 @@ class DagRuns:
 
     def __init__(self) -> None:
         self.confs: dict[str, dict[str, Any]] = {}
+        self.notes: dict[str, str | None] = {}
         self.states: dict[str, str] = {}
+        self.cleared: list[str] = []
         self.looks: dict[str, int] = {}
         self.refuse: ErrorType | None = None
         self.asked: list[str] = []
@@ -64,6 +67,8 @@ class DagRuns:
 
     def send(self, message: Any) -> Any:
         """Answer a question as the supervisor does."""
+        if isinstance(message, MaskSecret):  # for the log, with each connection that is looked up
+            return None
         self.asked.append(type(message).__name__)
         if self.silent_for and type(message).__name__ == self.silent_for[0]:
             lost = self.silent_for.pop(0)
@@ -94,9 +99,14 @@ class DagRuns:
             detail = {"status_code": 400, "message": "Server returned error", "detail": answer}
             raise AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR, detail=detail))
         if message.run_id in self.confs:
+            if message.reset_dag_run:
+                self.cleared.append(message.run_id)
+                self.states[message.run_id] = "queued"
+                return None
             return ErrorResponse(error=ErrorType.DAGRUN_ALREADY_EXISTS)
         self.on_start(conf)
         self.confs[message.run_id] = conf
+        self.notes[message.run_id] = message.note
         return None
 
     def _look(self, run_id: str) -> str:

@@ -75,7 +75,6 @@ PUBLIC = {
         "CreateWorkOrdersOperator",
         "PlanBatchOperator",
         "ResolveOperator",
-        "TriggerIngestOperator",
         "WaitForMessagesSensor",
         "make_dags",
         "outbox_dags",

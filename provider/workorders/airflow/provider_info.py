@@ -41,6 +41,7 @@ def get_provider_info() -> dict[str, Any]:
             "workorders.cron.airflow",
             "workorders.kafka.airflow.operators",
             "workorders.kafka.airflow.outbox_relay",
+            "workorders.kafka.airflow.plan_batch",
             "workorders.kafka.airflow.resolve",
             "workorders.manual.airflow",
         ),

@@ -4,25 +4,17 @@ from datetime import UTC, datetime
 
 from airflow.sdk import DAG
 
-from workorders.kafka.airflow.operators import (
-    CommitOffsetsOperator,
-    CreateWorkOrdersOperator,
-    PlanBatchOperator,
-    TriggerIngestOperator,
-)
+from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWorkOrdersOperator
+from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.airflow.sensors import WaitForMessagesSensor
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 own = KafkaTriggerDefinition(name="own", workflow="register_event", topics=("e2e.own",))
 
 with DAG("own_listener", schedule="@continuous", start_date=datetime(2024, 1, 1, tzinfo=UTC), max_active_runs=1):
-    # A worker starts the sensor and hands it over to the triggerer.
+    # A worker starts the sensor and defers it to the triggerer.
     wait = WaitForMessagesSensor(task_id="wait", definition=own, start_from_trigger=False)
-    plan = PlanBatchOperator(task_id="plan", definition=own, ingest_dag_id="own_ingest")
-    trigger_ingest = TriggerIngestOperator.partial(task_id="trigger_ingest", trigger_dag_id="own_ingest").expand_kwargs(
-        plan.output
-    )
-    wait >> plan >> trigger_ingest
+    wait >> PlanBatchOperator(task_id="plan", definition=own, ingest_dag_id="own_ingest")
 
 with DAG("own_ingest", schedule=None):
     create = CreateWorkOrdersOperator(task_id="create", trigger_name=own.name)

@@ -26,13 +26,9 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition
-from workorders.kafka.airflow.operators import (
-    CommitOffsetsOperator,
-    CreateWorkOrdersOperator,
-    PlanBatchOperator,
-    TriggerIngestOperator,
-)
+from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWorkOrdersOperator
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
+from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.airflow.resolve import ResolveOperator
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.manual.airflow import CreateByHandOperator
@@ -44,7 +40,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
     PlanBatchOperator: (
         {"definition": define("orders"), "ingest_dag_id": "orders_ingest"},
         "Trigger orders: ",
-        "Nothing was dispatched, and no offset was committed",
+        "No offset was committed: messages wait in Kafka",
     ),
     CreateWorkOrdersOperator: (
         {"trigger_name": "orders", "batch_id": 7},
@@ -86,7 +82,6 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
 }
 """How each is made, how its sentence begins, and what it contains of what was not done."""
 ELSEWHERE: Final = {
-    TriggerIngestOperator: "has a test of its own: it needs nothing but Airflow",
     ConfigurationErrorOperator: "it fails by design, with the sentence of a file",
 }
 

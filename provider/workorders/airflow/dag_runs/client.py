@@ -28,22 +28,32 @@ class DagRuns:
         self.has_answered = False
         """Whether Airflow has answered any question, by a refusal or otherwise."""
 
-    def start(self, dag_run_id: str, conf: dict[str, Any], note: str) -> None:
-        """Start a Dag run, or leave the one alone that exists under this id.
+    def start(self, dag_run_id: str, conf: dict[str, Any], note: str, *, clear: bool = False) -> bool:
+        """Start a Dag run, and return whether it was started; one that exists under this id is left alone.
+
+        Args:
+            dag_run_id: id of the Dag run.
+            conf: its configuration.
+            note: shown with it.
+            clear: whether to clear a Dag run that exists. It keeps its conf; Airflow kills the tasks of an active one.
 
         Raises:
             AirflowRuntimeError: Airflow does not take it, because there is no such Dag or it takes none from a task.
             InputUnreadableError: the conf alone is to blame: the Dag's parameters refuse it, or it cannot be sent.
         """
-        message = TriggerDagRun(dag_id=self.dag_id, run_id=dag_run_id, logical_date=None, conf=conf, note=note)
+        message = TriggerDagRun(
+            dag_id=self.dag_id, run_id=dag_run_id, logical_date=None, conf=conf, note=note, reset_dag_run=clear
+        )
         try:
             answer = self._ask(message)
         except (OverflowError, RecursionError) as error:  # a task sends its supervisor no integer beyond 64 bits
             raise InputUnreadableError(f"Dag {self.dag_id} cannot be given this input as its conf: {error}.") from error
         except AirflowRuntimeError as error:
             answer = error.error
-        if not isinstance(answer, ErrorResponse) or answer.error == ErrorType.DAGRUN_ALREADY_EXISTS:
-            return
+        if not isinstance(answer, ErrorResponse):
+            return True
+        if answer.error == ErrorType.DAGRUN_ALREADY_EXISTS:
+            return False
         refusal = _refusal(answer)
         if refusal is None:
             raise AirflowRuntimeError(answer)

@@ -9,9 +9,8 @@ if TYPE_CHECKING:
     from workorders.kafka.airflow.dags import resolve_dags as resolve_dags
     from workorders.kafka.airflow.operators import CommitOffsetsOperator as CommitOffsetsOperator
     from workorders.kafka.airflow.operators import CreateWorkOrdersOperator as CreateWorkOrdersOperator
-    from workorders.kafka.airflow.operators import PlanBatchOperator as PlanBatchOperator
-    from workorders.kafka.airflow.operators import TriggerIngestOperator as TriggerIngestOperator
     from workorders.kafka.airflow.outbox_relay import outbox_dags as outbox_dags
+    from workorders.kafka.airflow.plan_batch import PlanBatchOperator as PlanBatchOperator
     from workorders.kafka.airflow.resolve import ResolveOperator as ResolveOperator
     from workorders.kafka.airflow.resolve import resolve_params as resolve_params
     from workorders.kafka.airflow.sensors import WaitForMessagesSensor as WaitForMessagesSensor
@@ -21,9 +20,8 @@ else:
         {
             "CommitOffsetsOperator": "operators",
             "CreateWorkOrdersOperator": "operators",
-            "PlanBatchOperator": "operators",
+            "PlanBatchOperator": "plan_batch",
             "ResolveOperator": "resolve",
-            "TriggerIngestOperator": "operators",
             "WaitForMessagesSensor": "sensors",
             "make_dags": "dags",
             "outbox_dags": "outbox_relay",

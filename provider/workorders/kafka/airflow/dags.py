@@ -10,12 +10,8 @@ from workorders.airflow.dags.factories import START, continuous_dag, manual_dag
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.loading import load_trigger, yaml_files
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.airflow.operators import (
-    CommitOffsetsOperator,
-    CreateWorkOrdersOperator,
-    PlanBatchOperator,
-    TriggerIngestOperator,
-)
+from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWorkOrdersOperator
+from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.airflow.resolve import ResolveOperator, resolve_params
 from workorders.kafka.airflow.sensors import WaitForMessagesSensor
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -63,13 +59,7 @@ def _listener_dag(definition: KafkaTriggerDefinition, ingest_dag_id: str) -> DAG
         plan = PlanBatchOperator(
             task_id="plan_batch", definition=definition, ingest_dag_id=ingest_dag_id, **unlimited_retries()
         )
-        trigger_ingest = TriggerIngestOperator.partial(
-            task_id="trigger_ingest",
-            trigger_dag_id=ingest_dag_id,
-            map_index_template="{{ task.trigger_run_id }}",
-            **unlimited_retries(),
-        ).expand_kwargs(plan.output)
-        wait >> plan >> trigger_ingest
+        wait >> plan
     return dag
 
 
@@ -140,6 +130,7 @@ _BATCH_PARAM = "Number of a planned batch, as `workorders batches list` shows it
 _LISTENER_DOC = """
 Waits for messages on **{topics}**, plans the next batch of offset ranges, and triggers `{ingest}` for it.
 
+* The log of `plan_batch` names the batch and the Dag runs of `{ingest}` that it started.
 * Pause this Dag to disable the trigger `{name}`. Nothing is lost: it continues at the ledger's positions.
 * The last line of the log of a task that is up for retry is its error. It is retried without limit.
 * `workorders status {name}` shows every partition.

@@ -1,10 +1,16 @@
-"""Asks Airflow which ingest runs of batches exist, and which are active."""
+"""Asks Airflow which ingest runs of batches are active, and starts them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from workorders.airflow.dag_runs.client import DagRuns
+from workorders.airflow.notifications import Log
+from workorders.kafka.ledger.batches import Batch
+
 MAX_RUN_IDS = 100
 """Run ids in one request: they become a part of its URL."""
+MAX_NOTE_CHARACTERS = 1000
+"""Airflow's limit of a note, in characters."""
 _ACTIVE = ["queued", "running"]
 
 
@@ -13,9 +19,43 @@ def run_id(batch_id: int) -> str:
     return f"batch_{batch_id}"
 
 
-def is_run_active(dag_id: str, name: str, count: Callable[..., int]) -> bool:
-    """Return whether a Dag run is queued or running; it is running while a task waits for its next try."""
-    return count(dag_id=dag_id, run_ids=[name], states=_ACTIVE) > 0
+def start(dag_runs: DagRuns, batch: Batch, log: Log, *, is_new: bool) -> bool:
+    """Start the ingest run of an unfinished batch, and return whether it was started.
+
+    A Dag run that has ended is started again, and an active one is not changed.
+
+    Args:
+        dag_runs: the Dag runs of the ingest.
+        batch: the batch.
+        log: receives what was started.
+        is_new: whether the batch was planned just now.
+
+    Raises:
+        AirflowRuntimeError: Airflow does not answer, or does not start the Dag run.
+    """
+    name, dag_id = run_id(batch.id), dag_runs.dag_id
+    conf, note = {"batch_id": batch.id}, _note(batch.label)
+    if dag_runs.start(name, conf, note):
+        if not is_new:
+            log.warning("Batch %s is unfinished and has no run %s; it is dispatched now.", batch.id, name)
+        log.info("Started run %s of Dag %s.", name, dag_id)
+        return True
+    # Airflow kills the tasks of a Dag run that it clears, also of one that the last try of this task just started.
+    if dag_runs.find_unfinished([name]) is not None:
+        log.info("Run %s of Dag %s is active already; nothing was started.", name, dag_id)
+        return False
+    log.warning(
+        "Batch %s is unfinished and its run %s has ended; the run is started again, because a batch is never given up. "
+        "To hold it back, pause %s.",
+        *(batch.id, name, dag_id),
+    )
+    dag_runs.start(name, conf, note, clear=True)
+    log.info("Started run %s of Dag %s again.", name, dag_id)
+    return True
+
+
+def _note(label: str) -> str:
+    return label if len(label) <= MAX_NOTE_CHARACTERS else label[: MAX_NOTE_CHARACTERS - 4] + " ..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +65,6 @@ class IngestRuns:
     dag_id: str
     count: Callable[..., int]
     """Counts the Dag runs with some ids and states, as `RuntimeTaskInstance.get_dr_count`."""
-
-    def exists(self, batch_id: int) -> bool:
-        """Return whether a batch has a Dag run in any state."""
-        return self.count(dag_id=self.dag_id, run_ids=[run_id(batch_id)]) > 0
 
     def active(self, batch_ids: Sequence[int]) -> set[int]:
         """Return those of the batches whose Dag run is active.

@@ -1,4 +1,4 @@
-"""The operators of a Kafka trigger: plan a batch, trigger its ingest, create its work orders, commit its offsets."""
+"""The operators of a Kafka trigger's ingest: create the work orders of a batch, and commit its offsets."""
 
 import os
 import time
@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.retries import describe_next_retry, tries_since_clear
-from workorders.airflow.task_errors import EXPECTED_FAILURES, explain_failures, log_failure_wrapped, reason
+from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
 from workorders.core.admission import limits
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
-from workorders.kafka.airflow.ingest_runs import IngestRuns, is_run_active, run_id
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
@@ -31,7 +29,6 @@ from workorders.kafka.exceptions import (
     CoordinatorMovingError,
     ForeignBatchError,
     GroupCommitError,
-    NotPlannedError,
     StalledError,
 )
 from workorders.kafka.ingest.preflight import PreflightResult, preflight
@@ -39,7 +36,6 @@ from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch
-from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.spark.class_archive import find_archive, java_options
 
 if TYPE_CHECKING:
@@ -47,8 +43,6 @@ if TYPE_CHECKING:
 
     from workorders.kafka.spark.connect import ConnectServer, ConnectSession
 
-MAX_NOTE_CHARACTERS = 1000
-"""Airflow's limit of a note, in characters."""
 BATCH_ID = "{{ run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id }}"
 """Template of the batch that an ingest run is for: from the id of the run if that is the id of a batch's run, otherwise
 from its configuration. A person may have started a Dag run of that id with another batch, and it is not replaced."""
@@ -59,115 +53,7 @@ a moment, and a broker that was killed first reads its groups: neither is a fail
 _RETRY_SECONDS = 0.5
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
-_UNPLANNED = "Nothing was dispatched, and no offset was committed; messages wait in Kafka."
 _SAFE = "the work orders are safe in the ledger, which does not depend on the group"
-
-
-class PlanBatchOperator(BaseOperator):
-    """Records the next batch of a trigger, and returns the unfinished batches without an active ingest run.
-
-    These are:
-
-    - the new one;
-    - one that a listener run planned before it died;
-    - one whose Dag run was deleted, or marked as failed or as success. It holds its partitions until it is finished, so
-      it is dispatched again.
-
-    Args:
-        definition: the trigger.
-        ingest_dag_id: the DAG that executes the batches.
-
-    Returns a list of arguments for `TriggerIngestOperator.expand_kwargs`, oldest batch first; empty when nothing waits.
-    """
-
-    template_fields: Sequence[str] = ("ingest_dag_id",)
-    ui_color = "#e8f1fa"
-
-    def __init__(self, *, definition: KafkaTriggerDefinition, ingest_dag_id: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.definition = definition
-        self.ingest_dag_id = ingest_dag_id
-
-    @log_failure_wrapped
-    def execute(self, context: "Context") -> list[dict[str, Any]]:
-        """Plan, and find unfinished batches without an active Dag run.
-
-        Raises:
-            NotPlannedError: Kafka, the database or Airflow did not answer or refused us; nothing was dispatched.
-        """
-        with explain_failures(self, context, f"Trigger {self.definition.name}", _UNPLANNED, NotPlannedError):
-            return self._plan(context)
-
-    def _plan(self, context: "Context") -> list[dict[str, Any]]:
-        runs = IngestRuns(self.ingest_dag_id, context["ti"].get_dr_count)
-        cluster = KafkaAdmin(client_settings(kafka_settings(self.definition.kafka_connection)))
-        with connect(database_url(self.definition.database_connection), application_name="workorders plan") as database:
-            plan = run(plan_batch(database, cluster, self.definition))
-            if plan.batch_id is None:
-                self.log.info("Nothing to plan for trigger %s.", self.definition.name)
-            else:
-                self.log.info("Planned batch %s: %s", plan.batch_id, ", ".join(map(str, plan.ranges)))
-            active = runs.active([batch.id for batch in batches.unfinished(database, plan.trigger.name)])
-            batches.mark_handed_over(database, active)
-            # Airflow is asked again below, and the attempts at these batches must not wait for its answers.
-            database.commit()
-            # Again, because a batch that finished meanwhile has no active run either.
-            left = [batch.id for batch in batches.unfinished(database, plan.trigger.name) if batch.id not in active]
-            return [
-                self._ingest_arguments(batches.load(database, batch_id), runs, is_new=batch_id == plan.batch_id)
-                for batch_id in left
-            ]
-
-    def _ingest_arguments(self, batch: Batch, runs: IngestRuns, *, is_new: bool) -> dict[str, Any]:
-        name, description = run_id(batch.id), batch.label
-        ended = runs.exists(batch.id)
-        if ended:
-            self.log.warning(
-                "Batch %s is unfinished and its run %s has ended; the run is started again, because a batch is never "
-                "given up. To hold it back, pause %s.",
-                *(batch.id, name, self.ingest_dag_id),
-            )
-        elif not is_new:
-            self.log.warning("Batch %s is unfinished and has no run %s; it is dispatched now.", batch.id, name)
-        return {
-            "trigger_run_id": name,
-            "conf": {"batch_id": batch.id},
-            "note": description
-            if len(description) <= MAX_NOTE_CHARACTERS
-            else description[: MAX_NOTE_CHARACTERS - 4] + " ...",
-            "reset_dag_run": ended,
-        }
-
-
-class TriggerIngestOperator(TriggerDagRunOperator):
-    """Starts the ingest run of a batch.
-
-    If the Dag run exists, the task is skipped. With `reset_dag_run` a Dag run that has ended is started again, and an
-    active one is not changed.
-    """
-
-    def __init__(self, **kwargs: Any) -> None:
-        kwargs.setdefault("skip_when_already_exists", True)
-        # A batch is no point in time: its Dag run can be cleared at any later one.
-        kwargs.setdefault("logical_date", None)
-        super().__init__(**kwargs)
-
-    @log_failure_wrapped
-    def execute(self, context: "Context") -> None:
-        """Start the run.
-
-        Raises:
-            AirflowSkipException: the Dag run is active.
-            TaskFailedError: Airflow did not answer whether it is. (It starts the Dag run after this has returned, and
-                then logs its own error.)
-        """
-        # Airflow kills the tasks of a Dag run that it resets, also of one that the last try of this task just reset.
-        name = str(self.trigger_run_id)
-        with explain_failures(self, context, f"Run {name} of {self.trigger_dag_id}", "It was not started, and waits."):
-            is_active = self.reset_dag_run and is_run_active(self.trigger_dag_id, name, context["ti"].get_dr_count)
-        if is_active:
-            raise AirflowSkipException(f"Run {name} of {self.trigger_dag_id} is active already; nothing was reset.")
-        super().execute(context)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,22 @@
-"""The batches that the plan dispatches, with a real broker and ledger, and an Airflow that is a table of runs."""
+"""What the plan starts, with a real broker and a real ledger, and an Airflow that is a table of runs."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
-from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
-from airflow.sdk.execution_time.comms import ErrorResponse
+from airflow.sdk.execution_time.comms import TriggerDagRun
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
+from support.dag_runs import DagRuns
 from support.definitions import define
 from support.topics import Topics
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.airflow.operators import PlanBatchOperator
+from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import NotPlannedError
 from workorders.kafka.ledger import batches, positions
@@ -25,41 +26,42 @@ pytestmark = pytest.mark.integration
 
 @dataclass
 class Planning:
-    """The third try of the task that plans, and the states of the ingest runs by their id."""
+    """The third try of the task that plans, and Airflow's Dag runs."""
 
     try_number: ClassVar[int] = 3
     max_tries: ClassVar[int] = UNLIMITED_RETRIES
+    get_dr_count = staticmethod(RuntimeTaskInstance.get_dr_count)
 
     name: str
-    runs: dict[str, str] = field(default_factory=dict)
-    airflow_is_away: bool = False
+    airflow: DagRuns
 
-    def handed_over(self) -> list[tuple[int, bool]]:
-        """Run the task; return the batches that it dispatches, and whether their run is started again."""
+    def started(self) -> list[int]:
+        """Run the task; return the batches whose Dag run it started."""
         operator = PlanBatchOperator(
             task_id="plan", definition=define(self.name), ingest_dag_id="an_ingest", **unlimited_retries()
         )
-        found = operator.execute({"ti": self})  # type: ignore[typeddict-item]
-        assert [one["trigger_run_id"] for one in found] == [f"batch_{one['conf']['batch_id']}" for one in found]
-        return [(one["conf"]["batch_id"], one["reset_dag_run"]) for one in found]
+        found = [int(one.removeprefix("batch_")) for one in operator.execute({"ti": self})]  # type: ignore[typeddict-item]
+        assert all(self.airflow.confs[f"batch_{batch}"] == {"batch_id": batch} for batch in found)
+        return found
 
     def sentence(self) -> str:
         """Run the task, which fails, and return its sentence between its trigger and the next try."""
         with pytest.raises(NotPlannedError) as raised:
-            self.handed_over()
+            self.started()
         sentence = str(raised.value)
-        where, undone = f"Trigger {self.name}: ", "Nothing was dispatched, and no offset was committed"
+        where, undone = f"Trigger {self.name}: ", "No offset was committed: messages wait in Kafka"
         assert sentence.startswith(where)
         assert undone in sentence
         assert sentence.endswith(" Next try in 4 s.")
         return sentence.removeprefix(where).partition(f" {undone}")[0]
 
-    def get_dr_count(self, *, dag_id: str, run_ids: list[str], states: list[str] | None = None) -> int:
-        """Count runs as Airflow does."""
-        assert dag_id == "an_ingest"
-        if self.airflow_is_away:
-            raise AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR))
-        return sum(self.runs.get(run) is not None and (not states or self.runs[run] in states) for run in run_ids)
+    def end_run(self, batch: int, state: str) -> None:
+        """Give the Dag run of a batch a state."""
+        self.airflow.states[f"batch_{batch}"] = state
+
+    def delete_run(self, batch: int) -> None:
+        """Delete the Dag run of a batch."""
+        del self.airflow.confs[f"batch_{batch}"]
 
 
 @pytest.fixture
@@ -69,97 +71,161 @@ def planning(stack: LocalStack, topics: Topics, name: str, monkeypatch: pytest.M
         "AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": dict(stack.kafka_settings)})
     )
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
-    topics.create(name, 2)
+    topics.create(name, 3)
     topics.produce(name, [b"{}"] * 3)
-    return Planning(name)
+    return Planning(name, DagRuns.in_place(monkeypatch))
 
 
 @pytest.fixture
 def batch(planning: Planning) -> int:
-    """A batch that was planned and is not finished."""
-    ((planned, _),) = planning.handed_over()
+    """A batch that was planned, has its Dag run, and is not finished."""
+    (planned,) = planning.started()
     return planned
 
 
-def test_a_new_batch_is_handed_over_as_a_new_run(planning: Planning) -> None:
-    assert [again for _, again in planning.handed_over()] == [False]
+def test_a_new_batch_has_its_run_started_by_one_request(planning: Planning, connection: Connection) -> None:
+    (batch,) = planning.started()
+    assert planning.airflow.asked == ["TriggerDagRun"]
+    assert batches.load(connection, batch).handed_over_at is not None
 
 
 @pytest.mark.parametrize("state", ["queued", "running"])
-def test_a_batch_whose_run_is_at_work_is_left_to_it(
+def test_a_batch_whose_run_is_active_is_left_to_it(
     planning: Planning, batch: int, connection: Connection, state: str
 ) -> None:
-    planning.runs[f"batch_{batch}"] = state
-    assert planning.handed_over() == []
+    planning.end_run(batch, state)
+    assert planning.started() == []
+    assert planning.airflow.cleared == []
     assert batches.load(connection, batch).handed_over_at is not None
+
+
+def test_a_run_that_becomes_active_between_the_question_and_the_start_is_not_cleared(
+    planning: Planning, batch: int, connection: Connection
+) -> None:
+    planning.end_run(batch, "failed")
+    answered: list[str] = []
+
+    def meanwhile() -> None:
+        answered.append("a count")
+        if len(answered) == 2:
+            planning.end_run(batch, "running")
+
+    planning.airflow.on_count = meanwhile
+    assert planning.started() == []
+    assert planning.airflow.cleared == []
+    assert len(answered) > 1
 
 
 def test_an_attempt_at_a_batch_does_not_wait_while_airflow_is_asked_for_the_runs_of_others(
     stack: LocalStack, planning: Planning, batch: int, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planning.runs[f"batch_{batch}"] = "running"
     topics.produce(planning.name, [b"{}"], 1)
-    asked: list[bool] = []
-    count = planning.get_dr_count
+    asked: list[str] = []
 
-    def slowly(*, dag_id: str, run_ids: list[str], states: list[str] | None = None) -> int:
-        with connect(stack.database_url) as own:
-            own.execute("SET LOCAL lock_timeout = '2s'")
-            batches.mark_handed_over(own, [batch])
-            asked.append(True)
-            own.rollback()
-        return count(dag_id=dag_id, run_ids=run_ids, states=states)
+    def own(message: Any) -> bool:
+        with connect(stack.database_url) as writer:
+            writer.execute("SET LOCAL lock_timeout = '2s'")
+            writer.execute("UPDATE workorders.kafka_batches SET handed_over_at = now() WHERE id = %s", (batch,))
+            asked.append(type(message).__name__)
+            writer.rollback()
+        return False
 
-    monkeypatch.setattr(planning, "get_dr_count", slowly)
-    assert [again for _, again in planning.handed_over()] == [False]
-    assert len(asked) > 1
+    planning.airflow.never_answers = own
+    with connect(stack.database_url) as writer:
+        writer.execute("UPDATE workorders.kafka_batches SET handed_over_at = NULL WHERE id = %s", (batch,))
+    assert len(planning.started()) == 1
+    assert asked == ["GetDRCount", "TriggerDagRun"]
 
 
-def test_a_batch_that_never_got_its_run_is_handed_over(planning: Planning, batch: int) -> None:
-    assert planning.handed_over() == [(batch, False)]
+def test_a_listener_that_dies_between_the_record_and_the_start_leaves_the_batch_to_the_next_one(
+    planning: Planning, connection: Connection
+) -> None:
+    def die(_: Any) -> bool:
+        raise SystemExit
+
+    planning.airflow.never_answers = die
+    with pytest.raises(SystemExit):
+        planning.started()
+    (left,) = batches.unfinished(connection, planning.name)
+    assert not left.handed_over
+    connection.commit()
+    planning.airflow.never_answers = lambda _: False
+    assert planning.started() == [left.id]
 
 
 def test_a_batch_whose_run_was_deleted_is_handed_over_again(planning: Planning, batch: int) -> None:
-    planning.runs[f"batch_{batch}"] = "running"
-    assert planning.handed_over() == []
-    del planning.runs[f"batch_{batch}"]
-    assert planning.handed_over() == [(batch, False)]
+    assert planning.started() == []
+    planning.delete_run(batch)
+    assert planning.started() == [batch]
 
 
 @pytest.mark.parametrize("state", ["failed", "success"])
 def test_an_unfinished_batch_whose_run_has_ended_has_it_started_again(
     planning: Planning, batch: int, state: str
 ) -> None:
-    planning.runs[f"batch_{batch}"] = state
-    assert planning.handed_over() == [(batch, True)]
+    planning.end_run(batch, state)
+    assert planning.started() == [batch]
+    assert planning.airflow.cleared == [f"batch_{batch}"]
+    # The next try finds it active.
+    assert planning.started() == []
+    assert planning.airflow.cleared == [f"batch_{batch}"]
 
 
-def test_a_batch_that_failed_is_not_handed_over_before_its_next_try_is_due(
+def test_a_batch_that_failed_is_not_started_before_its_next_try_is_due(
     planning: Planning, batch: int, connection: Connection
 ) -> None:
-    planning.runs[f"batch_{batch}"] = "failed"
+    planning.end_run(batch, "failed")
     planned = batches.load(connection, batch)
     epoch = positions.take_epoch(connection, batch)
     positions.stall(
         connection, planned.trigger, planned.ranges[0].range.partition, epoch=epoch, error="no", delay_seconds=60
     )
     connection.commit()
-    assert planning.handed_over() == []
+    assert planning.started() == []
 
 
 def test_what_was_left_goes_along_with_the_next_batch(
     planning: Planning, batch: int, topics: Topics, name: str
 ) -> None:
+    planning.delete_run(batch)
     topics.produce(name, [b"{}"], 1)
-    (left, new) = planning.handed_over()
-    assert left == (batch, False)
-    assert new[0] > batch
+    (left, new) = planning.started()
+    assert left == batch
+    assert new > batch
+
+
+def test_a_run_that_airflow_refuses_delays_no_other_batch(
+    planning: Planning, batch: int, topics: Topics, name: str
+) -> None:
+    planning.delete_run(batch)
+    topics.produce(name, [b"{}"], 1)
+    planning.airflow.never_answers = lambda message: getattr(message, "run_id", "") == f"batch_{batch}"
+    assert f"the run batch_{batch} of Dag an_ingest was not started: API_SERVER_ERROR" in planning.sentence()
+    assert list(planning.airflow.confs) == [f"batch_{batch + 1}"]
+    planning.airflow.never_answers = lambda _: False
+    assert planning.started() == [batch]
+
+
+def test_an_airflow_that_answers_nothing_is_asked_twice_and_not_for_each_batch(
+    planning: Planning, batch: int, topics: Topics, name: str
+) -> None:
+    topics.produce(name, [b"{}"], 1)
+    (second,) = planning.started()
+    planning.delete_run(batch)
+    planning.delete_run(second)
+    topics.produce(name, [b"{}"], 2)
+    planning.airflow.asked.clear()
+    planning.airflow.never_answers = lambda message: isinstance(message, TriggerDagRun)
+    assert f"the run batch_{batch} of Dag an_ingest was not started" in planning.sentence()
+    assert planning.airflow.asked == ["GetDRCount", "TriggerDagRun", "TriggerDagRun"]
+    planning.airflow.never_answers = lambda _: False
+    assert len(planning.started()) == 3
 
 
 def test_a_broker_that_is_away_is_named_and_once_it_is_back_the_plan_is_made(
     stack: LocalStack, planning: Planning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workorders.kafka.airflow.operators.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=1.0))
+    monkeypatch.setattr("workorders.kafka.airflow.plan_batch.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=1.0))
     address = f"127.0.0.1:{free_port()}"
     with monkeypatch.context() as away:
         away.setenv(
@@ -167,13 +233,13 @@ def test_a_broker_that_is_away_is_named_and_once_it_is_back_the_plan_is_made(
             json.dumps({"conn_type": "kafka", "extra": {**stack.kafka_settings, "bootstrap.servers": address}}),
         )
         assert f"Kafka at {address} did not answer" in planning.sentence()
-    assert len(planning.handed_over()) == 1
+    assert len(planning.started()) == 1
 
 
 def test_wrong_credentials_are_sentence_without_the_password(
     stack: LocalStack, planning: Planning, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("workorders.kafka.airflow.operators.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=3.0))
+    monkeypatch.setattr("workorders.kafka.airflow.plan_batch.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=3.0))
     wrong = {**stack.kafka.sasl_settings, "sasl.password": "wrong-password"}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": wrong}))
     sentence = planning.sentence()
@@ -202,10 +268,8 @@ def test_a_connection_that_is_missing_is_named(
     )
 
 
-def test_an_airflow_that_does_not_say_which_runs_there_are_leaves_the_planned_batch_to_the_next_try(
-    planning: Planning,
-) -> None:
-    planning.airflow_is_away = True
+def test_an_airflow_that_does_not_answer_leaves_the_planned_batch_to_the_next_try(planning: Planning) -> None:
+    planning.airflow.never_answers = lambda _: True
     assert "API_SERVER_ERROR" in planning.sentence()
-    planning.airflow_is_away = False
-    assert [again for _, again in planning.handed_over()] == [False]
+    planning.airflow.never_answers = lambda _: False
+    assert len(planning.started()) == 1

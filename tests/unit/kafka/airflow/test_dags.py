@@ -23,14 +23,13 @@ def dags(**fields: Any) -> tuple[DAG, DAG]:
     return made[0], made[1]
 
 
-def test_the_listener_waits_then_plans_then_hands_over_without_end() -> None:
+def test_the_listener_waits_then_plans_without_end() -> None:
     listener, _ = dags()
     assert listener.dag_id == "orders_listener"
     assert listener.max_active_runs == 1
     assert {task_id: task.downstream_task_ids for task_id, task in listener.task_dict.items()} == {
         "wait_for_messages": {"plan_batch"},
-        "plan_batch": {"trigger_ingest"},
-        "trigger_ingest": set(),
+        "plan_batch": set(),
     }
 
 
@@ -55,8 +54,7 @@ def test_every_task_is_retried_without_end(place: int) -> None:
     task: Any
     for task in dags()[place].tasks:
         assert task.retries == UNLIMITED_RETRIES
-        retry_policy = task.partial_kwargs["retry_policy"] if task.is_mapped else task.retry_policy
-        assert isinstance(retry_policy, UnlimitedRetryPolicy)
+        assert isinstance(task.retry_policy, UnlimitedRetryPolicy)
 
 
 @pytest.mark.parametrize("place", [0, 1])

@@ -1,11 +1,42 @@
-"""Which batches have a run at work, asked of an Airflow that is a set of run ids."""
+"""Which batches have an active run, and how a run is started, with an Airflow that is a table of runs."""
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError
 
-from workorders.kafka.airflow.ingest_runs import MAX_RUN_IDS, IngestRuns, is_run_active, run_id
+from support.dag_runs import DagRuns
+from workorders.airflow.dag_runs import client
+from workorders.core.triggers import Trigger
+from workorders.kafka.airflow.ingest_runs import MAX_NOTE_CHARACTERS, MAX_RUN_IDS, IngestRuns, run_id, start
+from workorders.kafka.ledger.batches import Batch, BatchRange
+from workorders.kafka.partitions import OffsetRange, Partition
+
+LOG = logging.getLogger("ingest runs")
+Lines = list[str]
+
+
+class Keeping(logging.Handler):
+    """Keeps the lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: Lines = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Lines:
+    """What is logged."""
+    keeping = Keeping()
+    monkeypatch.setattr(LOG, "handlers", [keeping])
+    LOG.setLevel(logging.INFO)
+    return keeping.lines
 
 
 @dataclass
@@ -62,9 +93,69 @@ def test_no_request_names_too_many_runs() -> None:
     assert max(found.asked) <= MAX_RUN_IDS
 
 
-@pytest.mark.parametrize(("state", "at_work"), [("queued", True), ("running", True), ("failed", False)])
-def test_a_run_exists_in_every_state_and_is_at_work_until_it_ends(state: str, at_work: bool) -> None:
-    found = Airflow({run_id(7): state})
-    assert runs(found).exists(7)
-    assert is_run_active("orders_ingest", run_id(7), found.count) is at_work
-    assert not runs(found).exists(8)
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
+    """Airflow's Dag runs, as a task may ask for them."""
+    return DagRuns.in_place(monkeypatch)
+
+
+def batch_of(ranges: int) -> Batch:
+    """Return batch 7, with ranges of 100 messages each."""
+    trigger = Trigger(1, "orders", "kafka", 1, "ship")
+    parts = (
+        BatchRange(OffsetRange(Partition("orders", part, "a"), 0, 100), None, None, None) for part in range(ranges)
+    )
+    return Batch(7, trigger, {}, datetime.now(UTC), None, tuple(parts))
+
+
+def started(*, ranges: int = 1, is_new: bool = True) -> bool:
+    """Start the Dag run of a batch."""
+    return start(client.DagRuns("orders_ingest"), batch_of(ranges), LOG, is_new=is_new)
+
+
+def test_a_new_batch_has_its_run_started_with_its_ranges_as_the_note(table: DagRuns, log: Lines) -> None:
+    assert started()
+    assert table.confs == {"batch_7": {"batch_id": 7}}
+    assert table.notes == {"batch_7": "orders 0 [0, 100)"}
+    assert table.asked == ["TriggerDagRun"]
+    assert log == ["Started run batch_7 of Dag orders_ingest."]
+
+
+def test_a_note_is_cut_where_airflow_would_refuse_it(table: DagRuns) -> None:
+    assert started(ranges=100)
+    note = str(table.notes["batch_7"])
+    assert len(note) == MAX_NOTE_CHARACTERS
+    assert note.endswith(" ...")
+
+
+def test_a_batch_that_an_earlier_listener_left_is_named_in_the_log(table: DagRuns, log: Lines) -> None:
+    assert started(is_new=False)
+    assert log[0] == "Batch 7 is unfinished and has no run batch_7; it is dispatched now."
+
+
+@pytest.mark.parametrize("state", ["failed", "success"])
+def test_a_run_that_has_ended_is_started_again(table: DagRuns, log: Lines, state: str) -> None:
+    assert started()
+    table.states["batch_7"] = state
+    assert started(is_new=False)
+    assert table.cleared == ["batch_7"]
+    assert "its run batch_7 has ended; the run is started again" in log[1]
+    assert log[2] == "Started run batch_7 of Dag orders_ingest again."
+
+
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_an_active_run_is_never_cleared(table: DagRuns, log: Lines, state: str) -> None:
+    assert started()
+    table.states["batch_7"] = state
+    assert not started(is_new=False)
+    assert table.cleared == []
+    assert log[1] == "Run batch_7 of Dag orders_ingest is active already; nothing was started."
+
+
+def test_a_run_that_the_last_try_started_without_hearing_the_answer_is_not_cleared(table: DagRuns) -> None:
+    table.silent_for = ["TriggerDagRun"]
+    with pytest.raises(AirflowRuntimeError):
+        started()
+    table.states["batch_7"] = "running"
+    assert not started()
+    assert table.cleared == []

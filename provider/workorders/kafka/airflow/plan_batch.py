@@ -1,0 +1,120 @@
+"""The operator that plans the next batch of a Kafka trigger and starts its ingest."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowRuntimeError
+
+from workorders.airflow.connections import database_url
+from workorders.airflow.dag_runs.client import DagRuns
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped, reason
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.worker.exceptions import InputUnreadableError
+from workorders.kafka.airflow.connections import kafka_settings
+from workorders.kafka.airflow.ingest_runs import IngestRuns, run_id, start
+from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.exceptions import NotPlannedError
+from workorders.kafka.ledger import batches
+from workorders.kafka.planning.planner import plan_batch
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_UNDONE = "No offset was committed: messages wait in Kafka, and the next try starts each batch without a Dag run."
+
+
+class PlanBatchOperator(BaseOperator):
+    """Records the next batch of a trigger, and starts the ingest runs of the unfinished batches without an active one.
+
+    These are:
+
+    - the new one;
+    - one that a listener run planned before it died;
+    - one whose Dag run was deleted, or marked as failed or as success. It holds its partitions until it is finished, so
+      it is dispatched again.
+
+    A Dag run that has ended is started again, and an active one is not changed.
+
+    Args:
+        definition: the trigger.
+        ingest_dag_id: the Dag that executes the batches.
+
+    Returns the ids of the Dag runs that it started, oldest batch first.
+    """
+
+    template_fields: Sequence[str] = ("ingest_dag_id",)
+    ui_color = "#e8f1fa"
+
+    def __init__(self, *, definition: KafkaTriggerDefinition, ingest_dag_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.definition = definition
+        self.ingest_dag_id = ingest_dag_id
+
+    @log_failure_wrapped
+    def execute(self, context: "Context") -> list[str]:
+        """Plan, and start the ingest of unfinished batches without an active Dag run.
+
+        Raises:
+            NotPlannedError: Kafka, the database or Airflow did not answer or refused us. The next try starts what was
+                planned.
+        """
+        where = f"Trigger {self.definition.name}"
+        with (
+            explain_failures(self, context, where, _UNDONE, NotPlannedError),
+            connect(database_url(self.definition.database_connection), application_name="workorders plan") as database,
+        ):
+            new = self._plan(database)
+            return self._start(database, self._list_inactive(database, context, new), new)
+
+    def _plan(self, database: Connection) -> int | None:
+        """Record the next batch, and return its number; None if there was nothing to plan."""
+        cluster = KafkaAdmin(client_settings(kafka_settings(self.definition.kafka_connection)))
+        plan = run(plan_batch(database, cluster, self.definition))
+        if plan.batch_id is None:
+            self.log.info("Nothing to plan for trigger %s.", self.definition.name)
+        else:
+            self.log.info("Planned batch %s: %s", plan.batch_id, ", ".join(map(str, plan.ranges)))
+        return plan.batch_id
+
+    def _list_inactive(self, database: Connection, context: "Context", new: int | None) -> list[int]:
+        """Return the unfinished batches without an active Dag run, oldest first; the new one has none."""
+        runs = IngestRuns(self.ingest_dag_id, context["ti"].get_dr_count)
+        name = self.definition.name
+        active = runs.active([batch.id for batch in batches.unfinished(database, name) if batch.id != new])
+        batches.mark_handed_over(database, active)
+        # The attempts at these batches must not wait for further answers of Airflow.
+        database.commit()
+        # Again, because a batch that finished meanwhile has no active run either.
+        return [batch.id for batch in batches.unfinished(database, name) if batch.id not in active]
+
+    def _start(self, database: Connection, batch_ids: Iterable[int], new: int | None) -> list[str]:
+        """Start the ingest runs of batches, and return the ids of those that were started; one refusal stops no other.
+
+        Raises:
+            NotPlannedError: Airflow did not start each of them.
+        """
+        dag_runs = DagRuns(self.ingest_dag_id)
+        started: list[str] = []
+        failures: list[str] = []
+        for batch_id in batch_ids:
+            batch = batches.load(database, batch_id)
+            database.commit()
+            try:
+                if start(dag_runs, batch, self.log, is_new=batch_id == new):
+                    started.append(run_id(batch_id))
+            except (AirflowRuntimeError, InputUnreadableError) as error:
+                name = run_id(batch_id)
+                failures.append(f"the run {name} of Dag {self.ingest_dag_id} was not started: {reason(error)}")
+                if len(failures) > 1 and not dag_runs.has_answered:
+                    break  # Airflow is unavailable, and each further request would last as long
+            else:
+                batches.mark_handed_over(database, [batch_id])
+                database.commit()
+        for failure in failures[1:]:
+            self.log.error("Trigger %s: %s", self.definition.name, failure)
+        if failures:
+            raise NotPlannedError(failures[0])
+        return started

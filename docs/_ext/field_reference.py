@@ -1,9 +1,10 @@
 """The fields of trigger files, workflow files, and the outbox's file, from the models' JSON Schemas."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
-from workorders.core.definitions.json_schema import trigger_schema, workflow_schema
+from workorders.core.definitions.json_schema import schema_of, trigger_schema, workflow_schema
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 
 Schema = Mapping[str, Any]
@@ -25,7 +26,10 @@ _LIMITS: Final = {
     "maxLength": "at most {} characters",
     "minItems": "at least {} entries",
 }
-_SCHEMAS: Final = {"workflow": workflow_schema, "outbox": RelayDefinition.model_json_schema}
+_SCHEMAS: Final[Mapping[str, Callable[[], Schema]]] = {
+    "workflow": workflow_schema,
+    "outbox": partial(schema_of, RelayDefinition),
+}
 
 
 def field_reference(kind: str) -> str:

@@ -36,7 +36,7 @@ _Value = TypeVar("_Value")
 class Definition(BaseModel):
     """Base of everything that a file defines: it does not change, and a field that it does not know is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def expecting(form: str) -> WrapValidator:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from workorders.airflow.dags.parsing_context import for_this_process
 from workorders.core.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
@@ -44,11 +45,19 @@ def collect(
 ) -> dict[str, DAG]:
     """Return the Dags of all definitions by id, with one that fails in place of each file with a mistake.
 
+    In a task's process it is only the Dag of the task.
+
     Args:
         kind: what the sources define, in a word.
         sources: files, and what loads the definitions of each.
         make: makes the Dags of a definition.
     """
+    return for_this_process(sources, lambda some: _collect(kind, some, make))
+
+
+def _collect(
+    kind: str, sources: Mapping[Path, Callable[[], Iterable[D]]], make: Callable[[D], Iterable[DAG]]
+) -> dict[str, DAG]:
     dags: list[DAG] = []
     taken: dict[str, Path] = {}
     for source, load in sources.items():

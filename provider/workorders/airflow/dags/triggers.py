@@ -2,15 +2,13 @@
 
 import os
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from airflow.sdk import DAG
 
 from workorders.airflow.dags.factories import collect
-from workorders.airflow.dags.gaps import gap_dag
 from workorders.core.definitions.loading import load_trigger, yaml_files
-from workorders.core.definitions.trigger import TriggerDefinition
+from workorders.core.definitions.trigger import TriggerDefinition, installed
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
 
@@ -46,7 +44,12 @@ def _load(path: Path) -> list[TriggerDefinition]:
 
 
 def _dags_of(definition: TriggerDefinition) -> list[DAG]:
-    return make_dags(definition) + ([] if definition.sequence is None else [gap_dag(definition)])
+    dags = make_dags(definition)
+    if definition.sequence is not None:
+        from workorders.airflow.dags.gaps import gap_dag  # noqa: PLC0415 - most triggers need none of it
+
+        dags.append(gap_dag(definition))
+    return dags
 
 
 def make_dags(definition: TriggerDefinition) -> list[DAG]:
@@ -55,7 +58,7 @@ def make_dags(definition: TriggerDefinition) -> list[DAG]:
     Raises:
         ConfigurationError: the type has no factory.
     """
-    factories = entry_points(group=DAG_FACTORIES_GROUP, name=definition.type)
+    factories = installed(DAG_FACTORIES_GROUP).select(name=definition.type)
     if not factories:
         raise ConfigurationError(f"Trigger {definition.name}: nothing makes Dags for the type {definition.type}.")
     made: list[DAG] = next(iter(factories)).load()(definition)

@@ -1,8 +1,9 @@
 """The fields that every trigger's file has, and the installed trigger types."""
 
-from collections.abc import Mapping
-from importlib.metadata import entry_points
-from typing import Annotated, Final, Literal
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoints, entry_points
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -86,6 +87,32 @@ class TriggerDefinition(Definition):
     """What is called with an alert: import paths, each of a function that takes the alert or of an Airflow notifier."""
 
 
+def installed(group: str) -> EntryPoints:
+    """Return what distributions announce in a group."""
+    found: EntryPoints = _all_installed().select(group=group)
+    return found
+
+
+@cache
+def _all_installed() -> Any:
+    # Once for all triggers and groups: it reads a file of each distribution, and takes longer than a trigger file.
+    return entry_points()
+
+
+class _TriggerTypes(Mapping[str, type[TriggerDefinition]]):
+    """Imports a type when it is looked up."""
+
+    def __getitem__(self, name: str) -> type[TriggerDefinition]:
+        model: type[TriggerDefinition] = installed(TRIGGER_TYPES_GROUP)[name].load()
+        return model
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(installed(TRIGGER_TYPES_GROUP).names))
+
+    def __len__(self) -> int:
+        return len(installed(TRIGGER_TYPES_GROUP).names)
+
+
 def trigger_types() -> Mapping[str, type[TriggerDefinition]]:
-    """Return the class of each installed trigger type, by the type's name."""
-    return {point.name: point.load() for point in entry_points(group=TRIGGER_TYPES_GROUP)}
+    """Return the class of each installed trigger type, by the type's name; a class is imported when it is looked up."""
+    return _TriggerTypes()

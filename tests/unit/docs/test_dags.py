@@ -10,8 +10,8 @@ from support.dag_table import ListedDag, listed_dags, unpaused_by_readme
 from workorders.airflow.dags.history import history_dags
 from workorders.airflow.dags.triggers import trigger_dags
 from workorders.airflow.dags.workflows import workflow_dags
-from workorders.kafka.airflow.dags import resolve_dags
 from workorders.kafka.airflow.outbox_relay import outbox_dags
+from workorders.kafka.airflow.resolve import resolve_dags
 
 SEQUENCE = "sequence: {key: 'body:/id', number: 'body:/n'}\n"
 FILES = {

@@ -6,12 +6,12 @@ from workorders.lazy import lazy_names
 
 if TYPE_CHECKING:
     from workorders.kafka.airflow.dags import make_dags as make_dags
-    from workorders.kafka.airflow.dags import resolve_dags as resolve_dags
     from workorders.kafka.airflow.operators import CommitOffsetsOperator as CommitOffsetsOperator
     from workorders.kafka.airflow.operators import CreateWorkOrdersOperator as CreateWorkOrdersOperator
     from workorders.kafka.airflow.outbox_relay import outbox_dags as outbox_dags
     from workorders.kafka.airflow.plan_batch import PlanBatchOperator as PlanBatchOperator
     from workorders.kafka.airflow.resolve import ResolveOperator as ResolveOperator
+    from workorders.kafka.airflow.resolve import resolve_dags as resolve_dags
     from workorders.kafka.airflow.resolve import resolve_params as resolve_params
     from workorders.kafka.airflow.sensors import WaitForMessagesSensor as WaitForMessagesSensor
 else:
@@ -25,7 +25,7 @@ else:
             "WaitForMessagesSensor": "sensors",
             "make_dags": "dags",
             "outbox_dags": "outbox_relay",
-            "resolve_dags": "dags",
+            "resolve_dags": "resolve",
             "resolve_params": "resolve",
         },
     )

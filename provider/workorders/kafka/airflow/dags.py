@@ -1,53 +1,45 @@
-"""The Dags of Kafka triggers: the listener waits and plans, the ingest creates the work orders, a person resolves."""
+"""The Dags of a Kafka trigger: the listener waits and plans, the ingest creates the work orders.
 
-from contextlib import suppress
-from pathlib import Path
+A task's process needs one of them, and each imports the classes of its tasks only when it is made.
+"""
+
 from typing import Any
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG, Param, get_parsing_context
 
-from workorders.airflow.dags.factories import START, continuous_dag, manual_dag
+from workorders.airflow.dags.factories import START, continuous_dag
 from workorders.airflow.retries import unlimited_retries
-from workorders.core.definitions.loading import load_trigger, yaml_files
-from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWorkOrdersOperator
-from workorders.kafka.airflow.plan_batch import PlanBatchOperator
-from workorders.kafka.airflow.resolve import ResolveOperator, resolve_params
-from workorders.kafka.airflow.sensors import WaitForMessagesSensor
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-
-RESOLVE_DAG = "workorders_resolve"
 
 _RUNS_WITHOUT_LIMIT = 1_000_000
 """More than the partitions of any trigger; each partition is in at most one unfinished batch."""
 
 
 def make_dags(definition: KafkaTriggerDefinition) -> list[DAG]:
-    """Return the listener and the ingest Dag of a trigger. Pausing the listener disables the trigger."""
-    ingest = _ingest_dag(definition)
-    return [_listener_dag(definition, ingest.dag_id), ingest]
+    """Return the listener and the ingest Dag of a trigger; in the process of a task of one of them, only that one.
 
-
-def resolve_dags(folder: Path) -> dict[str, DAG]:
-    """Return the Dag by which a person decides on any Kafka trigger of a folder, by id; none without such a trigger.
-
-    A file with a mistake is left out; it has a Dag of its own that fails with the mistake.
-
-    Raises:
-        ConfigurationError: the folder does not exist.
+    Pausing the listener disables the trigger.
     """
-    definitions: dict[str, KafkaTriggerDefinition] = {}
-    for path in yaml_files(folder, "trigger"):
-        with suppress(ConfigurationError):
-            definition = load_trigger(path)
-            if isinstance(definition, KafkaTriggerDefinition):
-                definitions.setdefault(definition.name, definition)
-    return {RESOLVE_DAG: _resolve_dag(list(definitions.values()))} if definitions else {}
+    makers = {_listener_id(definition): _listener_dag, _ingest_id(definition): _ingest_dag}
+    wanted = get_parsing_context().dag_id
+    return [make(definition) for dag_id, make in makers.items() if wanted == dag_id or wanted not in makers]
 
 
-def _listener_dag(definition: KafkaTriggerDefinition, ingest_dag_id: str) -> DAG:
+def _listener_id(definition: KafkaTriggerDefinition) -> str:
+    return f"{definition.name}_listener"
+
+
+def _ingest_id(definition: KafkaTriggerDefinition) -> str:
+    return f"{definition.name}_ingest"
+
+
+def _listener_dag(definition: KafkaTriggerDefinition) -> DAG:
+    from workorders.kafka.airflow.plan_batch import PlanBatchOperator  # noqa: PLC0415
+    from workorders.kafka.airflow.sensors import WaitForMessagesSensor  # noqa: PLC0415
+
+    ingest_dag_id = _ingest_id(definition)
     with continuous_dag(
-        f"{definition.name}_listener",
+        _listener_id(definition),
         description=definition.description or f"Waits for messages on {', '.join(definition.topics)}",
         default_args=_default_args(definition),
         tags=_tags(definition, "listener"),
@@ -64,8 +56,13 @@ def _listener_dag(definition: KafkaTriggerDefinition, ingest_dag_id: str) -> DAG
 
 
 def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
+    from workorders.kafka.airflow.operators import (  # noqa: PLC0415
+        CommitOffsetsOperator,
+        CreateWorkOrdersOperator,
+    )
+
     with DAG(
-        dag_id=f"{definition.name}_ingest",
+        dag_id=_ingest_id(definition),
         description=f"Creates the work orders of the batches of {definition.name}",
         schedule=None,
         start_date=START,
@@ -101,18 +98,6 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
     return dag
 
 
-def _resolve_dag(definitions: list[KafkaTriggerDefinition]) -> DAG:
-    with manual_dag(
-        RESOLVE_DAG,
-        description="Makes an operator's decision on partitions of a Kafka trigger",
-        params=resolve_params(definitions),
-        tags=["kafka", "resolve", "workorders"],
-        doc_md=_RESOLVE_DOC,
-    ) as dag:
-        ResolveOperator(task_id="apply_decision", definitions=definitions)
-    return dag
-
-
 def _default_args(definition: KafkaTriggerDefinition) -> dict[str, Any]:
     return {"owner": definition.owner}
 
@@ -134,15 +119,6 @@ Waits for messages on **{topics}**, plans the next batch of offset ranges, and t
 * Pause this Dag to disable the trigger `{name}`. Nothing is lost: it continues at the ledger's positions.
 * The last line of the log of a task that is up for retry is its error. It is retried without limit.
 * `workorders status {name}` shows every partition.
-"""
-
-_RESOLVE_DOC = """
-Makes an operator's decision where a partition of a Kafka trigger cannot continue by itself, because Kafka has lost
-data: the form of `workorders resolve`.
-
-* With **dry run**, the default, the log contains what would be done, and nothing is changed.
-* It refuses while an attempt at the partition's batch is active, and if the decision does not fit.
-* What was decided is recorded with actor, time and reason: `workorders decisions`.
 """
 
 _INGEST_DOC = """

@@ -1,13 +1,18 @@
-"""The form by which a person decides how a partition of a Kafka trigger continues, and its operator."""
+"""The Dag by which a person decides how a partition of a Kafka trigger continues: its form, and its operator."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator, Param
+from airflow.sdk import DAG, BaseOperator, Param
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.dags.factories import manual_dag
 from workorders.airflow.operators.base import triggering_user
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.core.definitions.loading import load_trigger, yaml_files
+from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.client.admin import KafkaAdmin
@@ -29,7 +34,37 @@ _KINDS = {
     DecisionKind.SEEK: ("seek", "at the offset given, forward or back"),
 }
 """Name of each decision, and where reading then continues."""
+RESOLVE_DAG = "workorders_resolve"
 _AGAIN = "To decide, trigger the Dag again; a cleared task decides nothing."
+
+
+def resolve_dags(folder: Path) -> dict[str, DAG]:
+    """Return the Dag by which a person decides on any Kafka trigger of a folder, by id; none without such a trigger.
+
+    A file with a mistake is left out; it has a Dag of its own that fails with the mistake.
+
+    Raises:
+        ConfigurationError: the folder does not exist.
+    """
+    definitions: dict[str, KafkaTriggerDefinition] = {}
+    for path in yaml_files(folder, "trigger"):
+        with suppress(ConfigurationError):
+            definition = load_trigger(path)
+            if isinstance(definition, KafkaTriggerDefinition):
+                definitions.setdefault(definition.name, definition)
+    return {RESOLVE_DAG: _resolve_dag(list(definitions.values()))} if definitions else {}
+
+
+def _resolve_dag(definitions: list[KafkaTriggerDefinition]) -> DAG:
+    with manual_dag(
+        RESOLVE_DAG,
+        description="Makes an operator's decision on partitions of a Kafka trigger",
+        params=resolve_params(definitions),
+        tags=["kafka", "resolve", "workorders"],
+        doc_md=_RESOLVE_DOC,
+    ) as dag:
+        ResolveOperator(task_id="apply_decision", definitions=definitions)
+    return dag
 
 
 def resolve_params(definitions: Sequence[KafkaTriggerDefinition]) -> dict[str, Param]:
@@ -155,3 +190,13 @@ class ResolveOperator(BaseOperator):
         for warning in applied.warnings:
             self.log.warning("%s", warning)
         return sentences
+
+
+_RESOLVE_DOC = """
+Makes an operator's decision where a partition of a Kafka trigger cannot continue by itself, because Kafka has lost
+data: the form of `workorders resolve`.
+
+* With **dry run**, the default, the log contains what would be done, and nothing is changed.
+* It refuses while an attempt at the partition's batch is active, and if the decision does not fit.
+* What was decided is recorded with actor, time and reason: `workorders decisions`.
+"""

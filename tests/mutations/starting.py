@@ -8,6 +8,8 @@ CRON, DAGS, NOTIFIERS = (
     "unit/airflow/test_notifications.py",
 )
 
+PARSING = "unit/airflow/dags/test_parsing_context.py"
+
 STARTING = (
     Mutation(
         "run-by-hand-taken-for-its-interval",
@@ -23,6 +25,21 @@ STARTING = (
         1,
         (Change("cron/airflow.py", 'key=f"{run.dag_id}/{run.run_id}"', "key=str(int(run.run_after.timestamp()))"),),
         (f"{CRON}::test_two_clicks_within_a_second_are_two_events",),
+    ),
+    Mutation(
+        "task-with-the-definition-of-a-refused-file",
+        2,
+        (Change("airflow/dags/parsing_context.py", "path.stem == name or token.search(text)", "path.stem == name"),),
+        (f"{PARSING}::test_each_task_gets_the_dag_that_the_dag_processor_has",),
+    ),
+    Mutation(
+        "task-that-parses-every-file",
+        6,
+        (Change("airflow/dags/parsing_context.py", "() if dag_id is None else _likely", "() if dag_id else _likely"),),
+        (
+            f"{PARSING}::test_of_a_thousand_trigger_files_one_is_parsed_whatever_its_name_is",
+            f"{PARSING}::test_of_a_thousand_workflow_files_one_is_parsed",
+        ),
     ),
     Mutation(
         "refused-file-waits-to-be-unpaused",

@@ -85,8 +85,6 @@ class PlanBatchOperator(BaseOperator):
         name = self.definition.name
         active = runs.active([batch.id for batch in batches.unfinished(database, name) if batch.id != new])
         batches.mark_handed_over(database, active)
-        # The attempts at these batches must not wait for further answers of Airflow.
-        database.commit()
         # Again, because a batch that finished meanwhile has no active run either.
         return [batch.id for batch in batches.unfinished(database, name) if batch.id not in active]
 
@@ -101,7 +99,7 @@ class PlanBatchOperator(BaseOperator):
         failures: list[str] = []
         for batch_id in batch_ids:
             batch = batches.load(database, batch_id)
-            database.commit()
+            database.commit()  # no attempt at a batch waits for an answer of Airflow
             try:
                 if start(dag_runs, batch, self.log, is_new=batch_id == new):
                     started.append(run_id(batch_id))

@@ -74,7 +74,7 @@ ODD = {
     "flow.yaml": "{name: 'in-flow', type: manual, workflow: ship}\n",
     "aliased.yaml": "description: &n aliased\nname: *n\ntype: manual\nworkflow: ship\n",
     "folded.yaml": 'name: "fol\\\n  ded"\ntype: manual\nworkflow: ship\n',
-    "orders.yaml": MANUAL.format(name="orders"),
+    "orders.yaml": KAFKA.format(name="orders", workflow="bill"),
     "orders_listener.yaml": KAFKA.format(name="orders_listener", workflow="ship"),
     "mistaken.yaml": "name: births\ntype: kafka\n",
     "z.yml": MANUAL.format(name="births_ingest"),

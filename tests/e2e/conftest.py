@@ -43,6 +43,7 @@ def airflow_stack(request: pytest.FixtureRequest, dags_folder: Path) -> Iterator
     """Postgres, Kafka, and Airflow with the triggers of these tests."""
     with LocalStack(
         airflow=True,
+        spark_connect=True,
         dags_folder=dags_folder,
         triggers_folder=HERE / "triggers",
         workflows_folder=HERE / "workflows",

@@ -23,26 +23,34 @@ name: {_NAME}
 type: kafka
 workflow: benchmark
 topics: [{_TOPIC}]
+spark_connection: {{}}
 """
 
 
-def seconds_to_work_order(count: int, say: Callable[[str], None]) -> list[float]:
+def seconds_to_work_order(count: int, connection: str, say: Callable[[str], None]) -> list[float]:
     """Produce single messages, each when Airflow is idle again; return the seconds from its delivery to its work order.
 
-    The stack is one of its own: Airflow with the listener and ingest DAG of one trigger.
+    The stack is one of its own: Airflow with the listener and ingest Dag of one trigger, and a Spark Connect server if
+    the Spark connection is that one's.
 
     Raises:
         RuntimeError: a message did not become a work order in time.
     """
-    with _flow(say) as (stack, flow):
+    with _flow(connection, say) as (stack, flow):
         return [_one(stack, flow, number) for number in range(count)]
 
 
 @contextmanager
-def _flow(say: Callable[[str], None]) -> Iterator[tuple[LocalStack, Flow]]:
+def _flow(connection: str, say: Callable[[str], None]) -> Iterator[tuple[LocalStack, Flow]]:
     with tempfile.TemporaryDirectory(prefix="triggers-") as folder:
-        (Path(folder) / "latency.yaml").write_text(_TRIGGER, encoding="utf-8")
-        with LocalStack(airflow=True, triggers_folder=Path(folder), name="bench-latency", say=say) as stack:
+        (Path(folder) / "latency.yaml").write_text(_TRIGGER.format(connection), encoding="utf-8")
+        with LocalStack(
+            airflow=True,
+            spark_connect=connection == "spark_connect_default",
+            triggers_folder=Path(folder),
+            name="bench-latency",
+            say=say,
+        ) as stack:
             trigger = ObservedTrigger(
                 _NAME, _TOPIC, kafka_settings=stack.kafka_settings, database_url=stack.database_url
             )

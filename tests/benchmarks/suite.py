@@ -243,12 +243,15 @@ def idle_triggers(bench: Bench) -> list[Figure]:
 
 def produce_to_work_order(bench: Bench) -> list[Figure]:
     """From the delivery of single messages to their work orders, through an idle Airflow."""
-    bench.say(f"{bench.sizes.latency_messages} single messages through Airflow")
-    seconds = latency.seconds_to_work_order(bench.sizes.latency_messages, bench.say)
-    return [
-        middle("message to work order, median", seconds, "s"),
-        Figure("message to work order, worst", max(seconds), "s"),
-    ]
+    figures = []
+    for connection, way in {"spark_default": "submitted", "spark_connect_default": "on a running server"}.items():
+        bench.say(f"{bench.sizes.latency_messages} single messages through Airflow, {way}")
+        seconds = latency.seconds_to_work_order(bench.sizes.latency_messages, connection, bench.say)
+        figures += [
+            middle(f"message to work order, {way}, median", seconds, "s"),
+            Figure(f"message to work order, {way}, worst", max(seconds), "s"),
+        ]
+    return figures
 
 
 def search_and_rerun(bench: Bench) -> list[Figure]:

@@ -8,6 +8,7 @@ from mutations.neighbors import ISOLATION
 from mutations.outages import OUTAGES
 from mutations.outbox import OUTBOX
 from mutations.protecting import SECRETS_AND_AUDIT
+from mutations.running_spark import RUNNING_SPARK
 from mutations.silence import SILENCE
 from mutations.starting import STARTING
 from mutations.webhooks import WEBHOOKS
@@ -418,5 +419,6 @@ MUTATIONS = (
     *OUTAGES,
     *WEBHOOKS,
     *STARTING,
+    *RUNNING_SPARK,
     *SECRETS_AND_AUDIT,
 )

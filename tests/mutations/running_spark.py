@@ -1,0 +1,52 @@
+"""Mutations of batches on a Spark Connect server."""
+
+from mutations.mutation import Change, Mutation
+
+CONNECT = "integration/kafka/spark/test_connect.py"
+SERVER = "unit/kafka/spark/test_connect_server.py"
+
+RUNNING_SPARK = (
+    Mutation(
+        "ranges-tried-again-while-the-lost-query-may-run",
+        5,
+        (Change("kafka/spark/driver.py", "if is_server_lost(error):", "if False:"),),
+        (f"{CONNECT}::test_a_server_that_dies_after_a_commit_loses_nothing_and_repeats_nothing",),
+    ),
+    Mutation(
+        "lost-query-not-reconciled-with-the-ledger",
+        2,
+        (
+            Change(
+                "kafka/spark/driver.py",
+                "if result.error is None or result.fenced or finished is None:",
+                "if True:",
+            ),
+        ),
+        (
+            f"{CONNECT}::test_a_server_that_dies_after_a_commit_loses_nothing_and_repeats_nothing",
+            f"{CONNECT}::test_a_silent_server_is_given_up_and_the_ledger_tells_what_it_committed",
+        ),
+    ),
+    Mutation(
+        "workers-with-another-package-accepted",
+        2,
+        (Change("kafka/spark/executor.py", "if self.package != installed_package():", "if False:"),),
+        (f"{CONNECT}::test_workers_with_another_package_touch_nothing",),
+    ),
+    Mutation(
+        "passwords-cross-the-network-in-plain-text",
+        0,
+        (
+            Change(
+                "kafka/spark/connect.py", "if not self.is_loopback and not (self.use_ssl and self.token):", "if False:"
+            ),
+        ),
+        (f"{CONNECT}::test_another_machine_needs_tls_and_a_token",),
+    ),
+    Mutation(
+        "server-open-to-everyone",
+        0,
+        (Change("kafka/spark/connect_server.py", "if host != LOOPBACK and not token:", "if False:"),),
+        (f"{SERVER}::test_a_server_that_others_reach_needs_a_token",),
+    ),
+)

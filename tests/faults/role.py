@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 
+from support.attempt_on_server import ON_SERVER
 from support.spark_submit import submit_command
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import connect
@@ -55,10 +56,13 @@ def ingest(connections: JobSecrets, batch_id: int) -> int:
 
 
 def spark(batch_id: int, epoch: int) -> int:
-    """Submit the application."""
-    application = Path(os.environ["WORKORDERS_SPARK_APPS"]) / "create_work_orders.py"
+    """Submit the application, or run the batch on the server that the variable names."""
     arguments = ["--batch", str(batch_id), "--epoch", str(epoch)]
-    command = submit_command(os.environ["WORKORDERS_SPARK_JARS"], application, arguments)
+    if ON_SERVER in os.environ:
+        command = [sys.executable, "-m", "support.attempt_on_server", *arguments]
+    else:
+        application = Path(os.environ["WORKORDERS_SPARK_APPS"]) / "create_work_orders.py"
+        command = submit_command(os.environ["WORKORDERS_SPARK_JARS"], application, arguments)
     return subprocess.run(command, check=False).returncode
 
 

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from local_stack.stack import CHECKOUT, LocalStack
+from support.attempt_on_server import ON_SERVER
 from support.going_on import TEN, GoingOn, after_ten
 from support.spark_submit import submit_command
 from support.topics import Topics
@@ -22,7 +23,6 @@ from workorders.kafka.client.settings import client_settings
 
 Submit = Callable[..., "subprocess.CompletedProcess[str]"]
 
-_ON_SERVER = CHECKOUT / "tests" / "support" / "attempt_on_server.py"
 # Some 10 s on an idle machine; much more where many share it.
 _SUBMIT_SECONDS = 400
 
@@ -93,13 +93,13 @@ def submit(request: pytest.FixtureRequest, stack: LocalStack) -> Submit:
         batch_id: int, *arguments: str, application: Path = CHECKOUT / "spark_apps" / "create_work_orders.py"
     ) -> "subprocess.CompletedProcess[str]":
         command = (
-            [sys.executable, str(_ON_SERVER)]
+            [sys.executable, "-m", "support.attempt_on_server"]
             if request.param == "spark_connect"
             else submit_command(",".join(map(str, stack.spark_jars)), application)
         )
         return subprocess.run(
             [*command, "--batch", str(batch_id), *arguments],
-            env=stack.environment(),
+            env={**stack.environment(), ON_SERVER: stack.spark_connect.airflow_connection},
             capture_output=True,
             text=True,
             check=False,

@@ -1,18 +1,27 @@
-"""Make one attempt at a batch on the stack's Spark Connect server, in a process of its own, as the ingest task does.
+"""Make one attempt at a batch on a Spark Connect server, in a process of its own, as the ingest task does.
 
-It takes the arguments of the Spark application, and ends as that does.
+It takes the arguments of the Spark application, and ends as that does. The variable ON_SERVER has the server's Airflow
+connection.
 """
 
 import json
 import os
 import sys
 
-from workorders.kafka.spark import driver
-from workorders.kafka.spark.connect import ConnectServer, ConnectSession
+ON_SERVER = "AIRFLOW_CONN_TEST_SPARK_CONNECT"
+
+
+def main() -> int:
+    """Make the attempt."""
+    # A process that only names the variable does not load PySpark.
+    from workorders.kafka.spark import driver
+    from workorders.kafka.spark.connect import ConnectServer, ConnectSession
+
+    given = json.loads(os.environ[ON_SERVER])
+    server = ConnectServer(name="spark_connect", host="localhost", port=given["port"], token=given["password"])
+    with ConnectSession(server, pool="tests", conf={}) as session:
+        return driver.main(sys.argv[1:], session=session.open)
+
 
 if __name__ == "__main__":
-    given = json.loads(os.environ["AIRFLOW_CONN_SPARK_CONNECT_DEFAULT"])
-    server = ConnectServer(name="spark_connect_default", host="localhost", port=given["port"], token=given["password"])
-    with ConnectSession(server, pool="tests", conf={}) as session:
-        code = driver.main(sys.argv[1:], session=session.open)
-    sys.exit(code)
+    sys.exit(main())

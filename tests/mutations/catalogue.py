@@ -257,9 +257,15 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "failure-of-a-partition-cancels-the-others",
         4,
-        (Change("kafka/spark/executor.py", "except Exception as failure:", "except ZeroDivisionError as failure:"),),
         (
-            "unit/kafka/spark/test_executor.py::test_a_failure_is_answered_and_not_raised_so_that_other_partitions_go_on",
+            Change(
+                "kafka/spark/partition_ingest.py",
+                "except Exception as failure:",
+                "except ZeroDivisionError as failure:",
+            ),
+        ),
+        (
+            "unit/kafka/spark/test_partition_ingest.py::test_a_failure_is_answered_and_not_raised_so_that_other_partitions_go_on",
         ),
     ),
     Mutation(

@@ -63,7 +63,7 @@ ISOLATION = (
         1,
         (
             Change(
-                "kafka/airflow/operators.py",
+                "kafka/airflow/ingest_runs.py",
                 "run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id",
                 "params.batch_id",
             ),

@@ -16,8 +16,8 @@ from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches
 from workorders.kafka.partitions import OffsetRange
-from workorders.kafka.spark import executor
-from workorders.kafka.spark.executor import PartitionIngest
+from workorders.kafka.spark import partition_ingest
+from workorders.kafka.spark.partition_ingest import PartitionIngest
 
 RECORDS_A_BATCH = 10_000
 
@@ -50,7 +50,7 @@ def main(batch_id: int, epoch: int) -> None:
     range_ = batch.ranges[0].range
     attempt = Attempt(batch_id=batch_id, trigger=batch.trigger, range=range_, epoch=epoch, read_from=range_.start)
     # There is no topic: the messages are made here.
-    with patch.object(executor, "verify_topic_unchanged"):
+    with patch.object(partition_ingest, "verify_topic_unchanged"):
         outcome = PartitionIngest(database_url, {}, RecordMapping(), [attempt]).ingest(attempt, distinct(range_))
     if outcome.error is not None:
         sys.exit(outcome.error)

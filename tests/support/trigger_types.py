@@ -22,7 +22,7 @@ from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.record_mapping import RecordMapping
-from workorders.kafka.spark.executor import PartitionIngest
+from workorders.kafka.spark.partition_ingest import PartitionIngest
 from workorders.manual import airflow as manual_airflow
 from workorders.manual.airflow import CreateByHandOperator
 from workorders.manual.definition import ManualTriggerDefinition

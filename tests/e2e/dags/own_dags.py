@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 from airflow.sdk import DAG
 
-from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWorkOrdersOperator
+from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
+from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.airflow.sensors import WaitForMessagesSensor
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition

@@ -26,7 +26,8 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition
-from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWorkOrdersOperator
+from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
+from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.airflow.resolve import ResolveOperator

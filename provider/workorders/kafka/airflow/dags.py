@@ -56,10 +56,8 @@ def _listener_dag(definition: KafkaTriggerDefinition) -> DAG:
 
 
 def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
-    from workorders.kafka.airflow.operators import (  # noqa: PLC0415
-        CommitOffsetsOperator,
-        CreateWorkOrdersOperator,
-    )
+    from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator  # noqa: PLC0415
+    from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator  # noqa: PLC0415
 
     with DAG(
         dag_id=_ingest_id(definition),

@@ -3,8 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from airflow.sdk.exceptions import AirflowFailException
+
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.notifications import Log
+from workorders.core.postgres.connection import Connection
+from workorders.kafka.exceptions import ForeignBatchError
+from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import Batch
 
 MAX_RUN_IDS = 100
@@ -12,6 +17,9 @@ MAX_RUN_IDS = 100
 MAX_NOTE_CHARACTERS = 1000
 """Airflow's limit of a note, in characters."""
 _ACTIVE = ["queued", "running"]
+BATCH_ID = "{{ run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id }}"
+"""Template of the batch that an ingest run is for: from the id of the run if that is the id of a batch's run, otherwise
+from its configuration. A person may have started a Dag run of that id with another batch, and it is not replaced."""
 
 
 def run_id(batch_id: int) -> str:
@@ -79,3 +87,11 @@ class IngestRuns:
                 return set(batch_ids) if found else set()
         middle = len(batch_ids) // 2
         return self.active(batch_ids[:middle]) | self.active(batch_ids[middle:])
+
+
+def own_batch(database: Connection, batch_id: int, trigger: str) -> Batch:
+    """Return the batch; fail without another try if it belongs to another trigger."""
+    try:
+        return batches.load_own(database, batch_id, trigger)
+    except ForeignBatchError as error:
+        raise AirflowFailException(str(error)) from None

@@ -22,7 +22,7 @@ from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch, BatchRange
-from workorders.kafka.spark.executor import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
+from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
 from workorders.kafka.spark.report import outcome_table
 from workorders.kafka.spark.session import open_session
 from workorders.kafka.spark.source import read_ranges

@@ -17,7 +17,7 @@ from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.airflow.operators import CommitOffsetsOperator
+from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
 from workorders.kafka.ledger import positions

@@ -17,9 +17,10 @@ from support.ingesting import everything
 from support.topics import Topics
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.airflow import operators
+from workorders.kafka.airflow import create_work_orders
+from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
+from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.ingest_runs import run_id as run_id_of
-from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWorkOrdersOperator
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import StalledError
@@ -50,8 +51,8 @@ class Task:
         )
         #: For each application that was submitted, whether an operator could have decided meanwhile.
         self.submitted: list[bool] = []
-        monkeypatch.setattr(operators, "database_url", lambda _: stack.database_url)
-        monkeypatch.setattr(operators, "kafka_settings", lambda _: stack.kafka_settings)
+        monkeypatch.setattr(create_work_orders, "database_url", lambda _: stack.database_url)
+        monkeypatch.setattr(create_work_orders, "kafka_settings", lambda _: stack.kafka_settings)
         if application is None:
             monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
             monkeypatch.setattr(self._operator, "_submit", self._note)

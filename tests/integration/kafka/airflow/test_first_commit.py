@@ -14,7 +14,7 @@ from workorders.airflow.retries import unlimited_retries
 from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import connect
-from workorders.kafka.airflow.operators import CommitOffsetsOperator
+from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ledger import batches, positions

@@ -22,7 +22,7 @@ from workorders.airflow.retries import unlimited_retries
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.airflow.operators import CreateWorkOrdersOperator
+from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ledger import batches, positions

@@ -23,7 +23,8 @@ from workorders.airflow.triggers.polling import FAILED
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.airflow.operators import CommitOffsetsOperator, CreateWorkOrdersOperator
+from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
+from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.airflow.resolve import ResolveOperator

@@ -16,7 +16,7 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.attempt import RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches, stalls
-from workorders.kafka.spark.executor import PartitionIngest
+from workorders.kafka.spark.partition_ingest import PartitionIngest
 
 pytestmark = pytest.mark.integration
 

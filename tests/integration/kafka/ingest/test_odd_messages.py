@@ -23,7 +23,7 @@ from workorders.kafka.ingest.preflight import preflight
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.planning.planner import Plan, plan_batch
-from workorders.kafka.spark.executor import PartitionIngest
+from workorders.kafka.spark.partition_ingest import PartitionIngest
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.usefixtures("whole_work_orders")]
 

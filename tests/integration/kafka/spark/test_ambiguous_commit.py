@@ -23,9 +23,9 @@ from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
-from workorders.kafka.spark import executor
+from workorders.kafka.spark import partition_ingest
 from workorders.kafka.spark.driver import _reconcile_with_database
-from workorders.kafka.spark.executor import PartitionIngest
+from workorders.kafka.spark.partition_ingest import PartitionIngest
 
 pytestmark = pytest.mark.integration
 
@@ -74,7 +74,7 @@ def test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # There is no topic: the messages are made here.
-    monkeypatch.setattr(executor, "verify_topic_unchanged", lambda *_: None)
+    monkeypatch.setattr(partition_ingest, "verify_topic_unchanged", lambda *_: None)
     connection.execute("SET synchronous_commit = local")
     connection.commit()
     range_ = OffsetRange(partition_of(name), 100, 110)

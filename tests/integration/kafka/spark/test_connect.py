@@ -28,7 +28,7 @@ from workorders.kafka.spark import connect as spark_connect
 from workorders.kafka.spark import driver
 from workorders.kafka.spark.connect import ConnectServer, ConnectSession
 from workorders.kafka.spark.driver import ingest_batch
-from workorders.kafka.spark.executor import PartitionIngest
+from workorders.kafka.spark.partition_ingest import PartitionIngest
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

@@ -8,7 +8,7 @@ import pytest
 from support.definitions import define
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
-from workorders.kafka.airflow.operators import COORDINATOR_SECONDS, CommitOffsetsOperator
+from workorders.kafka.airflow.commit_offsets import COORDINATOR_SECONDS, CommitOffsetsOperator
 from workorders.kafka.exceptions import CoordinatorMovingError, GroupCommitError, KafkaUnavailableError
 
 

@@ -1,3 +1,5 @@
+import signal
+
 import pytest
 
 from workorders.core.exceptions import ConfigurationError
@@ -17,7 +19,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> None:
         raise StartedError
 
     monkeypatch.setattr(connect_server, "_session", start)
-    monkeypatch.setattr(connect_server.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
 
 
 def run(host: str) -> None:

@@ -1,7 +1,6 @@
-"""The operators of a Kafka trigger's ingest: create the work orders of a batch, and commit its offsets."""
+"""The operator that creates the work orders of a planned batch: by a submitted application, or on a running Spark."""
 
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from workorders.airflow.connections import database_url
@@ -17,20 +15,14 @@ from workorders.airflow.retries import describe_next_retry, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
 from workorders.core.admission import limits
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
+from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch
 from workorders.kafka.airflow.stall_notifications import Alerting
-from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
-from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.spark import DEFAULT_CONF
-from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
-from workorders.kafka.exceptions import (
-    CoordinatorMovingError,
-    ForeignBatchError,
-    GroupCommitError,
-    StalledError,
-)
+from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS
+from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ingest.preflight import PreflightResult, preflight
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
@@ -43,17 +35,7 @@ if TYPE_CHECKING:
 
     from workorders.kafka.spark.connect import ConnectServer, ConnectSession
 
-BATCH_ID = "{{ run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id }}"
-"""Template of the batch that an ingest run is for: from the id of the run if that is the id of a batch's run, otherwise
-from its configuration. A person may have started a Dag run of that id with another batch, and it is not replaced."""
-
-COORDINATOR_SECONDS = 60.0
-"""How long a commit waits for the group's coordinator, as Java's client does. The first group of a broker has none for
-a moment, and a broker that was killed first reads its groups: neither is a failure to show."""
-_RETRY_SECONDS = 0.5
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-
-_SAFE = "the work orders are safe in the ledger, which does not depend on the group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +150,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         clear replays what was ingested.
         """
         with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
-            _own_batch(database, batch_id, self.trigger_name)  # before the epoch is taken, because that fences others
+            own_batch(database, batch_id, self.trigger_name)  # before the epoch is taken, because that fences others
             epoch = ledger.take_epoch(database, batch_id)
             batches.mark_handed_over(database, [batch_id])
             batch = batches.load(database, batch_id)
@@ -259,79 +241,6 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         return f"Trigger {self.trigger_name}, batch {batch_id}: {error} {what_next}"
 
 
-class CommitOffsetsOperator(BaseOperator):
-    """Commits the ledger's positions to the trigger's consumer group, for lag tools and people.
-
-    It commits the ledger's current positions and not the batch's ends, one commit after the other. So a late or
-    repeated commit can neither overtake the ledger nor move the group back. The group is not joined.
-
-    Args:
-        definition: the trigger.
-        batch_id: number of the batch; by default that in the id of the ingest run, or else in its configuration.
-    """
-
-    template_fields: Sequence[str] = ("batch_id",)
-    ui_color = "#e8f1fa"
-
-    def __init__(self, *, definition: KafkaTriggerDefinition, batch_id: str | int = BATCH_ID, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.definition = definition
-        self.batch_id = batch_id
-
-    @log_failure_wrapped
-    def execute(self, context: "Context") -> None:
-        """Read the ledger and write the group's offsets, under a lock that orders the commits of a trigger.
-
-        Raises:
-            GroupCommitError: the group has other members, the broker refused, or it or the database did not answer.
-            AirflowFailException: the batch belongs to another trigger; nothing was committed.
-        """
-        try:
-            self._commit_when_coordinated()
-        except EXPECTED_FAILURES as error:
-            sentence = reason(error)
-            if not isinstance(error, GroupCommitError):
-                sentence += f" The offsets of consumer group {self.definition.group} were not committed; {_SAFE}."
-            what_next = describe_next_retry(self, context["ti"])
-            raise GroupCommitError(
-                f"Trigger {self.definition.name}, batch {self.batch_id}: {sentence} {what_next}"
-            ) from error
-
-    def _commit_when_coordinated(self) -> None:
-        """Commit; retry for a while if the group has no coordinator, without a lock between two tries."""
-        deadline = time.monotonic() + COORDINATOR_SECONDS
-        while True:
-            try:
-                self._commit()
-            except CoordinatorMovingError as error:
-                if time.monotonic() > deadline:
-                    raise
-                self.log.info("%s It is asked again in %s s.", error, _RETRY_SECONDS)
-                time.sleep(_RETRY_SECONDS)
-            else:
-                return
-
-    def _commit(self) -> None:
-        cluster = KafkaAdmin(client_settings(kafka_settings(self.definition.kafka_connection)))
-        url = database_url(self.definition.database_connection)
-        with connect(url, application_name="workorders commit") as database:
-            batch = _own_batch(database, int(self.batch_id), self.definition.name)
-            ledger.lock_group_commits(database, batch.trigger.id)
-            positions = ledger.positions_of_batch(database, batch.id)
-            run(cluster.commit(self.definition.group, positions))
-        unfinished = ", ".join(str(part.range) for part in batch.unfinished)
-        if unfinished:
-            # The task before this one was marked as success.
-            self.log.warning(
-                "Batch %s: %s has no work orders yet and holds its partition; the listener dispatches the batch again.",
-                *(batch.id, unfinished),
-            )
-        for partition, offset in positions.items():
-            self.log.info(
-                "Group %s: %s %s committed at %s.", self.definition.group, partition.topic, partition.partition, offset
-            )
-
-
 def _require_client_mode(hook: SparkSubmitHook) -> None:
     """Refuse a driver that would run where this process's environment does not reach.
 
@@ -343,14 +252,6 @@ def _require_client_mode(hook: SparkSubmitHook) -> None:
             f"The Spark connection {hook._conn_id} has the deploy mode cluster, where a driver gets its secrets from "
             f"stored arguments only; use the deploy mode client, whose executors may be anywhere."
         )
-
-
-def _own_batch(database: Connection, batch_id: int, trigger: str) -> Batch:
-    """Return the batch; fail without another try if it belongs to another trigger."""
-    try:
-        return batches.load_own(database, batch_id, trigger)
-    except ForeignBatchError as error:
-        raise AirflowFailException(str(error)) from None
 
 
 def _nothing_committed(error: Exception) -> str:

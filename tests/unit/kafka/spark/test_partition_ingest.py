@@ -15,8 +15,8 @@ from workorders.kafka.exceptions import FencedError, TooManyRejectedError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import OffsetRange, Partition
-from workorders.kafka.spark import executor
-from workorders.kafka.spark.executor import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
+from workorders.kafka.spark import partition_ingest
+from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
 
 ORDERS = OffsetRange(Partition("orders", 3, "id"), 100, 200)
 ATTEMPT = Attempt(batch_id=7, trigger=Trigger(1, "orders", "kafka", 1, "admit"), range=ORDERS, epoch=1, read_from=100)
@@ -122,7 +122,7 @@ def test_an_answer_says_whether_the_attempt_was_fenced_and_whether_the_breaker_t
     def refuse(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr(executor, "connect", refuse)
+    monkeypatch.setattr(partition_ingest, "connect", refuse)
     (answer,) = INGEST(iter([messages(100)]))
     (outcome,) = outcomes_from_rows(answer.to_pylist(), [ATTEMPT])
     assert (outcome.fenced, outcome.too_many_rejected) == (fenced, too_many)
@@ -177,9 +177,9 @@ def test_items_go_to_the_stream_of_their_log_and_the_topic_is_proved_with_the_ex
         verify_topic_unchanged()
         return Created(2)
 
-    monkeypatch.setattr(executor, "connect", lambda *_, **__: nullcontext())
-    monkeypatch.setattr(executor, "ingest", ingest)
-    monkeypatch.setattr(executor, "verify_topic_unchanged", lambda *given: proved.extend(given))
+    monkeypatch.setattr(partition_ingest, "connect", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(partition_ingest, "ingest", ingest)
+    monkeypatch.setattr(partition_ingest, "verify_topic_unchanged", lambda *given: proved.extend(given))
     outcome = INGEST.ingest(replace(ATTEMPT, generation=5), iter([messages(100, 101)]))
     assert (outcome.created, outcome.error) == (Created(2), None)
     assert streams == ["orders/3@id~5"] * 2

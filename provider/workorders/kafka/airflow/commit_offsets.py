@@ -1,0 +1,102 @@
+"""The operator that commits the ledger's positions to the consumer group."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from workorders.airflow.connections import database_url
+from workorders.airflow.retries import describe_next_retry
+from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
+from workorders.core.postgres.connection import connect
+from workorders.kafka.airflow.connections import kafka_settings
+from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch
+from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.exceptions import CoordinatorMovingError, GroupCommitError
+from workorders.kafka.ledger import positions as ledger
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+COORDINATOR_SECONDS = 60.0
+"""How long a commit waits for the group's coordinator, as Java's client does. The first group of a broker has none for
+a moment, and a broker that was killed first reads its groups: neither is a failure to show."""
+_RETRY_SECONDS = 0.5
+
+_SAFE = "the work orders are safe in the ledger, which does not depend on the group"
+
+
+class CommitOffsetsOperator(BaseOperator):
+    """Commits the ledger's positions to the trigger's consumer group, for lag tools and people.
+
+    It commits the ledger's current positions and not the batch's ends, one commit after the other. So a late or
+    repeated commit can neither overtake the ledger nor move the group back. The group is not joined.
+
+    Args:
+        definition: the trigger.
+        batch_id: number of the batch; by default that in the id of the ingest run, or else in its configuration.
+    """
+
+    template_fields: Sequence[str] = ("batch_id",)
+    ui_color = "#e8f1fa"
+
+    def __init__(self, *, definition: KafkaTriggerDefinition, batch_id: str | int = BATCH_ID, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.definition = definition
+        self.batch_id = batch_id
+
+    @log_failure_wrapped
+    def execute(self, context: "Context") -> None:
+        """Read the ledger and write the group's offsets, under a lock that orders the commits of a trigger.
+
+        Raises:
+            GroupCommitError: the group has other members, the broker refused, or it or the database did not answer.
+            AirflowFailException: the batch belongs to another trigger; nothing was committed.
+        """
+        try:
+            self._commit_when_coordinated()
+        except EXPECTED_FAILURES as error:
+            sentence = reason(error)
+            if not isinstance(error, GroupCommitError):
+                sentence += f" The offsets of consumer group {self.definition.group} were not committed; {_SAFE}."
+            what_next = describe_next_retry(self, context["ti"])
+            raise GroupCommitError(
+                f"Trigger {self.definition.name}, batch {self.batch_id}: {sentence} {what_next}"
+            ) from error
+
+    def _commit_when_coordinated(self) -> None:
+        """Commit; retry for a while if the group has no coordinator, without a lock between two tries."""
+        deadline = time.monotonic() + COORDINATOR_SECONDS
+        while True:
+            try:
+                self._commit()
+            except CoordinatorMovingError as error:
+                if time.monotonic() > deadline:
+                    raise
+                self.log.info("%s It is asked again in %s s.", error, _RETRY_SECONDS)
+                time.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    def _commit(self) -> None:
+        cluster = KafkaAdmin(client_settings(kafka_settings(self.definition.kafka_connection)))
+        url = database_url(self.definition.database_connection)
+        with connect(url, application_name="workorders commit") as database:
+            batch = own_batch(database, int(self.batch_id), self.definition.name)
+            ledger.lock_group_commits(database, batch.trigger.id)
+            positions = ledger.positions_of_batch(database, batch.id)
+            run(cluster.commit(self.definition.group, positions))
+        unfinished = ", ".join(str(part.range) for part in batch.unfinished)
+        if unfinished:
+            # The task before this one was marked as success.
+            self.log.warning(
+                "Batch %s: %s has no work orders yet and holds its partition; the listener dispatches the batch again.",
+                *(batch.id, unfinished),
+            )
+        for partition, offset in positions.items():
+            self.log.info(
+                "Group %s: %s %s committed at %s.", self.definition.group, partition.topic, partition.partition, offset
+            )

@@ -11,7 +11,7 @@ import pytest
 
 from local_stack.stack import CHECKOUT, LocalStack
 from support.attempt_on_server import ON_SERVER
-from support.going_on import TEN, GoingOn, after_ten
+from support.in_process_trigger import TEN, InProcessTrigger, after_ten
 from support.spark_submit import submit_command
 from support.topics import Topics
 from support.work_orders import ORPHANS
@@ -70,17 +70,17 @@ def cluster(stack: LocalStack) -> KafkaAdmin:
 
 
 @pytest.fixture
-def going_on(stack: LocalStack, topics: Topics, name: str) -> GoingOn:
+def idle_trigger(stack: LocalStack, topics: Topics, name: str) -> InProcessTrigger:
     """A trigger that has ingested ten messages of its one partition."""
     return after_ten(stack, topics, name)
 
 
 @pytest.fixture
-def stalled(topics: Topics, going_on: GoingOn, name: str) -> int:
+def stalled(topics: Topics, idle_trigger: InProcessTrigger, name: str) -> int:
     """The number of that trigger's next batch, which stalls: retention ate offsets [10, 15)."""
     topics.produce(name, TEN)
     topics.delete_before(name, 15)
-    return going_on.stalled_batch()
+    return idle_trigger.stalled_batch()
 
 
 @pytest.fixture(params=["spark", "spark_connect"])

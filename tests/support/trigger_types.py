@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from local_stack.stack import LocalStack
-from support.going_on import GoingOn
+from support.in_process_trigger import InProcessTrigger
 from support.topics import Topics
 from support.webhooks import Webhooks
 from workorders.airflow.task_errors import TaskFailedError
@@ -86,7 +86,7 @@ class KafkaSource(Source):
     def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.topics = Topics(self.stack.kafka_settings)
         self.topics.create(self.name)
-        self.going_on = GoingOn(self.stack, **self.fields)
+        self.kafka_trigger = InProcessTrigger(self.stack, **self.fields)
         self.batches: list[int] = []
         self.produced = 0
 
@@ -100,7 +100,7 @@ class KafkaSource(Source):
 
     def _produce(self, values: list[bytes]) -> Answer:
         self.topics.produce(self.name, values)
-        planned = self.going_on.plan()
+        planned = self.kafka_trigger.plan()
         assert planned.batch_id is not None
         self.batches.append(planned.batch_id)
         return self._ingest(planned.batch_id)
@@ -109,11 +109,11 @@ class KafkaSource(Source):
         """Attempt batches; the second attempt at one that is finished is a replay."""
         errors: list[str | None] = []
         for batch_id in batch_ids:
-            attempts = self.going_on.prepare(batch_id).attempts
+            attempts = self.kafka_trigger.prepare(batch_id).attempts
             ingest = PartitionIngest(
                 self.stack.database_url,
                 client_settings(self.stack.kafka_settings),
-                RecordMapping.of(self.going_on.definition),
+                RecordMapping.of(self.kafka_trigger.definition),
                 attempts,
             )
             errors += [ingest.ingest_without_spark(attempt).error for attempt in attempts]

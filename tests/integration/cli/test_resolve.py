@@ -8,7 +8,7 @@ import typer
 
 from local_stack.stack import LocalStack
 from support.command import Command
-from support.going_on import GoingOn, kept
+from support.in_process_trigger import InProcessTrigger, kept
 from support.ingesting import everything
 from workorders.cli.account import account
 from workorders.core.postgres.connection import Connection
@@ -39,7 +39,7 @@ def test_the_status_of_a_stalled_partition_names_the_line_to_type_and_the_line_w
     assert ended.code == 0, ended.err
     assert ended.out.splitlines()[0] == sentence(name, stalled)
     assert ended.out.splitlines()[1].startswith("Applied and recorded as decision ")
-    GoingOn(stack, name).until_idle()
+    InProcessTrigger(stack, name).until_idle()
     assert [sum(1 for _ in found) for found in kept(connection, name).values()] == [15]
 
 

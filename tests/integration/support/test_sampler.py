@@ -6,7 +6,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.eventually import eventually
-from support.going_on import GoingOn
+from support.in_process_trigger import InProcessTrigger
 from support.observed_trigger import ObservedTrigger
 from support.sampler import Sampler, commits_in_order
 from workorders.core.postgres.connection import Connection
@@ -17,7 +17,7 @@ SECONDS = 30.0
 
 
 @pytest.fixture
-def observed(stack: LocalStack, going_on: GoingOn, name: str) -> ObservedTrigger:
+def observed(stack: LocalStack, idle_trigger: InProcessTrigger, name: str) -> ObservedTrigger:
     """The trigger that has ingested ten messages."""
     return ObservedTrigger(name, name, kafka_settings=stack.kafka_settings, database_url=stack.database_url)
 

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.definitions import define
-from support.going_on import TEN, GoingOn, decided
+from support.in_process_trigger import TEN, InProcessTrigger, decided
 from support.ingesting import everything
 from support.topics import Topics
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
@@ -74,7 +74,7 @@ class Task:
 def half_stalled(stack: LocalStack, topics: Topics, name: str) -> int:
     """The number of a batch of which partition 0 is ingested, and partition 1 stalls for retention ate its messages."""
     topics.create(name, partitions=2)
-    trigger = GoingOn(stack, name)
+    trigger = InProcessTrigger(stack, name)
     trigger.until_idle()
     for number in range(2):
         topics.produce(name, TEN, partition=number)
@@ -109,7 +109,7 @@ def test_a_batch_that_was_superseded_whole_is_done_at_once_however_often_it_is_c
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topics.create(name)
-    trigger = GoingOn(stack, name)
+    trigger = InProcessTrigger(stack, name)
     trigger.until_idle()
     topics.produce(name, TEN)
     topics.delete_before(name, 5)
@@ -126,7 +126,7 @@ def planned(stack: LocalStack, topics: Topics, name: str) -> int:
     topics.create(name, partitions=2)
     for number in range(2):
         topics.produce(name, TEN, partition=number)
-    batch_id = GoingOn(stack, name).plan().batch_id
+    batch_id = InProcessTrigger(stack, name).plan().batch_id
     assert batch_id is not None
     return batch_id
 

@@ -8,7 +8,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.definitions import define
-from support.going_on import GoingOn, kept
+from support.in_process_trigger import InProcessTrigger, kept
 from support.ingesting import everything
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import find as find_trigger
@@ -50,17 +50,17 @@ def test_a_form_with_dry_run_logs_what_it_would_do_and_changes_nothing(
 
 
 def test_a_form_without_dry_run_decides_in_the_name_of_the_user_who_sent_it(
-    connections: None, connection: Connection, going_on: GoingOn, stalled: int, name: str
+    connections: None, connection: Connection, idle_trigger: InProcessTrigger, stalled: int, name: str
 ) -> None:
     submit(name, dry_run=False)
-    going_on.until_idle()
+    idle_trigger.until_idle()
     assert [len(found) for found in kept(connection, name).values()] == [15]
     (decision,) = list_decisions(connection, name)
     assert (decision.actor, decision.reason, decision.kind) == ("ada", "a test", "skip-lost")
 
 
 def test_a_form_without_a_user_is_recorded_as_such(
-    connections: None, connection: Connection, going_on: GoingOn, name: str
+    connections: None, connection: Connection, idle_trigger: InProcessTrigger, name: str
 ) -> None:
     submit(name, user=None, dry_run=False, decision="seek", partitions=[0], offset=4)
     (decision,) = list_decisions(connection, name)
@@ -68,17 +68,19 @@ def test_a_form_without_a_user_is_recorded_as_such(
     assert (decision.from_offset, decision.to_offset) == (10, 4)
 
 
-def test_a_form_that_does_not_fit_fails_with_the_sentence(connections: None, going_on: GoingOn, name: str) -> None:
+def test_a_form_that_does_not_fit_fails_with_the_sentence(
+    connections: None, idle_trigger: InProcessTrigger, name: str
+) -> None:
     with pytest.raises(DecisionRefusedError, match=r"no partition of .* needs the decision skip-lost; nothing was"):
         submit(name, dry_run=False)
 
 
 def test_a_dag_run_that_is_cleared_decides_nothing_again_and_reports_what_it_decided(
-    connections: None, connection: Connection, going_on: GoingOn, name: str
+    connections: None, connection: Connection, idle_trigger: InProcessTrigger, name: str
 ) -> None:
     back: dict[str, Any] = {"decision": "seek", "partitions": [0], "offset": 4, "dry_run": False}
     submit(name, **back)
-    going_on.until_idle()  # the ledger is at 10 again, so the same form would go back once more
+    idle_trigger.until_idle()  # the ledger is at 10 again, so the same form would go back once more
     before = everything(connection, find_trigger(connection, name))
     (sentence,) = submit(name, clears=1, **back)
     assert re.search(r"^Decision \d+ by ada at .*: seek: the ledger went from 10 to 4\.$", sentence)

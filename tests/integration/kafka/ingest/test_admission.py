@@ -6,7 +6,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.admission import ids, limit
-from support.going_on import GoingOn, kept
+from support.in_process_trigger import InProcessTrigger, kept
 from support.ingesting import row
 from support.topics import Topics
 from workorders.core import triggers
@@ -21,11 +21,11 @@ from workorders.kafka.spark.partition_ingest import PartitionIngest
 pytestmark = pytest.mark.integration
 
 
-def attempt(stack: LocalStack, going_on: GoingOn, batch_id: int) -> RangeOutcome:
+def attempt(stack: LocalStack, kafka_trigger: InProcessTrigger, batch_id: int) -> RangeOutcome:
     """Make one attempt at a batch of one range, as the driver does, and write its failure down."""
-    (prepared,) = going_on.prepare(batch_id).attempts
-    attempt = replace(prepared, max_rejected_share=going_on.definition.max_rejected_share)
-    mapping = RecordMapping.of(going_on.definition)
+    (prepared,) = kafka_trigger.prepare(batch_id).attempts
+    attempt = replace(prepared, max_rejected_share=kafka_trigger.definition.max_rejected_share)
+    mapping = RecordMapping.of(kafka_trigger.definition)
     task = PartitionIngest(stack.database_url, client_settings(stack.kafka_settings), mapping, [attempt])
     outcome = task.ingest_without_spark(attempt)
     with connect(stack.database_url, autocommit=True) as own:
@@ -34,8 +34,8 @@ def attempt(stack: LocalStack, going_on: GoingOn, batch_id: int) -> RangeOutcome
     return outcome
 
 
-def planned(going_on: GoingOn) -> int:
-    batch_id = going_on.plan().batch_id
+def planned(kafka_trigger: InProcessTrigger) -> int:
+    batch_id = kafka_trigger.plan().batch_id
     assert batch_id is not None
     return batch_id
 
@@ -45,18 +45,18 @@ def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_bat
 ) -> None:
     topics.create(name)
     rule = {"key": "header:event-id", "window": "1 h"}
-    going_on = GoingOn(stack, name, idempotency=rule, max_rejected_share=0.1)
+    kafka_trigger = InProcessTrigger(stack, name, idempotency=rule, max_rejected_share=0.1)
     for event_id in (b"a", b"b", b"a"):
         topics.produce(name, [b"{}"], headers=[("event-id", event_id)])
-    first = planned(going_on)
-    created = attempt(stack, going_on, first).created
+    first = planned(kafka_trigger)
+    created = attempt(stack, kafka_trigger, first).created
     assert (created.created, created.rejected, created.rejected_by_rule) == (2, 1, 1)
     for event_id in [b"b"] * 12:
         topics.produce(name, [b"{}"], headers=[("event-id", event_id)])
     # All of it repeats: that says nothing against the reader, so the breaker holds still.
-    again = attempt(stack, going_on, planned(going_on))
+    again = attempt(stack, kafka_trigger, planned(kafka_trigger))
     assert (again.error, again.created.created, again.created.rejected) == (None, 0, 12)
-    assert attempt(stack, going_on, first).created.existing == 3
+    assert attempt(stack, kafka_trigger, first).created.existing == 3
     trigger = triggers.find(connection, name)
     original_b, repeat_b = ids(connection, trigger)[1], ids(connection, trigger)[-1]
     assert duplicates.original(connection, repeat_b) == original_b
@@ -67,14 +67,14 @@ def test_a_hard_limit_stalls_the_partition_with_its_sentence_until_there_is_room
     stack: LocalStack, topics: Topics, connection: Connection, name: str
 ) -> None:
     topics.create(name)
-    going_on = GoingOn(stack, name, workflow=name)
+    kafka_trigger = InProcessTrigger(stack, name, workflow=name)
     topics.produce(name, [b"{}"] * 3)
-    attempt(stack, going_on, planned(going_on))
+    attempt(stack, kafka_trigger, planned(kafka_trigger))
     limit(connection, name, waiting=4, kind="hard")
     connection.commit()
     topics.produce(name, [b"{}"] * 3)
-    batch_id = planned(going_on)
-    refused = attempt(stack, going_on, batch_id).error
+    batch_id = planned(kafka_trigger)
+    refused = attempt(stack, kafka_trigger, batch_id).error
     assert refused == (
         f"{name}: {name} 0 [3, 6): Workflow {name} has capacity for 1 more work orders and 3 came at once: its hard "
         f"limit is 4 waiting. Nothing was created for trigger {name}; it continues by itself when runs finish, or "
@@ -86,5 +86,5 @@ def test_a_hard_limit_stalls_the_partition_with_its_sentence_until_there_is_room
     assert len(ids(connection, trigger)) == 3
     connection.execute("UPDATE workorders.work_orders SET state = 'success' WHERE trigger_id = %s", (trigger.id,))
     connection.commit()
-    assert attempt(stack, going_on, batch_id).error is None
+    assert attempt(stack, kafka_trigger, batch_id).error is None
     assert list(kept(connection, name).values()) == [[0, 1, 2, 3, 4, 5]]

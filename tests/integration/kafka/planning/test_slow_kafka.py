@@ -9,7 +9,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.admission import BY_ID, BY_NUMBER, event, limit, outcome, register
-from support.going_on import TEN, GoingOn
+from support.in_process_trigger import TEN, InProcessTrigger
 from support.ingesting import attempt, no_proof, partition_of, plan
 from support.topics import Topics
 from workorders.core import triggers
@@ -119,7 +119,7 @@ def test_other_partitions_are_planned_and_ingested_while_a_decision_sets_the_gro
     stack: LocalStack, connection: Connection, topics: Topics, name: str
 ) -> None:
     topics.create(name, partitions=2)
-    trigger = GoingOn(stack, name)
+    trigger = InProcessTrigger(stack, name)
     for number in range(2):
         topics.produce(name, TEN, partition=number)
     trigger.until_idle()

@@ -11,8 +11,8 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.eventually import eventually
-from support.going_on import TEN, GoingOn, decided, kept
 from support.groups import commit
+from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
 from support.ingesting import everything, row
 from support.topics import Topics
 from support.work_orders import remove
@@ -62,7 +62,7 @@ def considered(stack: LocalStack, cluster: KafkaAdmin, wish: DecisionRequest) ->
         return preview(own, cluster, wish)
 
 
-def stream(trigger: GoingOn, number: int = 0, suffix: str = "") -> str:
+def stream(trigger: InProcessTrigger, number: int = 0, suffix: str = "") -> str:
     (partition,) = (
         part for part in run(trigger.cluster.existing_partitions(trigger.definition.topics)) if part.partition == number
     )
@@ -88,51 +88,51 @@ def found(connection: Connection, name: str) -> Trigger:
 
 
 def test_a_topic_recreated_while_it_is_read_commits_nothing(
-    connection: Connection, topics: Topics, going_on: GoingOn, name: str
+    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, name: str
 ) -> None:
     topics.produce(name, TEN)
-    planned = going_on.plan()
+    planned = idle_trigger.plan()
     assert planned.batch_id is not None
-    (attempt,) = going_on.prepare(planned.batch_id).attempts
+    (attempt,) = idle_trigger.prepare(planned.batch_id).attempts
     before = everything(connection, found(connection, name))
 
     def recreated() -> None:
-        going_on.recreated(lambda: topics.delete(name), lambda: topics.create(name))
+        idle_trigger.recreated(lambda: topics.delete(name), lambda: topics.create(name))
         topics.produce(name, TEN * 3)
 
     with pytest.raises(TopicRecreatedError, match=r"was deleted and re-created.*`workorders resolve accept-topic "):
-        going_on.ingest(attempt, after_the_read=recreated)
+        idle_trigger.ingest(attempt, after_the_read=recreated)
     assert everything(connection, found(connection, name)) == before
 
 
 def test_a_topic_deleted_while_it_is_read_commits_nothing(
-    connection: Connection, topics: Topics, going_on: GoingOn, name: str
+    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, name: str
 ) -> None:
     topics.produce(name, TEN)
-    planned = going_on.plan()
+    planned = idle_trigger.plan()
     assert planned.batch_id is not None
-    (attempt,) = going_on.prepare(planned.batch_id).attempts
+    (attempt,) = idle_trigger.prepare(planned.batch_id).attempts
     with pytest.raises(DataLostError, match="does not have this partition any more"):
-        going_on.ingest(attempt, after_the_read=lambda: topics.delete(name))
+        idle_trigger.ingest(attempt, after_the_read=lambda: topics.delete(name))
     assert next_offsets(connection, name) == {0: 10}
 
 
 def test_messages_deleted_after_they_were_read_are_no_loss(
-    connection: Connection, topics: Topics, going_on: GoingOn, name: str
+    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, name: str
 ) -> None:
     topics.produce(name, TEN)
-    planned = going_on.plan()
+    planned = idle_trigger.plan()
     assert planned.batch_id is not None
-    (attempt,) = going_on.prepare(planned.batch_id).attempts
-    going_on.ingest(attempt, after_the_read=lambda: topics.delete_before(name, 20))
-    assert kept(connection, name) == {stream(going_on): list(range(20))}
+    (attempt,) = idle_trigger.prepare(planned.batch_id).attempts
+    idle_trigger.ingest(attempt, after_the_read=lambda: topics.delete_before(name, 20))
+    assert kept(connection, name) == {stream(idle_trigger): list(range(20))}
 
 
 def test_a_topic_recreated_with_fewer_partitions_stalls_those_that_are_gone(
     connection: Connection, stack: LocalStack, topics: Topics, name: str
 ) -> None:
     topics.create(name, partitions=3)
-    trigger = GoingOn(stack, name)
+    trigger = InProcessTrigger(stack, name)
     trigger.until_idle()
     trigger.recreated(lambda: topics.delete(name), lambda: topics.create(name))
     trigger.stalled_batch()
@@ -146,18 +146,22 @@ def test_a_topic_recreated_with_fewer_partitions_stalls_those_that_are_gone(
 
 
 def test_after_a_gap_reading_continues_at_the_first_offset_that_kafka_has(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection,
+    topics: Topics,
+    idle_trigger: InProcessTrigger,
+    resolve: Callable[..., AppliedDecisions],
+    name: str,
 ) -> None:
     topics.produce(name, TEN)
     topics.delete_before(name, 15)
-    batch_id = going_on.stalled_batch()
+    batch_id = idle_trigger.stalled_batch()
     stalled = row(connection, found(connection, name)).last_error or ""
     assert f"offsets [10, 15) were deleted by retention before they were read; {UNTOUCHED}" in stalled
     assert f"`workorders resolve skip-lost {name} {name} --partition 0`" in stalled
     made = resolve(DecisionKind.SKIP_LOST)
     assert made.warnings == ()
-    going_on.until_idle()
-    assert kept(connection, name) == {stream(going_on): [*range(10), *range(15, 20)]}
+    idle_trigger.until_idle()
+    assert kept(connection, name) == {stream(idle_trigger): [*range(10), *range(15, 20)]}
     decision = last(connection, name)
     assert (decision.id, decision.actor, decision.reason, decision.kind) == (
         made.decisions[0][0], "ada", "a test", "skip-lost"
@@ -168,11 +172,15 @@ def test_after_a_gap_reading_continues_at_the_first_offset_that_kafka_has(
 
 
 def test_a_decision_ends_the_stall_that_was_alerted(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection,
+    topics: Topics,
+    idle_trigger: InProcessTrigger,
+    resolve: Callable[..., AppliedDecisions],
+    name: str,
 ) -> None:
     topics.produce(name, TEN)
     topics.delete_before(name, 15)
-    going_on.stalled_batch()
+    idle_trigger.stalled_batch()
     trigger = found(connection, name)
     connection.rollback()
     (alert,) = stall_alerts.claim(connection, trigger, after_seconds=0)
@@ -200,7 +208,7 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
     topics.create(name, partitions=2)
     for number in range(2):
         topics.produce(name, TEN, partition=number)
-    trigger = GoingOn(stack, name)
+    trigger = InProcessTrigger(stack, name)
     trigger.until_idle()
     old = {stream(trigger, number): list(range(10)) for number in range(2)}
     trigger.recreated(lambda: topics.delete(name), lambda: topics.create(name, partitions=partitions))
@@ -224,33 +232,37 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
 
 
 def test_after_a_truncated_log_the_same_offsets_are_new_messages_that_no_old_replay_reads(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection,
+    topics: Topics,
+    idle_trigger: InProcessTrigger,
+    resolve: Callable[..., AppliedDecisions],
+    name: str,
 ) -> None:
     """The ledger is past the log's end, as after a broker lost its end: the work orders up to there exist."""
-    cut_to(connection, going_on, name, ahead=4)
-    going_on.stalled_batch()
+    cut_to(connection, idle_trigger, name, ahead=4)
+    idle_trigger.stalled_batch()
     number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
     topics.produce(name, TEN)
-    going_on.until_idle()
+    idle_trigger.until_idle()
     before = kept(connection, name)
     assert before == {
-        stream(going_on): list(range(14)),
-        stream(going_on, suffix=f"~{number}"): list(range(10, 20)),
+        stream(idle_trigger): list(range(14)),
+        stream(idle_trigger, suffix=f"~{number}"): list(range(10, 20)),
     }
     first = batches.summaries(connection, name)[-1].id
-    (replay,) = going_on.attempt(first).attempts
+    (replay,) = idle_trigger.attempt(first).attempts
     assert replay.read_from == replay.range.end == 10
     assert kept(connection, name) == before
     forget(connection, name, range(10))
     with pytest.raises(DataLostError, match="10 of the 10 messages"):
-        going_on.attempt(first)
+        idle_trigger.attempt(first)
     assert kept(connection, name) == {
-        stream(going_on): list(range(10, 14)),
-        stream(going_on, suffix=f"~{number}"): list(range(10, 20)),
+        stream(idle_trigger): list(range(10, 14)),
+        stream(idle_trigger, suffix=f"~{number}"): list(range(10, 20)),
     }
 
 
-def cut_to(connection: Connection, trigger: GoingOn, name: str, *, ahead: int) -> None:
+def cut_to(connection: Connection, trigger: InProcessTrigger, name: str, *, ahead: int) -> None:
     """Let the database look as if `ahead` messages after the log's end had been ingested before the log was cut."""
     log = next_offsets(connection, name)[0]
     connection.execute(
@@ -287,36 +299,48 @@ def forget(connection: Connection, name: str, offsets: Iterable[int]) -> None:
 
 
 def test_seek_back_reads_again_restores_what_is_missing_and_duplicates_nothing(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection,
+    topics: Topics,
+    idle_trigger: InProcessTrigger,
+    resolve: Callable[..., AppliedDecisions],
+    name: str,
 ) -> None:
     forget(connection, name, [2, 7])
     resolve(DecisionKind.SEEK, 0, offset=5)
     topics.produce(name, TEN)
-    (prepared,) = going_on.until_idle()
+    (prepared,) = idle_trigger.until_idle()
     assert [str(attempt.range) for attempt in prepared.attempts] == [f"{name} 0 [5, 20)"]
-    assert kept(connection, name) == {stream(going_on): [number for number in range(20) if number != 2]}
+    assert kept(connection, name) == {stream(idle_trigger): [number for number in range(20) if number != 2]}
     (part,) = batches.load(connection, prepared.attempts[0].batch_id).ranges
     assert (part.created, part.rejected, part.existing, part.messages) == (11, 0, 4, 15)
 
 
 def test_a_replay_of_a_range_that_was_read_again_misses_nothing_that_was_there_before(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection,
+    topics: Topics,
+    idle_trigger: InProcessTrigger,
+    resolve: Callable[..., AppliedDecisions],
+    name: str,
 ) -> None:
     resolve(DecisionKind.SEEK, 0, offset=0)
-    (prepared,) = going_on.until_idle()
+    (prepared,) = idle_trigger.until_idle()
     forget(connection, name, range(10))
     topics.delete_before(name, 10)
     with pytest.raises(DataLostError, match="10 of the 10 messages"):
-        going_on.attempt(prepared.attempts[0].batch_id)
+        idle_trigger.attempt(prepared.attempts[0].batch_id)
 
 
 def test_seek_forward_skips_and_records_what(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection,
+    topics: Topics,
+    idle_trigger: InProcessTrigger,
+    resolve: Callable[..., AppliedDecisions],
+    name: str,
 ) -> None:
     topics.produce(name, TEN)
     resolve(DecisionKind.SEEK, 0, offset=14)
-    going_on.until_idle()
-    assert kept(connection, name) == {stream(going_on): [*range(10), *range(14, 20)]}
+    idle_trigger.until_idle()
+    assert kept(connection, name) == {stream(idle_trigger): [*range(10), *range(14, 20)]}
     assert (last(connection, name).lost_start, last(connection, name).lost_end) == (10, 14)
 
 
@@ -324,13 +348,13 @@ def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
     connection: Connection,
     cluster: KafkaAdmin,
     topics: Topics,
-    going_on: GoingOn,
+    idle_trigger: InProcessTrigger,
     *,
     resolve: Callable[..., AppliedDecisions],
     name: str,
 ) -> None:
     (partition,) = run(cluster.partitions([name]))
-    group = going_on.definition.group
+    group = idle_trigger.definition.group
     commit(cluster, group, {partition: 10})
     assert resolve(DecisionKind.SEEK, 0, offset=3).warnings == ()
     assert run(cluster.committed(group, [partition])) == {partition: 3}
@@ -354,7 +378,11 @@ def test_looking_changes_nothing(
 
 
 def test_a_superseded_range_is_neither_finished_nor_unfinished(
-    connection: Connection, going_on: GoingOn, stalled: int, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection,
+    idle_trigger: InProcessTrigger,
+    stalled: int,
+    resolve: Callable[..., AppliedDecisions],
+    name: str,
 ) -> None:
     number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
     batch = batches.load(connection, stalled)
@@ -366,7 +394,7 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
     )
     assert batches.unfinished(connection, name) == []
     assert batches.summaries(connection, name)[0].finished_at is not None
-    prepared = going_on.prepare(stalled)
+    prepared = idle_trigger.prepare(stalled)
     assert (prepared.attempts, dict(prepared.unreadable)) == ((), {})
     assert ledger.positions_of_batch(connection, stalled) == {}
     with pytest.raises(FencedError), connection.transaction():
@@ -432,20 +460,24 @@ def test_a_dead_attempt_holds_nothing_and_a_stopped_one_does(
 
 
 def test_an_attempt_from_before_the_decision_is_fenced(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection,
+    topics: Topics,
+    idle_trigger: InProcessTrigger,
+    resolve: Callable[..., AppliedDecisions],
+    name: str,
 ) -> None:
     """Its connection to Postgres was cut, so that its lock did not show that it was at work."""
     topics.produce(name, TEN)
-    planned = going_on.plan()
+    planned = idle_trigger.plan()
     assert planned.batch_id is not None
-    (attempt,) = going_on.prepare(planned.batch_id).attempts
+    (attempt,) = idle_trigger.prepare(planned.batch_id).attempts
     resolve(DecisionKind.SEEK, 0, offset=10)
     before = everything(connection, found(connection, name))
     with pytest.raises(FencedError, match="was fenced by a newer one"):
-        going_on.ingest(attempt)
+        idle_trigger.ingest(attempt)
     assert everything(connection, found(connection, name)) == before
-    going_on.until_idle()
-    assert kept(connection, name) == {stream(going_on): list(range(20))}
+    idle_trigger.until_idle()
+    assert kept(connection, name) == {stream(idle_trigger): list(range(20))}
 
 
 def test_what_has_changed_since_it_was_shown_is_not_done(
@@ -470,7 +502,7 @@ def test_what_has_changed_since_it_was_shown_is_not_done(
 
 
 def test_a_request_that_two_processes_work_at_is_decided_once(
-    connection: Connection, stack: LocalStack, cluster: KafkaAdmin, going_on: GoingOn, name: str
+    connection: Connection, stack: LocalStack, cluster: KafkaAdmin, idle_trigger: InProcessTrigger, name: str
 ) -> None:
     shown = considered(stack, cluster, DecisionRequest(DecisionKind.SEEK, name, name, (0,), 4))
     with connect(stack.database_url) as own:
@@ -507,7 +539,14 @@ class Cutting(KafkaAdmin):
 
 @pytest.mark.parametrize(("offset", "made"), [(3, False), (15, True)], ids=["before the commit", "after it"])
 def test_a_lost_connection_is_not_reported_as_nothing_changed(
-    connection: Connection, stack: LocalStack, topics: Topics, going_on: GoingOn, *, name: str, offset: int, made: bool
+    connection: Connection,
+    stack: LocalStack,
+    topics: Topics,
+    idle_trigger: InProcessTrigger,
+    *,
+    name: str,
+    offset: int,
+    made: bool,
 ) -> None:
     topics.produce(name, TEN)
     cluster = Cutting(stack)
@@ -531,7 +570,7 @@ def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(
     connection: Connection,
     stack: LocalStack,
     topics: Topics,
-    going_on: GoingOn,
+    idle_trigger: InProcessTrigger,
     *,
     resolve: Callable[..., AppliedDecisions],
     name: str,
@@ -546,18 +585,20 @@ def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(
             return answer
 
     with connect(stack.database_url) as own:
-        planned = asyncio.run(plan_batch(own, Interrupted(client_settings(stack.kafka_settings)), going_on.definition))
+        planned = asyncio.run(
+            plan_batch(own, Interrupted(client_settings(stack.kafka_settings)), idle_trigger.definition)
+        )
     assert [(range_.start, range_.end) for range_ in planned.ranges] == [(15, 20)]
     assert planned.batch_id is not None
-    going_on.attempt(planned.batch_id)
-    assert kept(connection, name) == {stream(going_on): [*range(10), *range(15, 20)]}
+    idle_trigger.attempt(planned.batch_id)
+    assert kept(connection, name) == {stream(idle_trigger): [*range(10), *range(15, 20)]}
 
 
 def test_a_decision_and_a_planner_take_turns(
     connection: Connection,
     stack: LocalStack,
     topics: Topics,
-    going_on: GoingOn,
+    idle_trigger: InProcessTrigger,
     resolve: Callable[..., AppliedDecisions],
     *,
     name: str,
@@ -586,7 +627,7 @@ def test_only_partitions_that_call_for_it_are_decided_when_none_is_named(
     connection: Connection, stack: LocalStack, topics: Topics, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     topics.create(name, partitions=2)
-    trigger = GoingOn(stack, name)
+    trigger = InProcessTrigger(stack, name)
     trigger.until_idle()
     for number in range(2):
         topics.produce(name, TEN, partition=number)
@@ -600,7 +641,7 @@ def test_only_partitions_that_call_for_it_are_decided_when_none_is_named(
 
 
 def test_what_the_ledger_does_not_know_is_refused(
-    going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
+    idle_trigger: InProcessTrigger, resolve: Callable[..., AppliedDecisions], name: str
 ) -> None:
     with pytest.raises(DecisionRefusedError, match="the ledger has no partition 7 of"):
         resolve(DecisionKind.SEEK, 0, 7, offset=0)
@@ -612,16 +653,16 @@ def test_a_batch_that_is_too_large_is_planned_again_and_smaller(
     connection: Connection,
     stack: LocalStack,
     topics: Topics,
-    going_on: GoingOn,
+    idle_trigger: InProcessTrigger,
     resolve: Callable[..., AppliedDecisions],
     *,
     name: str,
 ) -> None:
     """A batch never changes; where the first guess of a message's size was wrong, an operator has it put aside."""
     topics.produce(name, TEN)
-    assert [range_.end for range_ in going_on.plan().ranges] == [20]
+    assert [range_.end for range_ in idle_trigger.plan().ranges] == [20]
     resolve(DecisionKind.SEEK, 0, offset=10)
-    smaller = GoingOn(stack, name, max_messages=3)
+    smaller = InProcessTrigger(stack, name, max_messages=3)
     planned = smaller.plan()
     assert [(range_.start, range_.end) for range_ in planned.ranges] == [(10, 13)]
     assert planned.batch_id is not None
@@ -631,13 +672,17 @@ def test_a_batch_that_is_too_large_is_planned_again_and_smaller(
 
 
 def test_a_topic_that_is_gone_can_be_given_up(
-    connection: Connection, topics: Topics, going_on: GoingOn, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection,
+    topics: Topics,
+    idle_trigger: InProcessTrigger,
+    resolve: Callable[..., AppliedDecisions],
+    name: str,
 ) -> None:
     topics.produce(name, TEN)
-    planned = going_on.plan()
+    planned = idle_trigger.plan()
     assert planned.batch_id is not None
     topics.delete(name)
-    assert going_on.attempt(planned.batch_id).unreadable
+    assert idle_trigger.attempt(planned.batch_id).unreadable
     resolve(DecisionKind.SKIP_LOST)
     assert (last(connection, name).lost_start, last(connection, name).lost_end) == (10, 20)
     assert batches.summaries(connection, name)[0].finished_at is not None

@@ -7,8 +7,8 @@ import pytest
 from psycopg import sql
 
 from local_stack.stack import LocalStack
-from support.going_on import GoingOn, kept
 from support.groups import commit
+from support.in_process_trigger import InProcessTrigger, kept
 from support.topics import Topics
 from workorders.core import schema
 from workorders.core.postgres.connection import connect
@@ -55,18 +55,18 @@ def test_what_came_after_the_backup_is_read_again_though_the_group_is_ahead(
     monkeypatch.setattr(LocalStack, "database_url", url)
     topics.create(name)
     topics.produce(name, [b"{}"] * 10)
-    going_on = GoingOn(stack, name, topics=[name])
-    going_on.until_idle()
+    kafka_trigger = InProcessTrigger(stack, name, topics=[name])
+    kafka_trigger.until_idle()
     copy(server, database, backup, database)
     topics.produce(name, [b"{}"] * 10)
-    going_on.until_idle()
+    kafka_trigger.until_idle()
     reached = positions(url, name)
     assert list(reached.values()) == [20]
-    commit(going_on.cluster, going_on.definition.group, reached)
+    commit(kafka_trigger.cluster, kafka_trigger.definition.group, reached)
 
     server.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(database)))
     copy(server, backup, database, database)
-    assert len(going_on.until_idle()) == 1
+    assert len(kafka_trigger.until_idle()) == 1
 
     with connect(url) as connection:
         assert list(kept(connection, name).values()) == [list(range(20))]

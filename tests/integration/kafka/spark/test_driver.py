@@ -9,7 +9,7 @@ import pytest
 
 from local_stack.stack import CHECKOUT, LocalStack
 from support.definitions import define
-from support.going_on import GoingOn, decided, kept
+from support.in_process_trigger import InProcessTrigger, decided, kept
 from support.ingesting import everything, row
 from support.topics import Topics
 from support.work_orders import positions, remove
@@ -230,7 +230,7 @@ def test_after_each_kind_of_decision_the_trigger_goes_on_and_every_message_has_o
     for topic in (expired, recreated, cut, repeated):
         topics.create(topic)
         topics.produce(topic, [b"{}"] * 10)
-    trigger = GoingOn(stack, name, topics=[expired, recreated, cut, repeated])
+    trigger = InProcessTrigger(stack, name, topics=[expired, recreated, cut, repeated])
     first = trigger.plan()
     assert submit(batch_of(first)).returncode == 0
     before = kept(connection, name)

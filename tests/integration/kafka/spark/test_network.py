@@ -13,7 +13,7 @@ import pytest
 
 from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from local_stack.stack import CHECKOUT, LocalStack
-from support.going_on import TEN, GoingOn, kept
+from support.in_process_trigger import TEN, InProcessTrigger, kept
 from support.topics import Topics
 from workorders.core.postgres.connection import Connection
 
@@ -74,7 +74,7 @@ def batch_id(stack: LocalStack, topics: Topics, name: str) -> int:
     """The number of a planned batch of ten messages."""
     topics.create(name)
     topics.produce(name, TEN)
-    planned = GoingOn(stack, name).plan().batch_id
+    planned = InProcessTrigger(stack, name).plan().batch_id
     assert planned is not None
     return planned
 

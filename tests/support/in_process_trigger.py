@@ -30,8 +30,8 @@ SECONDS = 30.0
 TEN = [b"{}"] * 10
 
 
-class GoingOn:
-    """One trigger that goes on, batch by batch."""
+class InProcessTrigger:
+    """One trigger whose batches the test plans and ingests in its own process."""
 
     def __init__(self, stack: LocalStack, name: str, **fields: Any) -> None:
         self.stack = stack
@@ -95,7 +95,7 @@ class GoingOn:
         return planned.batch_id
 
     def recreated(self, delete: Callable[[], object], create: Callable[[], object]) -> None:
-        """Delete the topic and make it again, until Kafka says another id and knows its leaders."""
+        """Delete the topic and create it again, until Kafka has another id and knows its leaders."""
         before = {part.topic_id for part in self._partitions()}
         delete()
         create()
@@ -139,11 +139,11 @@ class GoingOn:
             consumer.close()
 
 
-def after_ten(stack: LocalStack, topics: Topics, name: str) -> GoingOn:
+def after_ten(stack: LocalStack, topics: Topics, name: str) -> InProcessTrigger:
     """Return a trigger that has ingested ten messages of its one partition; the topic has its name."""
     topics.create(name)
     topics.produce(name, TEN)
-    trigger = GoingOn(stack, name)
+    trigger = InProcessTrigger(stack, name)
     trigger.until_idle()
     return trigger
 
@@ -156,7 +156,7 @@ def decided(stack: LocalStack, cluster: KafkaAdmin, request: DecisionRequest) ->
 
 
 def kept(connection: Connection, trigger: str) -> dict[str, list[int]]:
-    """Return the positions of all work orders of a trigger, by stream, sorted; a doubled one stands there twice."""
+    """Return the positions of all work orders of a trigger, by stream, sorted; a doubled one is there twice."""
     rows = connection.execute(
         """
         SELECT source_streams.name, array_agg(work_orders.position ORDER BY work_orders.position)

@@ -88,7 +88,7 @@ def test_the_log_of_the_plan_names_each_run_that_it_started(clicked: Clicked) ->
     assert len([line for line in clicked.said() if f"{started} again." in line]) == 2
 
 
-def test_a_commit_after_a_task_that_was_only_marked_says_what_has_no_work_orders(clicked: Clicked) -> None:
+def test_a_commit_after_a_task_that_was_only_marked_reports_what_has_no_work_orders(clicked: Clicked) -> None:
     said = clicked.flow.api.log_text(clicked.flow.api.task(clicked.run, "commit_offsets"), 1)
     assert f"e2e.clicks 0 [0, {MESSAGES}) has no work orders yet" in said
 

@@ -14,7 +14,7 @@ def test_no_file_has_an_error(api: AirflowApi) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("role", ["listener", "ingest"])
-def test_a_dag_says_whose_it_is_and_what_it_does(api: AirflowApi, name: str, role: str) -> None:
+def test_a_dag_shows_whose_it_is_and_what_it_does(api: AirflowApi, name: str, role: str) -> None:
     dag = api.dags()[f"{name}_{role}"]
     assert {"workorders", "kafka", role} <= {tag["name"] for tag in dag["tags"]}
     assert dag["owners"] == ["workorders"]

@@ -57,7 +57,7 @@ def second_try(flow: Flow, run: Run) -> Task:
     return task
 
 
-def test_a_form_that_is_sent_as_it_is_says_what_would_be_lost_and_changes_nothing(
+def test_a_form_that_is_sent_as_it_is_shows_what_would_be_lost_and_changes_nothing(
     stalling: Flow, kept: list[Place]
 ) -> None:
     run = submit(stalling, dry_run=True)
@@ -81,7 +81,7 @@ def decided(stalling: Flow, kept: list[Place]) -> Run:
     return run
 
 
-def test_without_the_dry_run_the_trigger_goes_on_and_the_stalled_task_succeeds(
+def test_without_the_dry_run_the_trigger_continues_and_the_stalled_task_succeeds(
     stalling: Flow, kept: list[Place], decided: Run
 ) -> None:
     stalling.until_ingested(kept)

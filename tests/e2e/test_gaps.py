@@ -34,7 +34,7 @@ def in_state(api: AirflowApi, state: str) -> list[Run]:
     return [run for run in api.runs(DAG) if run.state == state]
 
 
-def test_a_gap_that_lasts_is_a_red_run_that_says_so_once_and_green_again_when_it_is_closed(
+def test_a_gap_that_lasts_is_a_red_run_that_reports_it_once_and_green_again_when_it_is_closed(
     airflow_stack: LocalStack, api: AirflowApi
 ) -> None:
     (watched, *_) = eventually(lambda: in_state(api, "success"), seconds=SECONDS, what="a run by the schedule", every=1)

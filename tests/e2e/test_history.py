@@ -26,7 +26,7 @@ def submit(api: AirflowApi, kind: str, **fields: Any) -> tuple[Run, str]:
     return run, api.log_text(api.task(run, "run_job"))
 
 
-def test_a_rerun_is_counted_first_then_done_and_stands_as_a_job_with_who_and_why(
+def test_a_rerun_is_counted_first_then_done_and_is_a_job_with_who_and_why(
     airflow_stack: LocalStack, api: AirflowApi, orders: Flow, ordered: list[Place]
 ) -> None:
     wanted = Filter(trigger="orders", stream="e2e.orders/0@", to_position=20)

@@ -30,7 +30,7 @@ def log_on_disk(stack: LocalStack, task: Task) -> str:
     return "".join(path.read_text(encoding="utf-8") for path in sorted(Path(folder).glob("*.trigger.*")))
 
 
-def test_kafka_away_while_idle_is_waited_for_and_said(
+def test_an_idle_listener_waits_for_an_unavailable_kafka_and_reports_it(
     airflow_stack: LocalStack, outages: Flow, produced: list[Place]
 ) -> None:
     task = outages.until_waiting()

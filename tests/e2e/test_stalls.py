@@ -58,7 +58,9 @@ def test_airflows_page_of_the_failed_task_shows_the_reason(
         take_picture(page, "failed-batch", height=560)  # without the traceback below, which holds paths
 
 
-def test_the_ledger_says_why_the_partition_stands_still_and_when_the_next_try_is(stalling: Flow, stalled: Run) -> None:
+def test_the_ledger_contains_why_the_partition_is_stalled_and_when_the_next_try_is(
+    stalling: Flow, stalled: Run
+) -> None:
     row = stalling.trigger.ledger()[0]
     assert row["status"] == "stalled"
     assert "were deleted by retention" in row["last_error"]
@@ -74,7 +76,7 @@ def test_the_other_partition_of_the_failed_batch_is_ingested(
     assert stalling.trigger.ledger()[1]["status"] == "active"
 
 
-def test_other_partitions_and_other_triggers_go_on_meanwhile(
+def test_other_partitions_and_other_triggers_continue_meanwhile(
     stalling: Flow, stalled: Run, planned: list[Place], orders: Flow, ordered: list[Place]
 ) -> None:
     ordered += orders.trigger.produce(some_events(9, 3, first=10_000))

@@ -46,7 +46,7 @@ def build(folder: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_the_wheel_holds_every_file_of_the_package_and_nothing_beside_it(wheel: Path) -> None:
+def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:
     sources = CHECKOUT / "provider"
     wanted = {
         str(path.relative_to(sources))

@@ -110,7 +110,7 @@ ADMISSION = (
                 "AND key = %(key)s AND expires_at > now()",
             ),
         ),
-        (f"{SINGLE}::test_a_key_without_a_time_is_known_for_ever",),
+        (f"{SINGLE}::test_a_key_without_a_time_is_known_without_end",),
     ),
     Mutation(
         "limit-counted-without-its-lock",

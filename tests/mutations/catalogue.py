@@ -265,7 +265,7 @@ ISOLATED_AND_SEEN = (
             ),
         ),
         (
-            "unit/kafka/spark/test_partition_ingest.py::test_a_failure_is_answered_and_not_raised_so_that_other_partitions_go_on",
+            "unit/kafka/spark/test_partition_ingest.py::test_a_failure_is_answered_and_not_raised_so_that_other_partitions_continue",
         ),
     ),
     Mutation(
@@ -319,7 +319,7 @@ ISOLATED_AND_SEEN = (
         "replay-that-lost-messages-succeeds",
         7,
         (Change("kafka/ingest/transaction.py", "if missing > 0:", "if False:"),),
-        (f"{INGEST}::test_a_replay_that_cannot_restore_everything_restores_the_rest_and_says_how_much_is_lost",),
+        (f"{INGEST}::test_a_replay_that_cannot_restore_everything_restores_the_rest_and_reports_how_much_is_lost",),
     ),
     Mutation(
         "core-knows-kafka",
@@ -376,7 +376,7 @@ TRANSACTIONS_AND_LOSS = (
         "topic-made-again-read-with-the-old-offsets",
         10,
         (Change("kafka/ingest/log_checks.py", "if log.partition.topic_id != range_.partition.topic_id:", "if False:"),),
-        (f"{CHECKS}::test_a_topic_that_was_made_again_is_never_read_with_the_old_offsets",),
+        (f"{CHECKS}::test_a_recreated_topic_is_never_read_with_the_old_offsets",),
     ),
     Mutation(
         "topic-id-not-checked-under-the-lock",

@@ -68,7 +68,7 @@ ISOLATION = (
                 "params.batch_id",
             ),
         ),
-        (f"{CREATE}::test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configuration_says",),
+        (f"{CREATE}::test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configuration_contains",),
     ),
     Mutation(
         "rejected-values-held-together",

@@ -322,7 +322,7 @@ OUTBOX = (
         "outbox-numbers-come-twice-after-a-restore",
         2,
         (Change("outbox/store/sql/recovery.sql", "SET last_batch = greatest(last_batch, %(batch)s),", "SET"),),
-        (f"{CONTRADICTIONS}::test_a_database_that_was_restored_goes_on_with_numbers_behind_those_in_kafka",),
+        (f"{CONTRADICTIONS}::test_a_database_that_was_restored_continues_with_numbers_behind_those_in_kafka",),
     ),
     Mutation(
         "outbox-stalled-shard-is-not-shown",

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 FIVE: list[Event] = [{"number": number} for number in range(5)]
 
 
-def test_every_type_that_is_installed_stands_here() -> None:
+def test_every_type_that_is_installed_is_here() -> None:
     assert set(SOURCES) == set(trigger_types())
 
 

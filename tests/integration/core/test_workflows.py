@@ -67,7 +67,7 @@ def test_a_workflow_that_only_a_trigger_named_has_no_definition_yet(connection: 
     assert (workflow.definition, workflow.concurrency) == (None, None)
 
 
-def test_an_unknown_workflow_is_said_by_its_name(connection: Connection) -> None:
+def test_an_unknown_workflow_is_reported_by_its_name(connection: Connection) -> None:
     with pytest.raises(UnknownWorkflowError, match="No workflow nonsense is registered"):
         workflows.find(connection, "nonsense")
 

@@ -161,7 +161,7 @@ def test_what_the_sampler_saw_counts(judge: Callable[..., Verdict]) -> None:
     assert counts(judge(sampled=["the group stands at 6"])) == {"contradictions": 1}
 
 
-def test_a_partition_that_stands_still_by_right_owes_what_lies_before_its_ledger(
+def test_of_a_partition_that_should_be_stalled_only_what_is_before_its_ledger_is_due(
     judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
     connection.execute(
@@ -173,11 +173,11 @@ def test_a_partition_that_stands_still_by_right_owes_what_lies_before_its_ledger
     assert verdict.messages == 40
 
 
-def test_a_partition_that_should_stand_still_and_does_not_is_a_contradiction(judge: Callable[..., Verdict]) -> None:
+def test_a_partition_that_should_be_stalled_and_is_not_is_a_contradiction(judge: Callable[..., Verdict]) -> None:
     assert counts(judge(still={0})) == {"contradictions": 1}
 
 
-def test_what_kafka_lost_and_an_operator_left_behind_is_owed_to_nobody(
+def test_what_kafka_lost_and_an_operator_left_behind_is_not_due(
     judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
     remove(connection, trigger, range(10, 20))

@@ -147,7 +147,7 @@ def test_a_process_is_ended_by_sigterm_and_does_not_inherit_that_it_is_ignored(p
     assert polite.exit_code == -signal.SIGTERM
 
 
-def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_ones(processes: Processes) -> None:
+def test_an_answer_that_no_caller_waited_for_is_not_taken_for_the_next_ones(processes: Processes) -> None:
     long, short = python(processes, "long", SLEEP), python(processes, "short", "")
     short.finish(seconds=30, what="The short one")
     long.start()
@@ -178,12 +178,12 @@ def test_its_processes_die_with_a_supervisor_that_is_killed(processes: Processes
         _ = sleeper.running
 
 
-def test_a_program_that_does_not_exist_is_said(processes: Processes) -> None:
+def test_a_program_that_does_not_exist_is_reported(processes: Processes) -> None:
     with pytest.raises(StackError, match="could not start nothing"):
         ManagedProcess(processes, "nothing", ["/no/such/program"], {}).start()
 
 
-def test_a_process_that_fails_is_said_with_the_end_of_its_log(processes: Processes) -> None:
+def test_a_process_that_fails_is_reported_with_the_end_of_its_log(processes: Processes) -> None:
     failing = python(processes, "failing", "raise SystemExit('it went wrong')")
     with pytest.raises(StackError, match=r"(?s)The attempt failed; its log is .*it went wrong"):
         failing.finish(seconds=30, what="The attempt")

@@ -51,7 +51,7 @@ def test_messages_wait_in_the_order_given_once_the_transaction_has_committed(wri
     ]
 
 
-def test_one_message_is_published_with_all_that_can_be_said_of_it(writer: Writer, name: str) -> None:
+def test_one_message_is_published_with_all_that_a_message_can_have(writer: Writer, name: str) -> None:
     connection, known = writer(), uuid4()
     with connection.transaction():
         given = publish(

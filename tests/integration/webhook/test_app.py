@@ -309,7 +309,7 @@ def test_a_rate_limit_holds_for_all_api_servers_together(webhooks: Webhooks, con
     assert len(work_orders(connection, name)) == 3
 
 
-def test_a_key_is_known_as_long_as_its_webhook_says(webhooks: Webhooks, connection: Connection, name: str) -> None:
+def test_a_key_is_known_as_long_as_its_webhook_defines(webhooks: Webhooks, connection: Connection, name: str) -> None:
     webhooks.define(name, key_window="1 h")
     first, again = (webhooks.post(name, Idempotency_Key="a") for _ in range(2))
     assert (first.status_code, again.status_code) == (201, 200)

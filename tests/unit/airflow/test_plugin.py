@@ -22,7 +22,7 @@ def application() -> ASGIApp:
     return PlainTextResponse("here")
 
 
-def test_the_webhooks_stand_below_workorders_and_announce_themselves_without_being_imported() -> None:
+def test_the_webhooks_are_below_workorders_and_announce_themselves_without_being_imported() -> None:
     (hooks,) = [app for app in WorkOrdersPlugin.fastapi_apps if app["url_prefix"] == "/workorders/hooks"]
     assert isinstance(hooks["app"], LazyApp)
     assert hooks["app"]._app is None

@@ -20,7 +20,7 @@ def test_every_event_of_the_demo_that_is_no_flaw_gets_an_entry_of_its_patient() 
     assert all(entry["when"] for entry in entries)
 
 
-def test_an_alarming_value_stands_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_alarming_value_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     register(observation(200.0))
     assert "Heart rate of patient-1 is alarming: 200.0 beats/minute" in caplog.text
 

@@ -33,7 +33,7 @@ def test_two_calls_in_one_millisecond_share_no_id() -> None:
     assert len(set(ids)) == 10_000
 
 
-def test_ids_are_of_now_unless_said_otherwise() -> None:
+def test_ids_are_of_now_unless_given_a_time() -> None:
     before = time.time_ns() // 1_000_000
     milliseconds = int.from_bytes(next(increasing_ids()), "big") >> 80
     assert before <= milliseconds <= time.time_ns() // 1_000_000

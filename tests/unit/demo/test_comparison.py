@@ -29,7 +29,7 @@ def rejected(reason: str | None = "null-value", raw: bytes | None = None) -> Wor
     return WorkOrder(8, "rejected", 1001.0, request, None, reason, raw)
 
 
-def test_one_work_order_for_each_message_leaves_nothing_to_say_but_the_seconds() -> None:
+def test_one_work_order_for_each_message_leaves_nothing_to_report_but_the_seconds() -> None:
     messages = {(0, 7): MESSAGE, (0, 8): TOMBSTONE}
     assert compare(TOPIC, messages, [order(), rejected()]) == Comparison([], [], [], [], [1.0, 2.5])
 

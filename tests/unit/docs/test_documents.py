@@ -125,7 +125,7 @@ def test_every_test_that_is_named_exists(document: Path) -> None:
 
 
 @documents
-def test_no_document_names_a_path_of_somebodys_machine(document: Path) -> None:
+def test_no_document_names_a_path_of_a_machine(document: Path) -> None:
     assert re.findall(r"(?<![\w.])/(?:home|root|work|Users|tmp)/\S*", text_of(document)) == []
 
 

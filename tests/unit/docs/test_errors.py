@@ -20,12 +20,12 @@ def test_every_code_has_its_section_and_every_section_its_code() -> None:
 
 
 @pytest.mark.parametrize("code", EXPLAINED)
-def test_a_section_says_the_message_the_cause_and_what_to_do(code: str) -> None:
+def test_a_section_contains_the_message_the_cause_and_what_to_do(code: str) -> None:
     facts = re.findall(r"^- (\w[\w ]*): .", section(code, on="reference/errors"), re.MULTILINE)
     assert facts == ["Message", "Cause", "Recovers", "To do"]
 
 
-def test_every_message_on_the_page_is_said_somewhere() -> None:
+def test_every_message_on_the_page_is_in_the_source() -> None:
     lines = re.findall(r"^- Message: (.*)$", PAGE, re.MULTILINE) + first_cells(section("Messages without a code"))
     messages = [message for line in lines for message in re.findall(r"`([^`]+)`", line)]
     parts = [part.strip(" ,;") for message in messages for part in message.split("...")]

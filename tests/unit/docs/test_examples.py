@@ -52,7 +52,7 @@ def test_the_ingest_creates_and_then_commits_and_counts(dags: ModuleType) -> Non
     assert "batch_id" in dags.ingest.params
 
 
-def test_our_tasks_are_tried_again_for_ever(dags: ModuleType) -> None:
+def test_our_tasks_are_tried_again_without_end(dags: ModuleType) -> None:
     tasks = [task for dag in (dags.listener, dags.ingest) for task in dag.tasks if task.task_id != "count_rejected"]
     for task in tasks:
         given = vars(task)

@@ -34,7 +34,7 @@ def test_a_fault_that_was_not_injected_is_no_success() -> None:
     assert "FAILED: AssertionError: no JVM |" in markdown([failed])
 
 
-def test_a_fault_that_is_not_possible_here_says_why() -> None:
+def test_a_fault_that_is_not_possible_here_gives_the_reason() -> None:
     skipped = Result("out of disk", "disk", 7, skipped="nothing may be mounted")
     assert skipped.kept
     assert "skipped: nothing may be mounted" in markdown([skipped])

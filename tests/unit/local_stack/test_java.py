@@ -40,7 +40,7 @@ def test_an_old_java_is_refused_by_name_and_version(tmp_path: Path, monkeypatch:
         find_java()
 
 
-def test_no_java_at_all_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_java_at_all_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StackError, match="Java 17 or newer was not found"):

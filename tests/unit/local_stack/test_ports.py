@@ -18,10 +18,10 @@ def test_ports_are_below_the_range_for_outgoing_connections() -> None:
     assert all(1024 < ports.free_port() < 32_768 for _ in range(50))
 
 
-def test_a_port_on_which_somebody_listens_is_not_free() -> None:
+def test_a_port_on_which_a_process_listens_is_not_free() -> None:
     with socket.create_server((ports.LOOPBACK, 0)) as server:
         assert not ports.is_free(server.getsockname()[1])
 
 
-def test_a_port_on_which_nobody_listens_accepts_no_connections() -> None:
+def test_a_port_on_which_no_process_listens_accepts_no_connections() -> None:
     assert not ports.accepts_connections(ports.free_port())

@@ -16,7 +16,7 @@ mutations = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: 
 
 
 @mutations
-def test_every_text_that_a_mutation_replaces_stands_in_its_file_once(mutation: Mutation, tmp_path: Path) -> None:
+def test_every_text_that_a_mutation_replaces_is_in_its_file_once(mutation: Mutation, tmp_path: Path) -> None:
     for file in {change.file for change in mutation.changes}:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PACKAGE / file, tmp_path / file)
@@ -44,7 +44,7 @@ def test_names_are_given_once_and_every_promise_is_broken_by_one() -> None:
 
 
 @pytest.mark.parametrize("text", ["nothing of the kind", "twice twice"])
-def test_a_mutation_that_does_not_fit_the_code_is_said(tmp_path: Path, text: str) -> None:
+def test_a_mutation_that_does_not_fit_the_code_is_reported(tmp_path: Path, text: str) -> None:
     (tmp_path / "file.py").write_text(text, encoding="utf-8")
     with pytest.raises(StaleMutationError, match="not once: twice"):
         Change("file.py", "twice", "").apply(tmp_path)

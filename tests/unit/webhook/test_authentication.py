@@ -36,7 +36,7 @@ def test_the_time_may_be_as_far_from_now_as_the_tolerance() -> None:
     ]
 
 
-def test_nothing_is_said_of_the_time_to_who_does_not_know_the_secret() -> None:
+def test_a_caller_that_does_not_know_the_secret_learns_nothing_of_the_time() -> None:
     method = Hmac(type="hmac", connection="c", timestamp_header="x-time")
     fault = method.fault(Secret("", "s"), {"x-time": "0", "x-signature": "0" * 64}, b"{}", now=1e9)
     assert fault == "the signature in the header x-signature is not the one of this request"

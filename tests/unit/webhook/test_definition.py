@@ -35,7 +35,7 @@ def test_the_path_is_the_name_unless_given() -> None:
         ({"type": "hmac", "connection": "c"}, Hmac),
     ],
 )
-def test_who_may_call_has_three_forms_beside_public(given: dict[str, str], kind: type) -> None:
+def test_who_may_call_has_three_forms_and_public(given: dict[str, str], kind: type) -> None:
     assert isinstance(load(authentication=given).authentication, kind)
 
 

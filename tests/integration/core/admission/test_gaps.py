@@ -103,7 +103,7 @@ def test_releasing_lets_everything_in_in_order(free: Connection, trigger: Trigge
     assert states(free, trigger)[9] == "pending"
 
 
-def test_a_number_that_was_given_up_and_comes_all_the_same_is_late_and_no_duplicate(
+def test_a_number_that_was_given_up_and_comes_nevertheless_is_late_and_no_duplicate(
     free: Connection, trigger: Trigger
 ) -> None:
     come(free, trigger, 1, 4, 6)
@@ -180,7 +180,7 @@ def test_a_gap_is_alerted_of_when_too_much_is_parked(free: Connection, trigger: 
     assert [alert.parked for alert in gap_alerts.claim(free, trigger)] == [3]
 
 
-def test_a_closed_gap_is_said_once(free: Connection, trigger: Trigger) -> None:
+def test_a_closed_gap_is_reported_once(free: Connection, trigger: Trigger) -> None:
     come(free, trigger, 1, 3, 4, 5)
     gap_alerts.claim(free, trigger)
     come(free, trigger, 2)

@@ -72,7 +72,7 @@ def test_a_file_is_not_there_before_it_is_whole(
     assert [path.name for path in tmp_path.iterdir()] == ["all.jsonl"]
 
 
-def test_an_export_that_fails_says_so_in_its_row_and_leaves_no_file(
+def test_an_export_that_fails_has_the_error_in_its_row_and_leaves_no_file(
     connection: Connection, trigger: Trigger, name: str, tmp_path: Path
 ) -> None:
     create_for(connection, trigger, accepted_range("s", 0, 7))

@@ -92,7 +92,7 @@ def test_a_job_whose_worker_fell_silent_is_taken_over(connection: Connection, tr
     assert [job.id for job in runner.resume_orphaned(connection).jobs] == [job_id]
 
 
-def test_a_job_that_waits_for_room_goes_on_and_holds_up_none_behind_it(
+def test_a_job_that_waits_for_capacity_continues_and_delays_none_behind_it(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
     limit(connection, name, waiting=4, kind="hard")
@@ -131,7 +131,7 @@ def test_two_that_look_at_once_never_work_at_one_job(
     assert rows == (6,)
 
 
-def test_a_job_that_waits_too_long_for_a_lock_is_said_goes_on_later_and_holds_up_none_behind_it(
+def test_a_job_that_waits_too_long_for_a_lock_is_reported_continues_later_and_delays_none_behind_it(
     stack: LocalStack, connection: Connection, trigger: Trigger, name: str
 ) -> None:
     limit(connection, name, waiting=100, kind="hard")
@@ -171,7 +171,7 @@ def test_a_job_that_the_database_can_never_do_fails_and_holds_up_none_behind_it(
     assert runner.find_orphaned(connection) == []
 
 
-def test_a_job_that_fails_is_said_and_left_to_a_person(connection: Connection, trigger: Trigger, name: str) -> None:
+def test_a_job_that_fails_is_reported_and_left_to_a_person(connection: Connection, trigger: Trigger, name: str) -> None:
     failing, fine = written(connection, name), written(connection, name, "cancel")
     connection.execute(
         "UPDATE workorders.bulk_jobs SET filter = jsonb_set(filter, '{trigger}', '\"missing\"') WHERE id = %s",

@@ -110,7 +110,7 @@ def test_a_wiped_input_cannot_run_again(connection: Connection, trigger: Trigger
     assert (job.done, dict(job.skipped)) == (1, {"wiped": 1})
 
 
-def test_a_job_goes_on_where_a_crash_left_it_and_does_nothing_twice(
+def test_a_job_continues_where_a_crash_left_it_and_does_nothing_twice(
     connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = create(connection, trigger, accepted_range("s", 0, 7))
@@ -246,7 +246,9 @@ def test_a_job_needs_a_reason_and_a_work_order_that_is_there(connection: Connect
         jobs.get_job(connection, 0)
 
 
-def test_cancelling_ends_what_waits_and_says_who_and_why(connection: Connection, trigger: Trigger, name: str) -> None:
+def test_cancelling_ends_what_waits_and_records_who_and_why(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
     ids = create(connection, trigger, accepted_range("s", 0, 4))
     finish_all(connection, name, "failed")
     do(connection, "rerun", Filter(id=ids[0]))

@@ -181,7 +181,7 @@ def test_a_rerun_counts_among_the_runs_of_the_day(connection: Connection, name: 
     assert create_for(connection, trigger, events("cdef", 2), fresh=True).rejected_by_rule == 1
 
 
-def test_a_dry_run_says_how_much_room_there_is(connection: Connection, name: str) -> None:
+def test_a_dry_run_reports_how_much_capacity_there_is(connection: Connection, name: str) -> None:
     trigger = failed(connection, name, "ab")
     assert capacity.capacity_for(connection, Filter(trigger=name)) == []
     limited(connection, name, waiting=3, per_day=2, kind="hard")

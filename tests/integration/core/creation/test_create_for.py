@@ -165,7 +165,7 @@ def test_an_error_of_the_source_is_not_taken_for_one_of_the_values_that_are_writ
     assert keys(connection, trigger) == []
 
 
-def test_ids_stand_in_the_order_of_the_items(
+def test_ids_are_in_the_order_of_the_items(
     connection: Connection, trigger: Trigger, fresh: bool, small_chunks: None
 ) -> None:
     order = [(stream, position) for position in (9, 3, 7, 5, 1) for stream in ("b", "a")]
@@ -214,7 +214,7 @@ def test_a_repeated_key_keeps_the_first_input(connection: Connection, trigger: T
     assert bodies == [({"a": "first"},)]
 
 
-def test_a_key_that_stands_twice_in_one_call_is_created_once(
+def test_a_key_that_is_twice_in_one_call_is_created_once(
     connection: Connection, trigger: Trigger, small_chunks: None
 ) -> None:
     same_chunk, later_chunk = accepted("s", 1), accepted("s", 0)
@@ -223,9 +223,7 @@ def test_a_key_that_stands_twice_in_one_call_is_created_once(
     assert positions(connection, trigger, "s") == [0, 1, 2]
 
 
-def test_of_a_key_that_stands_twice_in_one_call_the_first_input_is_kept(
-    connection: Connection, trigger: Trigger
-) -> None:
+def test_of_a_key_that_is_twice_in_one_call_the_first_input_is_kept(connection: Connection, trigger: Trigger) -> None:
     items = [accepted("s", place // 2, b'{"place":%d}' % place) for place in range(40)]
     assert create_for(connection, trigger, items) == Created(20, 0, 20)
     places = connection.execute(

@@ -97,7 +97,7 @@ def test_a_key_is_known_for_its_time_and_free_afterwards_whether_or_not_its_work
     assert create_one(connection, trigger, accepted(None, None), key="a", key_seconds=30 * DAY).id == new.id
 
 
-def test_a_key_without_a_time_is_known_for_ever(connection: Connection, trigger: Trigger) -> None:
+def test_a_key_without_a_time_is_known_without_end(connection: Connection, trigger: Trigger) -> None:
     made = create_one(connection, trigger, accepted(None, None), key="a")
     pass_days(connection, trigger, 100_000)
     assert create_one(connection, trigger, accepted(None, None), key="a", key_seconds=DAY).id == made.id

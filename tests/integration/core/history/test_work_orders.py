@@ -118,7 +118,7 @@ def test_since_is_inclusive_and_until_is_not(connection: Connection, trigger: Tr
 
 
 @pytest.mark.parametrize("apart", [timedelta(minutes=-50), timedelta(minutes=50)])
-def test_a_work_order_is_found_at_the_databases_time_whatever_its_makers_clock_said(
+def test_a_work_order_is_found_at_the_databases_time_whatever_its_makers_clock_showed(
     connection: Connection, trigger: Trigger, apart: timedelta
 ) -> None:
     create_for(connection, trigger, [accepted("s", 0)])
@@ -139,7 +139,7 @@ def test_a_work_order_without_source_key_is_listed(connection: Connection, trigg
     assert places(connection, Filter(trigger=trigger.name)) == [(None, None)]
 
 
-def test_an_unknown_trigger_or_workflow_is_said(connection: Connection, name: str) -> None:
+def test_an_unknown_trigger_or_workflow_is_reported(connection: Connection, name: str) -> None:
     with pytest.raises(UnknownTriggerError, match=name):
         work_orders.list_work_orders(connection, Filter(trigger=name))
     with pytest.raises(UnknownWorkflowError, match=name):
@@ -180,7 +180,7 @@ def test_a_rejection_shows_its_reason_and_its_raw_bytes(
     assert found.request == '{\n    "from": "a test"\n}'
 
 
-def test_an_unknown_work_order_is_said(connection: Connection) -> None:
+def test_an_unknown_work_order_is_reported(connection: Connection) -> None:
     id_ = uuid4()
     with pytest.raises(UnknownWorkOrderError, match=str(id_)):
         work_orders.get_work_order(connection, id_)

@@ -56,7 +56,7 @@ def test_a_lock_is_not_waited_for_without_end(stack: LocalStack, connection: Con
         own.execute("SELECT pg_advisory_xact_lock(4711)")
 
 
-def test_a_server_that_is_away_is_said_at_once_and_without_the_password() -> None:
+def test_an_unavailable_server_is_reported_at_once_and_without_the_password() -> None:
     begin = time.monotonic()
     with pytest.raises(psycopg.OperationalError) as raised:
         connect(f"postgresql://someone:hunter2@127.0.0.1:{free_port()}/nowhere")
@@ -91,7 +91,7 @@ def test_a_statement_that_takes_too_long_or_makes_too_much_is_no_outage(connecti
     assert not is_outage(exceeded.value)
 
 
-def test_no_statement_is_prepared_so_that_a_pooler_may_stand_between(stack: LocalStack) -> None:
+def test_no_statement_is_prepared_so_that_a_pooler_may_be_between(stack: LocalStack) -> None:
     with connect(stack.database_url) as connection:
         for number in range(20):
             connection.execute("SELECT %s::integer", (number,))

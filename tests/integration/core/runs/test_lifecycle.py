@@ -147,7 +147,7 @@ def test_only_the_states_of_the_policy_are_retried(connection: Connection, name:
     assert working.states() == ["failed", "pending", "killed", "success"]
 
 
-def test_a_run_that_says_so_is_not_retried(connection: Connection, name: str) -> None:
+def test_a_run_whose_error_cannot_be_retried_is_not_retried(connection: Connection, name: str) -> None:
     working, worker = one(connection, name, retries={"attempts": 5})
     assert worker.finish("failed", may_retry=False).retried == frozenset()
     assert working.states() == ["failed"]

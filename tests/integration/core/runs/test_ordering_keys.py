@@ -50,14 +50,14 @@ def test_a_work_order_has_no_ordering_key_where_the_workflow_has_none(connection
     assert stored_ordering_keys(plain) == [None]
 
 
-def test_an_ordering_key_belongs_to_one_group_and_other_ordering_keys_go_on(by_key: Working) -> None:
+def test_an_ordering_key_belongs_to_one_worker_and_other_ordering_keys_continue(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "b"), keyed(3, "a")])
     assert by_key.claim_as_worker(2).positions == [0, 1]
     assert by_key.claim_as_worker().positions == [2]
     assert by_key.claim() == []
 
 
-def test_an_ordering_key_goes_on_where_its_group_has_finished(by_key: Working) -> None:
+def test_an_ordering_key_continues_where_its_worker_has_finished(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "a")])
     worker = by_key.claim_as_worker(2)
     worker.start()
@@ -103,7 +103,7 @@ def test_an_ordering_key_waits_for_the_retry_of_its_first_run_and_the_group_lose
     assert [(run.position, run.attempt) for run in again.claimed] == [(0, 2), (1, 1), (2, 1), (4, 1)]
 
 
-def test_a_run_that_failed_for_good_lets_its_ordering_key_go_on(by_key: Working) -> None:
+def test_a_run_that_failed_for_good_lets_its_ordering_key_continue(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a")])
     worker = by_key.claim_as_worker(2)
     finished = worker.finish("failed", may_retry=False)

@@ -112,7 +112,7 @@ def test_a_stranger_in_the_group_is_named_and_the_commit_follows_once_he_has_gon
     assert run(cluster.committed(group, [partition])) == {partition: 5}
 
 
-def test_a_database_that_is_away_is_said_as_what_it_is(
+def test_an_unavailable_database_is_reported_as_what_it_is(
     task: CommitOffsetsOperator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", f"postgresql://a:secret@127.0.0.1:{free_port()}/a")

@@ -159,7 +159,7 @@ def test_a_spark_connect_server_that_does_not_run_stalls_the_batch_with_the_next
     assert not batches.load(connection, planned).finished
 
 
-def test_a_failed_application_is_tried_again_when_the_ledger_says_so(
+def test_a_failed_application_is_tried_again_when_the_ledger_schedules_it(
     stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The breaker's wait is longer than any other, and one partition at which it tripped holds no other one up."""
@@ -230,7 +230,7 @@ class Heard:
 @pytest.mark.parametrize(
     ("run_id", "batch"), [("batch_18", 18), ("manual__2026-01-01", 5), ("batch_18b", 5), ("18", 5), ("batch_", 5)]
 )
-def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configuration_says(
+def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configuration_contains(
     run_id: str, batch: int
 ) -> None:
     """Somebody started it by hand, and the hand-over of batch 18 finds its run there already."""

@@ -51,7 +51,7 @@ def test_a_range_with_too_much_rejected_leaves_nothing_behind(
     assert everything(connection, trigger) == before
 
 
-def test_a_range_with_gaps_is_judged_by_its_messages_once_all_are_read(
+def test_a_range_with_gaps_is_checked_by_its_messages_once_all_are_read(
     stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int
 ) -> None:
     made = attempt(connection, batch_id, max_rejected_share=0.5)
@@ -63,7 +63,7 @@ def test_a_range_with_gaps_is_judged_by_its_messages_once_all_are_read(
     assert everything(connection, trigger) == before
 
 
-def test_it_goes_on_by_itself_once_the_limit_is_raised(
+def test_it_continues_by_itself_once_the_limit_is_raised(
     stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int, range_: OffsetRange
 ) -> None:
     with pytest.raises(TooManyRejectedError):

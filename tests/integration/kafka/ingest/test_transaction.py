@@ -451,7 +451,7 @@ def test_a_replay_of_a_range_that_kafka_has_deleted_needs_no_proof(
     assert run(stack, attempt(connection, finished.batch_id, read_from=110), []) == Created(0, 0, 0)
 
 
-def test_a_replay_that_cannot_restore_everything_restores_the_rest_and_says_how_much_is_lost(
+def test_a_replay_that_cannot_restore_everything_restores_the_rest_and_reports_how_much_is_lost(
     stack: LocalStack, connection: Connection, trigger: Trigger, finished: Attempt, stream: str
 ) -> None:
     remove(connection, trigger, [101, 102, 107])

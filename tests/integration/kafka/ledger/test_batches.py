@@ -91,7 +91,7 @@ def test_a_batch_is_to_be_worked_at_until_its_last_range_is_finished_oldest_firs
     assert [batch.id for batch in batches.unfinished(connection, name)] == [second]
 
 
-def test_a_batch_that_was_handed_over_is_still_to_be_worked_at(
+def test_a_batch_that_was_dispatched_is_still_to_be_worked_at(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
 ) -> None:
     batch_id = plan(connection, trigger, *ranges)

@@ -62,7 +62,7 @@ def test_status_shows_a_contradiction_until_an_operator_has_decided(
     assert error_of(workorders) == (0, None)
 
 
-def test_a_batch_released_as_unsent_is_sent_and_the_checkpoint_in_kafka_is_the_one_to_go_on_from(
+def test_a_batch_released_as_unsent_is_sent_and_the_checkpoint_in_kafka_is_the_one_to_continue_from(
     outbox: Outbox, workorders: Command, contradicted: list[bytes], name: str
 ) -> None:
     before = len(outbox.values(name))
@@ -89,7 +89,7 @@ def test_a_batch_released_as_sent_is_deleted_and_all_behind_it_is_sent(
     assert_whole_again(outbox, name, [value for value in contradicted if value not in lost])
 
 
-def test_a_database_that_was_restored_goes_on_with_numbers_behind_those_in_kafka(
+def test_a_database_that_was_restored_continues_with_numbers_behind_those_in_kafka(
     outbox: Outbox, workorders: Command, topics: Topics, name: str
 ) -> None:
     """A number that comes twice would let a checkpoint of the past speak for a batch of the present."""

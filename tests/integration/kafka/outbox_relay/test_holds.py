@@ -124,7 +124,7 @@ def test_what_was_read_ahead_of_a_key_is_not_sent_once_one_of_its_messages_is_re
     assert len(sent) <= 100
 
 
-def test_a_held_key_tries_its_oldest_message_alone_and_then_goes_on_in_order(
+def test_a_held_key_tries_its_oldest_message_alone_and_then_continues_in_order(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:
     topics.create(name)

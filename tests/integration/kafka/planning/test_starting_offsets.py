@@ -59,7 +59,7 @@ def test_a_time_begins_at_the_first_message_that_is_not_older(
     assert resolved(cluster, filled, timestamp) == {0: offset, 1: 0}
 
 
-def test_group_begins_where_the_group_stands_and_at_the_earliest_offset_where_it_does_not(
+def test_group_begins_at_the_group_offset_and_at_the_earliest_offset_where_there_is_none(
     cluster: KafkaAdmin, filled: str
 ) -> None:
     assert resolved(cluster, filled, "group") == {0: 2, 1: 0}

@@ -42,7 +42,7 @@ def test_an_application_loads_the_classes_of_spark_and_of_its_kafka_source_from_
         assert [line.endswith("source: shared objects file (top)") for line in found] == [True], found
 
 
-def test_an_archive_that_exists_is_not_made_again(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_exists_is_not_recreated(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(class_archive, "_train", lambda *_: pytest.fail("it was made again"))
     assert create_archive(stack.spark_jars) == find_archive(stack.spark_jars)
 

@@ -132,7 +132,7 @@ def test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing(
     assert not any(secret in output for secret in secrets for output in (done.stdout, done.stderr, replay.stdout))
 
 
-def test_partitions_that_fail_leave_the_others_committed_and_say_why_in_the_last_lines(
+def test_partitions_that_fail_leave_the_others_committed_and_have_their_reasons_in_the_last_lines(
     connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
 ) -> None:
     topics.create(name, partitions=3)
@@ -214,7 +214,7 @@ def test_a_stream_that_the_jvm_cuts_off_commits_nothing_of_its_partition_and_all
     assert row(connection, planned.trigger, 0).last_error == last
 
 
-def test_after_each_kind_of_decision_the_trigger_goes_on_and_every_message_has_one_work_order(
+def test_after_each_kind_of_decision_the_trigger_continues_and_every_message_has_one_work_order(
     stack: LocalStack,
     connection: Connection,
     topics: Topics,

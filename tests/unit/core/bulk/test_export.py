@@ -17,7 +17,7 @@ def test_numbers_and_texts_stay_as_they_are(value: str) -> None:
     assert export.cell(None) == ""
 
 
-def test_the_ending_of_the_file_says_its_form(tmp_path: Path) -> None:
+def test_the_ending_of_the_file_gives_its_form(tmp_path: Path) -> None:
     assert export.export_options(tmp_path / "a.csv")["format"] == "csv"
     assert export.export_options(tmp_path / "a.txt", "jsonl")["format"] == "jsonl"
     with pytest.raises(ConfigurationError, match="'txt', but must be one of jsonl, csv"):

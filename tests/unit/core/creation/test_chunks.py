@@ -36,7 +36,7 @@ def test_two_readings_ahead_take_a_whole_chunk_and_a_third_takes_nothing() -> No
     assert counts == [4500, 6000, 6000]
 
 
-def test_reading_ahead_goes_on_in_small_steps() -> None:
+def test_reading_ahead_continues_in_small_steps() -> None:
     taken: list[int] = []
     source = Chunks(_noted(taken, 9000), 3000, MANY_BYTES)
     next(iter(source))

@@ -75,7 +75,7 @@ def test_a_json_object_is_a_body(value: bytes) -> None:
         (b'{"a": 1e-401}', "number-out-of-range", "the number at byte 6 has an exponent beyond 400"),
     ],
 )
-def test_a_rejection_says_what_and_where(value: bytes, code: str, detail: str) -> None:
+def test_a_rejection_names_what_and_where(value: bytes, code: str, detail: str) -> None:
     assert verdict(value) == (code, detail)
 
 
@@ -165,7 +165,7 @@ def test_ordinary_identifiers_and_numbers_need_no_closer_look() -> None:
     )
 
 
-def test_a_long_run_of_digits_is_found_wherever_it_stands() -> None:
+def test_a_long_run_of_digits_is_found_wherever_it_is() -> None:
     for shift in range(0, 300, 7):
         value = b'{"pad": "' + b"x" * shift + b'", "a": 0.' + b"1" * 15984 + b"e-400}"
         assert code(value) == "number-out-of-range"

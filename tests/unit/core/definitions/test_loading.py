@@ -15,7 +15,7 @@ def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
             load_workflow(file)
 
 
-def test_the_files_of_a_folder_come_by_name_and_a_missing_folder_is_said(tmp_path: Path) -> None:
+def test_the_files_of_a_folder_come_by_name_and_a_missing_folder_is_reported(tmp_path: Path) -> None:
     for name in ("b.yaml", "a.yml", "notes.txt"):
         (tmp_path / name).touch()
     assert [path.name for path in yaml_files(tmp_path, "workflow")] == ["a.yml", "b.yaml"]

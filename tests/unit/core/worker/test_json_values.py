@@ -14,7 +14,7 @@ def test_a_value_comes_back_with_every_digit(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, {"a": b"bytes"}])
-def test_what_json_cannot_say_is_refused(value: object) -> None:
+def test_what_json_cannot_represent_is_refused(value: object) -> None:
     with pytest.raises(TypeError):
         dumps(value)
 

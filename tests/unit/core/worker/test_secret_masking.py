@@ -59,7 +59,7 @@ def test_what_is_too_short_to_be_told_from_a_word_is_left_alone() -> None:
         ({"pin": 12345, "text": "x12345x"}, {"pin": "***", "text": "x***x"}),
     ],
 )
-def test_a_secret_is_masked_wherever_it_stands(returned: Any, kept: Any) -> None:
+def test_a_secret_is_masked_wherever_it_is(returned: Any, kept: Any) -> None:
     assert loads(mask_output(dumps(returned), OUTPUT_MASK)) == kept
 
 

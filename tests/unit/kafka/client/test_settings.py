@@ -24,7 +24,7 @@ def refusal(settings: dict[str, str]) -> str:
     return str(refused.value)
 
 
-def test_java_reads_committed_messages_whatever_the_connection_says() -> None:
+def test_java_reads_committed_messages_whatever_the_connection_sets() -> None:
     assert java_settings({"bootstrap.servers": "a:1,b:2", "isolation.level": "read_uncommitted", "group.id": "g"}) == {
         "bootstrap.servers": "a:1,b:2",
         "security.protocol": "PLAINTEXT",
@@ -143,7 +143,7 @@ def test_a_pkcs12_keystore_is_named_as_such() -> None:
     assert (found["ssl.keystore.location"], found["ssl.keystore.password"]) == ("/k.p12", "p")
 
 
-def test_the_host_name_is_checked_unless_the_connection_says_none() -> None:
+def test_the_host_name_is_checked_unless_the_connection_sets_none() -> None:
     assert java_settings(SSL)["ssl.endpoint.identification.algorithm"] == "https"
     none = java_settings({**SSL, "ssl.endpoint.identification.algorithm": "none"})
     assert none["ssl.endpoint.identification.algorithm"] == ""

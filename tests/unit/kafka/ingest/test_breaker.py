@@ -58,7 +58,7 @@ def test_what_postgres_refused_counts_as_well() -> None:
         breaker.require_within_share(Created(9, 11, 0))
 
 
-def test_the_sentence_says_share_count_most_frequent_reason_and_how_to_go_on() -> None:
+def test_the_sentence_contains_share_count_most_frequent_reason_and_how_to_continue() -> None:
     items = [*messages(2, 10), *(Item("s", 112 + n, b"{}", None, Rejection("not-utf8", "x")) for n in range(3))]
     breaker = Breaker(attempt(1000), 0.5)
     list(breaker.watch(items))

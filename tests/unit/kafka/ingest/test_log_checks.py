@@ -66,7 +66,7 @@ def test_an_open_transaction_inside_the_log_is_no_cut() -> None:
 
 
 @pytest.mark.parametrize("part", [PLANNED, FINISHED])
-def test_a_topic_that_was_made_again_is_never_read_with_the_old_offsets(part: BatchRange) -> None:
+def test_a_recreated_topic_is_never_read_with_the_old_offsets(part: BatchRange) -> None:
     recreated = PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 1000, 1000)
     with pytest.raises(TopicRecreatedError, match=r"topic orders was deleted and re-created"):
         first_readable_offset("shop", part, recreated)
@@ -83,7 +83,7 @@ def test_a_replay_begins_where_kafka_still_has_the_range(log_start: int, begin: 
     assert first_readable_offset("shop", FINISHED, PartitionOffsets(ORDERS, log_start, 1000, 1000)) == begin
 
 
-def test_every_sentence_says_that_nothing_was_committed_and_who_decides() -> None:
+def test_every_sentence_states_that_nothing_was_committed_and_who_decides() -> None:
     logs = [
         None,
         PartitionOffsets(ORDERS, 150, 200, 200),

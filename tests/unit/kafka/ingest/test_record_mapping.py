@@ -91,7 +91,7 @@ def test_a_null_value_is_rejected_and_an_empty_one_is_something_else() -> None:
     assert (empty.rejection, empty.raw) == (Rejection("not-json", "the value is empty"), b"")
 
 
-def test_an_accepted_tombstone_is_an_empty_object_that_says_so() -> None:
+def test_an_accepted_tombstone_is_an_empty_object_that_is_marked_so() -> None:
     mapping = RecordMapping(accept_tombstones=True)
     assert item(mapping, value=None).body == b"{}"
     assert item(mapping, value=None).rejection is None
@@ -127,7 +127,7 @@ def test_headers_keep_their_order_repetitions_nulls_and_bytes() -> None:
 
 
 @pytest.mark.parametrize("mapping", [RecordMapping(), RecordMapping(max_message_bytes=50)])
-def test_the_keys_of_a_request_stand_in_the_order_of_jsonb(mapping: RecordMapping) -> None:
+def test_the_keys_of_a_request_are_in_the_order_of_jsonb(mapping: RecordMapping) -> None:
     keys = list(request(mapping, key=b"k" * 50))
     assert keys == sorted(keys, key=lambda key: (len(key), key))
 

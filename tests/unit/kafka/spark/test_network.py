@@ -38,7 +38,7 @@ def test_a_cluster_whose_secret_is_configured_is_authenticated_and_encrypted() -
     assert protection(given) == ENCRYPTED
 
 
-def test_what_somebody_has_set_is_left_as_it_is() -> None:
+def test_what_is_set_already_is_left_as_it_is() -> None:
     given = {"spark.master": "spark://master:7077", "spark.authenticate": "false", "spark.io.encryption.enabled": "no"}
     assert set(protection(given)) == {"spark.network.crypto.enabled", "spark.network.crypto.cipher"}
     assert protection({"spark.master": "local[*]", "spark.driver.host": "10.0.0.7"}).get("spark.driver.host") is None

@@ -66,7 +66,7 @@ def test_a_partition_without_messages_answers_nothing() -> None:
     assert list(INGEST(iter([messages(), messages()]))) == []
 
 
-def test_a_failure_is_answered_and_not_raised_so_that_other_partitions_go_on() -> None:
+def test_a_failure_is_answered_and_not_raised_so_that_other_partitions_continue() -> None:
     (answer,) = INGEST(iter([messages(), messages(100), messages(101)]))
     (outcome,) = outcomes_from_rows(answer.to_pylist(), [ATTEMPT])
     assert outcome.range == ORDERS
@@ -116,7 +116,7 @@ def test_an_answer_becomes_the_outcome_of_its_own_range() -> None:
         (psycopg.OperationalError("gone"), False, False),
     ],
 )
-def test_an_answer_says_whether_the_attempt_was_fenced_and_whether_the_breaker_tripped(
+def test_an_answer_contains_whether_the_attempt_was_fenced_and_whether_the_breaker_tripped(
     monkeypatch: pytest.MonkeyPatch, failure: Exception, fenced: bool, too_many: bool
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -128,7 +128,7 @@ def test_an_answer_says_whether_the_attempt_was_fenced_and_whether_the_breaker_t
     assert (outcome.fenced, outcome.too_many_rejected) == (fenced, too_many)
 
 
-def test_our_own_failures_are_said_as_they_are() -> None:
+def test_our_own_failures_are_reported_as_they_are() -> None:
     assert describe_failure(ORDERS, FencedError("orders: fenced; nothing was committed here.")) == (
         "orders: fenced; nothing was committed here. [WO-FENCED]"
     )
@@ -144,7 +144,7 @@ def test_any_other_failure_is_one_line_with_its_place(failure: Exception) -> Non
     assert "\n" not in text
 
 
-def test_a_failure_that_quotes_what_text_cannot_hold_is_answered_all_the_same() -> None:
+def test_a_failure_that_quotes_what_text_cannot_hold_is_answered_nevertheless() -> None:
     assert describe_failure(ORDERS, ValueError("odd \ud800")).startswith(
         "orders 3 [100, 200): ValueError: odd \\ud800;"
     )
@@ -155,7 +155,7 @@ def test_the_cycle_collector_works_again_after_a_partition() -> None:
     assert gc.isenabled()
 
 
-def test_a_failure_in_the_jvm_is_said_without_its_stack() -> None:
+def test_a_failure_in_the_jvm_is_reported_without_its_stack() -> None:
     java = "Job aborted: Lost task 0.0: KafkaIllegalStateException: no\n\tat org.apache.spark.A.b(A.scala:1)\n\tat C.d"
     assert describe_failure(ORDERS, RuntimeError(java)) == (
         "orders 3 [100, 200): RuntimeError: Job aborted: Lost task 0.0: KafkaIllegalStateException: no; "

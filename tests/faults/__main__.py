@@ -1,4 +1,4 @@
-"""`python -m faults [NAME ...]`: inject faults, judge, print the table, write it as JSON."""
+"""`python -m faults [NAME ...]`: inject faults, check the results, print the table, write it as JSON."""
 
 import argparse
 import sys

@@ -43,7 +43,7 @@ class Breakpoint:
     lose_answer: bool = False
     """Pass the statement on, and hold its answer back instead."""
     passing: int = 0
-    """So many sessions that come here first are let pass."""
+    """The number of sessions that come here first and are let pass."""
     link: "PostgresLink | None" = None
     _reached: threading.Event = field(default_factory=threading.Event)
     _released: threading.Event = field(default_factory=threading.Event)
@@ -64,13 +64,13 @@ class Breakpoint:
         return self._reached.is_set()
 
     def release(self) -> None:
-        """Let the session go on; one whose answer was held back never gets it, for its connection is cut."""
+        """Let the session continue; one whose answer was held back never gets it, for its connection is cut."""
         self._released.set()
         if self.lose_answer and self.link is not None:
             self.link.close()
 
     def meets(self, link: "PostgresLink", frame: bytes) -> bool:
-        """Say whether this session is to be held before this message."""
+        """Return whether this session is to be held before this message."""
         return (
             self.link is None
             and link.application.startswith(self.application)
@@ -79,7 +79,7 @@ class Breakpoint:
         )
 
     def reached(self, link: "PostgresLink") -> None:
-        """Say that a session is here."""
+        """Record that a session is here."""
         self.link = link
         self._reached.set()
 
@@ -109,7 +109,7 @@ class PostgresLink(Link):
         self.muted_by: Breakpoint | None = None
 
     def client_is_gone(self) -> bool:
-        """Say whether the client has closed its end."""
+        """Return whether the client has closed its end."""
         try:
             return self.client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
         except BlockingIOError:
@@ -127,7 +127,7 @@ class PostgresProxy(Proxy):
 
     @contextmanager
     def breakpoint(self, point: Breakpoint) -> Iterator[Breakpoint]:
-        """Set a breakpoint, and remove it at the end; whoever is held there goes on."""
+        """Set a breakpoint, and remove it at the end; a session that is held there continues."""
         self._points.append(point)
         try:
             yield point

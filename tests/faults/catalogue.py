@@ -11,7 +11,7 @@ Injection = Callable[["Scene"], None]
 
 
 class NotPossibleError(Exception):
-    """This machine cannot have the fault; the text says why."""
+    """This machine cannot have the fault; the text contains the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What the producer writes: everything follows from (producer, sequence number), so that the oracle can calculate."""
 
 PERIOD = 25
-"""So many sequence numbers hold one message of each kind that is rejected; all others are inputs."""
+"""Of this many sequence numbers, one is a message of each kind that is rejected; all others are inputs."""
 _REJECTED = {3: "not-json", 8: "not-an-object", 13: "not-utf8", 18: "null-value", 23: "number-out-of-range"}
 ACCEPTED = "accepted"
 

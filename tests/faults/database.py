@@ -1,4 +1,4 @@
-"""What faults ask of Postgres itself: who waits for a lock, which backend serves whom, a lock of their own."""
+"""What faults ask of Postgres itself: sessions that wait for a lock, the backend of a client, a lock of their own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ def until_waiting_for_a_lock(site: Site, application: str) -> None:
     assert wait_until(waits, seconds=_SECONDS), f"no session of {application} waited for a lock"
 
 
-def until_nobody_is_connected(site: Site, application: str) -> None:
+def until_no_session_is_connected(site: Site, application: str) -> None:
     """Wait until no session has this name: Postgres has noticed that its client is gone.
 
     Raises:

@@ -34,7 +34,7 @@ class HeldAttempt(Held):
 
 @contextmanager
 def held(scene: Scene, point: Breakpoint, start: Callable[[], Task]) -> Iterator[Held]:
-    """Start a task and wait until it is held; it goes on when released, or at the end.
+    """Start a task and wait until it is held; it continues when released, or at the end.
 
     Raises:
         AssertionError: it did not come to the breakpoint.

@@ -1,4 +1,4 @@
-"""Judges what became of what was sent, by arithmetic in Postgres: no log is looked at."""
+"""Checks what became of what was sent, by arithmetic in Postgres: no log is looked at."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -11,7 +11,7 @@ import psycopg
 
 from faults import contents
 from faults.producer import END
-from support.sampler import Standing
+from support.sampler import PartitionSnapshot
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("faults", "oracle.sql")
@@ -52,7 +52,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Where a trigger's partitions stand at the end."""
+    """The offsets of a trigger's partitions at the end."""
 
     log: Mapping[int, int]
     """Last stable offsets."""
@@ -70,7 +70,7 @@ class Gone:
 
 
 def remember(url: str, trigger: str, journals: Iterable[Path], *, log: int = 0) -> None:
-    """Put what was sent into a table beside the work orders.
+    """Put what was sent into a table next to the work orders.
 
     Args:
         url: the database.
@@ -95,14 +95,14 @@ def remember(url: str, trigger: str, journals: Iterable[Path], *, log: int = 0) 
                     )
 
 
-def judge(
+def check(
     url: str,
     trigger: str,
     *,
-    standings: Iterable[Standing],
+    snapshots: Iterable[PartitionSnapshot],
     sampled: Sequence[str],
     ends: Ends,
-    still: Collection[int],
+    stalled: Collection[int],
     gone: Collection[Gone] = (),
 ) -> Verdict:
     """Count what was lost, doubled and so on.
@@ -110,18 +110,18 @@ def judge(
     Args:
         url: the database.
         trigger: its name.
-        standings: what the sampler saw.
+        snapshots: what the sampler saw.
         sampled: the contradictions that the sampler saw.
-        ends: where Kafka stands, now that all is done.
-        still: partitions that stand still by right, as Kafka has lost something of them.
+        ends: Kafka's offsets, now that all is done.
+        stalled: partitions that must be stalled, because Kafka has lost something of them.
         gone: what Kafka lost before it was read, and an operator has left behind.
 
     Raises:
-        AssertionError: the producer itself left a hole, or the sampler never saw anything, so that nothing can be said.
+        AssertionError: the producer itself left a hole, or the sampler never saw anything, so that there is no verdict.
     """
     arguments = {
         "trigger": trigger,
-        "standing_still": list(still),
+        "stalled": list(stalled),
         "gone_partitions": [lost.partition for lost in gone],
         "gone_starts": [lost.start for lost in gone],
         "gone_ends": [lost.end for lost in gone],
@@ -139,7 +139,7 @@ def judge(
         visible = _by_log(connection.execute(_QUERIES["visible_offsets"], arguments))
         logs: dict[int, int] = dict(connection.execute(_QUERIES["followed"], arguments).fetchall())
         ledger = connection.execute(_QUERIES["ledger"], arguments).fetchall()
-        wrong_ends = [*_miscounted(standings, visible, logs), *_wrong_ends(ledger, ends, still)]
+        wrong_ends = [*_miscounted(snapshots, visible, logs), *_wrong_ends(ledger, ends, stalled)]
         return Verdict(
             messages=count("messages"),
             lost=count("lost"),
@@ -159,7 +159,7 @@ def _by_log(rows: Iterable[Sequence[Any]]) -> dict[tuple[int, int], list[int]]:
 
 
 def _miscounted(
-    standings: Iterable[Standing], visible: Mapping[tuple[int, int], list[int]], logs: Mapping[int, int]
+    snapshots: Iterable[PartitionSnapshot], visible: Mapping[tuple[int, int], list[int]], logs: Mapping[int, int]
 ) -> list[str]:
     """Return the instants at which fewer or more work orders lay before the ledger than messages had been sent there.
 
@@ -167,20 +167,20 @@ def _miscounted(
     """
     return [
         f"partition {seen.partition}: {seen.behind} work orders before {seen.next_offset}, {sent} messages"
-        for seen in standings
+        for seen in snapshots
         for sent in [bisect_left(visible.get((seen.partition, logs.get(seen.stream_id, 0)), []), seen.next_offset)]
         if seen.behind != sent
     ]
 
 
-def _wrong_ends(ledger: Iterable[Sequence[Any]], ends: Ends, still: Collection[int]) -> list[str]:
+def _wrong_ends(ledger: Iterable[Sequence[Any]], ends: Ends, stalled: Collection[int]) -> list[str]:
     def is_committed(partition: int, next_offset: int) -> bool:
-        # A batch with a partition that stands still does not get as far as its commit.
-        return bool(still) or ends.group.get(partition) == next_offset
+        # A batch with a stalled partition does not get as far as its commit.
+        return bool(stalled) or ends.group.get(partition) == next_offset
 
     wrong: list[str] = []
     for partition, next_offset, status in ledger:
-        if partition in still:
+        if partition in stalled:
             if status != "stalled":
                 wrong.append(f"partition {partition} should be stalled and is {status}")
         elif next_offset != ends.log.get(partition) or status != "active" or not is_committed(partition, next_offset):

@@ -44,7 +44,7 @@ WHERE triggers.name = %(trigger)s;
 
 -- name: due
 -- What must have a work order: all that was sent, but for what Kafka lost of a first log before it was read, and on a
--- partition that stands still by right but for what does not lie before its ledger.
+-- partition that must be stalled but for what does not lie before its ledger.
 CREATE TEMPORARY TABLE due AS
 SELECT sent.*
 FROM faults.sent
@@ -58,7 +58,7 @@ WHERE sent.trigger = %(trigger)s
             AND sent.position < gone.end_offset
     )
     AND (
-        sent.partition <> ALL (%(standing_still)s)
+        sent.partition <> ALL (%(stalled)s)
         OR sent.position < (
             SELECT ledger.next_offset
             FROM workorders.kafka_ledger AS ledger
@@ -68,7 +68,7 @@ WHERE sent.trigger = %(trigger)s
     );
 
 -- name: unsent
--- Sequence numbers that the journal lacks: the producer itself has a hole, and nothing can be said.
+-- Sequence numbers that the journal lacks: the producer itself has a hole, and there is no verdict.
 SELECT count(*)
 FROM (SELECT producer, max(sequence) AS last FROM faults.sent WHERE trigger = %(trigger)s GROUP BY producer) AS ends
 CROSS JOIN LATERAL generate_series(0, ends.last) AS number
@@ -98,7 +98,7 @@ SELECT
     ) AS numbers);
 
 -- name: strangers
--- Work orders of what nobody has sent or what was aborted.
+-- Work orders of what was never sent or was aborted.
 SELECT count(*) FROM found
 WHERE NOT EXISTS (
     SELECT FROM due WHERE (due.partition, due.log, due.position) = (found.partition, found.log, found.position)

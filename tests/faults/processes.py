@@ -82,7 +82,7 @@ def kill(process: psutil.Process) -> None:
 
 @contextmanager
 def stopped(*processes: psutil.Process) -> Iterator[None]:
-    """Keep processes stopped by SIGSTOP, and let them go on at the end.
+    """Keep processes stopped by SIGSTOP, and let them continue at the end.
 
     Raises:
         AssertionError: one did not stop.
@@ -114,7 +114,7 @@ def until_ended(process: psutil.Process) -> None:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Say whether a process runs, stopped ones included."""
+    """Return whether a process runs, stopped ones included."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

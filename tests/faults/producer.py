@@ -1,8 +1,8 @@
 """A producer process that knows nothing of work orders: `python -m faults.producer ...`, until SIGTERM.
 
-Two producers write known contents: one plain, one in transactions of which every third is aborted. Where the broker put
-a message stands in the journal, once the broker has acknowledged it (in a transaction: the commit), a line each of
-producer, sequence number, partition and offset.
+Two producers write known contents: one plain, one in transactions of which every third is aborted. The
+journal contains a line for each message that the broker has acknowledged (in a transaction: with the commit): producer,
+sequence number, partition and offset.
 """
 
 import argparse
@@ -24,7 +24,7 @@ _STEP_SECONDS = 10.0
 
 
 class Stop:
-    """Whether somebody asked for the end."""
+    """Whether the end was asked for."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -63,7 +63,7 @@ class Writer:
         return taken
 
     def send_doomed(self, count: int) -> None:
-        """Hand over messages of a transaction that will be aborted."""
+        """Send messages of a transaction that will be aborted."""
         for number in range(count):
             self._produce(aborted_value(self.number, number), number, [])
 

@@ -28,7 +28,7 @@ class Link:
         self.closed = threading.Event()
 
     def close(self) -> None:
-        """End both connections; whoever reads from them finds their end."""
+        """End both connections; a reader finds their end."""
         self.closed.set()
         for end in (self.client, self.server):
             with contextlib.suppress(OSError):

@@ -100,7 +100,7 @@ def _read(row: Mapping[str, Any]) -> Result:
 
 
 def write(results: Sequence[Result], *, name: str, seed: int) -> Path:
-    """Write the results as JSON, beside the table for documents, and return the file's path."""
+    """Write the results as JSON, next to the table for documents, and return the file's path."""
     path = measured.write(
         FOLDER / f"{name}.json",
         {"run": name, "seed": seed},

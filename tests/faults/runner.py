@@ -15,7 +15,7 @@ _scenes = count(1)
 
 
 def run_fault(site: Site, fault: Fault, seed: int) -> Result:
-    """Inject one fault, let everything recover, and judge.
+    """Inject one fault, let everything recover, and check the result.
 
     Raises:
         Exception: whatever went wrong; what was started for the scene has been stopped.
@@ -25,7 +25,7 @@ def run_fault(site: Site, fault: Fault, seed: int) -> Result:
             fault.inject(scene)
             seconds = scene.recover()
             assert scene.injected, f"{fault.name} was not injected"
-            return Result(fault.name, fault.slug, seed, scene.injected, seconds, scene.sampler.samples, scene.judge())
+            return Result(fault.name, fault.slug, seed, scene.injected, seconds, scene.sampler.samples, scene.check())
     except NotPossibleError as reason:
         return Result(fault.name, fault.slug, seed, skipped=str(reason))
     finally:

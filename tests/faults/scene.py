@@ -43,11 +43,11 @@ class Scene:
         self.sampler = Sampler(self.trigger)
         #: How often the fault was injected, with proof.
         self.injected = 0
-        #: Partitions that stand still by right.
-        self.still: set[int] = set()
+        #: Partitions that must be stalled.
+        self.stalled: set[int] = set()
         #: What Kafka lost, and an operator has left behind.
         self.gone: list[Gone] = []
-        #: Batches that were handed over and whose tasks have not all ended well, oldest first.
+        #: Batches that were dispatched and whose tasks have not all ended well, oldest first.
         self.unfinished: list[int] = []
         self._tasks: list[Task] = []
         self._producers: list[tuple[Task, Path, int]] = []
@@ -151,7 +151,7 @@ class Scene:
         return self.start_command("resolve", kind, self.name, self.name, *options, "--reason", "a fault", "--yes")
 
     def finish(self, batch_id: int) -> bool:
-        """Run the tasks of a batch's ingest run once; say whether both ended well."""
+        """Run the tasks of a batch's ingest run once; return whether both ended well."""
         if self.start_ingest(batch_id).wait() == 0 and self.start_commit(batch_id).wait() == 0:
             self.unfinished.remove(batch_id)
             return True
@@ -167,12 +167,12 @@ class Scene:
         self.unfinished.remove(batch_id)
 
     def lifted(self) -> None:
-        """Say that the fault is over: from now on recovery takes its time."""
+        """Record that the fault is over: from now on recovery takes its time."""
         if self._lifted is None:
             self._lifted = time.monotonic()
 
     def recover(self) -> float:
-        """Go on as the two DAGs do until everything is done; return the seconds since the fault was lifted.
+        """Continue as the two DAGs do until everything is done; return the seconds since the fault was lifted.
 
         Raises:
             AssertionError: the sampler saw a contradiction, or it was not done in time.
@@ -185,28 +185,28 @@ class Scene:
             # After some contradictions there is no end to wait for.
             assert not self.sampler.contradictions, self.sampler.contradictions[0]
             assert time.monotonic() < deadline, f"{self.name} was not done in time; unfinished: {self.unfinished}"
-            self._go_on()
+            self._continue()
         return time.monotonic() - self._lifted
 
-    def judge(self) -> Verdict:
-        """Hold what is there against what was sent."""
+    def check(self) -> Verdict:
+        """Compare what is there with what was sent."""
         for journal, log in self._journals:
             oracle.remember(self.site.admin_url, self.name, [journal], log=log)
         ends = self._ends()
         assert self.sampler.failure is None, f"the sampler failed: {self.sampler.failure!r}"
         assert self.sampler.samples >= _FEWEST_SAMPLES, f"the sampler looked {self.sampler.samples} times only"
-        return oracle.judge(
+        return oracle.check(
             self.site.admin_url,
             self.name,
-            standings=list(self.sampler.standings),
+            snapshots=list(self.sampler.snapshots),
             sampled=self.sampler.contradictions,
             ends=ends,
-            still=self.still,
+            stalled=self.stalled,
             gone=self.gone,
         )
 
     def next_offsets(self) -> dict[int, int]:
-        """Return where the ledger stands, by partition."""
+        """Return the ledger's next offset, by partition."""
         return self.trigger.next_offsets()
 
     def errors(self) -> dict[int, str]:
@@ -230,7 +230,7 @@ class Scene:
         )
         return found
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         """Do what the listener and the unfinished ingest runs do next; what fails is tried again by the next call."""
         task = self.start_plan()
         if task.wait() == 0:
@@ -246,9 +246,9 @@ class Scene:
 
     def _drained(self) -> bool:
         ends, ledger = self._ends(), self.next_offsets()
-        wanted = {number: end for number, end in ends.log.items() if number not in self.still}
-        # The tasks of a batch with a partition that stands still never get as far as its commit.
-        committed = bool(self.still) or all(ends.group.get(number) == end for number, end in wanted.items())
+        wanted = {number: end for number, end in ends.log.items() if number not in self.stalled}
+        # The tasks of a batch with a stalled partition never get as far as its commit.
+        committed = bool(self.stalled) or all(ends.group.get(number) == end for number, end in wanted.items())
         return committed and all(ledger.get(number) == end for number, end in wanted.items())
 
     def _ends(self) -> Ends:

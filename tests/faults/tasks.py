@@ -57,11 +57,11 @@ class Task:
         """Wait for an end with an error, and return what was printed, in which a sentence is looked for.
 
         Raises:
-            AssertionError: it ended well, or did not say the sentence.
+            AssertionError: it ended well, or did not print the sentence.
         """
         code, output = self.wait(), self.output()
         assert code != 0, f"{self._managed.name} ended well:\n{output[-3000:]}"
-        assert re.search(sentence, output), f"{self._managed.name} did not say {sentence!r}:\n{output[-3000:]}"
+        assert re.search(sentence, output), f"{self._managed.name} did not print {sentence!r}:\n{output[-3000:]}"
         return output
 
     def output(self) -> str:

@@ -1,6 +1,6 @@
 """Reads group offset, ledger and work orders all the time, and keeps the instants at which they contradict each other.
 
-The group is read first, then ledger and rows in one snapshot: what is read later can only have gone on meanwhile, so
+The group is read first, then ledger and rows in one snapshot: what is read later can only have grown meanwhile, so
 that a group ahead of the ledger is no matter of the order of reading.
 """
 
@@ -20,12 +20,12 @@ from support.observed_trigger import ObservedTrigger
 
 OFTEN_SECONDS = 0.05
 SELDOM_SECONDS = 1.0
-"""Beside a whole Airflow, which needs the machine."""
+"""Next to a whole Airflow, which needs the machine."""
 _GROUP_SECONDS = 1.0
 _CONNECT_SECONDS = 2
 _STATEMENT_MS = 5000
 
-_STANDING = """
+_SNAPSHOT = """
     SELECT ledger.partition, ledger.next_offset,
         count(orders.id) FILTER (WHERE orders.position < ledger.next_offset) AS behind,
         count(orders.id) FILTER (WHERE orders.position >= ledger.next_offset) AS ahead, ledger.stream_id
@@ -38,8 +38,8 @@ _STANDING = """
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What one snapshot of the database says of a partition."""
+class PartitionSnapshot:
+    """What one snapshot of the database contains of a partition."""
 
     partition: int
     next_offset: int
@@ -51,21 +51,21 @@ class Standing:
     """Which log of the partition the ledger follows: an operator's decision may let it follow another one."""
 
 
-def contradiction(group: Mapping[int, int], standing: Standing, *, gapless: bool = False) -> str | None:
+def contradiction(group: Mapping[int, int], snapshot: PartitionSnapshot, *, gapless: bool = False) -> str | None:
     """Return what is wrong at this instant, in words; None when nothing is.
 
     Args:
         group: the group's offsets, by partition.
-        standing: what the database says.
+        snapshot: what the database contains.
         gapless: whether every offset before the ledger's position must have a work order.
     """
-    committed = group.get(standing.partition, -1)
-    if committed > standing.next_offset:
-        return f"partition {standing.partition}: the group stands at {committed}, the ledger at {standing.next_offset}"
-    if standing.ahead:
-        return f"partition {standing.partition}: {standing.ahead} work orders lie ahead of {standing.next_offset}"
-    if gapless and standing.behind != standing.next_offset:
-        return f"partition {standing.partition}: {standing.behind} work orders lie before {standing.next_offset}"
+    committed = group.get(snapshot.partition, -1)
+    if committed > snapshot.next_offset:
+        return f"partition {snapshot.partition}: the group is at {committed}, the ledger at {snapshot.next_offset}"
+    if snapshot.ahead:
+        return f"partition {snapshot.partition}: {snapshot.ahead} work orders lie ahead of {snapshot.next_offset}"
+    if gapless and snapshot.behind != snapshot.next_offset:
+        return f"partition {snapshot.partition}: {snapshot.behind} work orders lie before {snapshot.next_offset}"
     return None
 
 
@@ -89,14 +89,14 @@ class Sampler:
         self.samples = 0
         #: Looks at which Kafka or Postgres did not answer, as faults make it.
         self.missed = 0
-        #: Different standings, in the order in which they were seen first.
-        self.standings: dict[Standing, None] = {}
+        #: Different snapshots, in the order in which they were seen first.
+        self.snapshots: dict[PartitionSnapshot, None] = {}
         #: The contradictions, with their time.
         self.contradictions: list[str] = []
 
     @property
     def failure(self) -> Exception | None:
-        """What ended the sampling early; nothing can be said then."""
+        """What ended the sampling early; there is no verdict then."""
         return self._lookout.failure
 
     def __enter__(self) -> Self:
@@ -119,19 +119,19 @@ class Sampler:
 
     def _sample(self) -> None:
         group = self._committed()
-        standings = self._standings()
-        if self._follows_another_log(standings):
+        snapshots = self._snapshots()
+        if self._follows_another_log(snapshots):
             # The group was set back before the ledger, and may have been asked before both.
             group = self._committed()
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        for standing in standings:
-            self.standings.setdefault(standing)
-            if (wrong := contradiction(group, standing, gapless=self._gapless)) is not None:
+        for snapshot in snapshots:
+            self.snapshots.setdefault(snapshot)
+            if (wrong := contradiction(group, snapshot, gapless=self._gapless)) is not None:
                 self.contradictions.append(f"{now} {wrong}")
         self.samples += 1
 
-    def _follows_another_log(self, standings: list[Standing]) -> bool:
-        before, self._streams = self._streams, {standing.partition: standing.stream_id for standing in standings}
+    def _follows_another_log(self, snapshots: list[PartitionSnapshot]) -> bool:
+        before, self._streams = self._streams, {snapshot.partition: snapshot.stream_id for snapshot in snapshots}
         return any(before.get(partition, stream) != stream for partition, stream in self._streams.items())
 
     def _committed(self) -> dict[int, int]:
@@ -145,7 +145,7 @@ class Sampler:
         found = self._consumer.committed(places, _GROUP_SECONDS) if places else []
         return {place.partition: place.offset for place in found if place.offset >= 0}
 
-    def _standings(self) -> list[Standing]:
+    def _snapshots(self) -> list[PartitionSnapshot]:
         if self._connection is None:
             self._connection = psycopg.connect(
                 self._trigger.database_url,
@@ -154,7 +154,7 @@ class Sampler:
                 options=f"-c statement_timeout={_STATEMENT_MS}",
                 application_name="sampler",
             )
-        return [Standing(*row) for row in self._connection.execute(_STANDING, (self._trigger.name,))]
+        return [PartitionSnapshot(*row) for row in self._connection.execute(_SNAPSHOT, (self._trigger.name,))]
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -168,7 +168,7 @@ class Sampler:
 
 @contextmanager
 def commits_in_order(trigger: ObservedTrigger) -> Iterator[Sampler]:
-    """Hold group <= ledger <= persisted at every look, while other things go wrong; whoever is away is not asked.
+    """Hold group <= ledger <= persisted at every look, while other things go wrong; no unavailable service is asked.
 
     Args:
         trigger: whose topic holds messages only, read from its beginning.

@@ -26,7 +26,7 @@ _MUCH = 60_000
 
 @contextmanager
 def _during_reading(scene: Scene) -> Iterator[HeldAttempt]:
-    """Hold a worker that has a part of its messages; it goes on when released, or at the end."""
+    """Hold a worker that has a part of its messages; it continues when released, or at the end."""
     scene.produce(backlog=_MUCH)
     with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ)) as attempt:
         yield attempt

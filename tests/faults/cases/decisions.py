@@ -1,4 +1,4 @@
-"""An operator decides by the real command how it goes on where Kafka lost messages; the count must be right then."""
+"""An operator decides by the real command how to continue where Kafka lost messages; the count must be right then."""
 
 import re
 import signal
@@ -6,7 +6,7 @@ import signal
 from faults import logs
 from faults.breakpoints import BEFORE_COMMIT, COMMAND, Breakpoint
 from faults.catalogue import fault
-from faults.database import until_nobody_is_connected
+from faults.database import until_no_session_is_connected
 from faults.holding import held
 from faults.oracle import Gone
 from faults.processes import kill
@@ -30,12 +30,12 @@ def _stalled_by_a_gap(scene: Scene) -> None:
 
 
 def _recorded(scene: Scene) -> int:
-    """Return how many decisions are recorded, as the command says it."""
+    """Return how many decisions are recorded, as the command reports them."""
     output = scene.start_command("decisions", "--trigger", scene.name, "--json").succeed().output()
     return output.count('"decision":')
 
 
-@fault("records deleted unread, and an operator goes on behind the gap", short=True)
+@fault("records deleted unread, and an operator continues behind the gap", short=True)
 def gap_resumed(scene: Scene) -> None:
     _stalled_by_a_gap(scene)
     scene.injected += 1
@@ -47,7 +47,7 @@ def gap_resumed(scene: Scene) -> None:
     scene.lifted()
 
 
-@fault("topic made again, and an operator accepts the new one")
+@fault("topic re-created, and an operator accepts the new one")
 def topic_accepted(scene: Scene) -> None:
     scene.stop_producing()
     assert scene.finish(scene.planned())
@@ -64,9 +64,9 @@ def topic_accepted(scene: Scene) -> None:
     scene.lifted()
 
 
-@fault("log cut short behind the ledger, and an operator goes on at its end")
+@fault("log cut short behind the ledger, and an operator continues at its end")
 def cut_log_resumed(scene: Scene) -> None:
-    # A partition without transactions: a cut through one would leave it open for ever, and nothing behind it readable.
+    # A partition without transactions: a cut through one would never end it, and nothing behind it would be readable.
     scene.topics.grow(scene.name, PARTITIONS + 1)
     scene.produce(first_partition=PARTITIONS, partitions=1, backlog=200, plain=True)
     scene.stop_producing()
@@ -83,7 +83,7 @@ def cut_log_resumed(scene: Scene) -> None:
     scene.lifted()
 
 
-@fault("decision killed before its COMMIT, and made again")
+@fault("decision killed before its COMMIT, and repeated")
 def decision_killed(scene: Scene) -> None:
     _stalled_by_a_gap(scene)
     before = scene.next_offsets(), scene.errors()
@@ -92,7 +92,7 @@ def decision_killed(scene: Scene) -> None:
         kill(decision.owner)
         scene.injected += 1
     assert decision.task.wait() == -signal.SIGKILL
-    until_nobody_is_connected(scene.site, COMMAND)
+    until_no_session_is_connected(scene.site, COMMAND)
     assert (scene.next_offsets(), scene.errors()) == before
     assert _recorded(scene) == 0
     scene.start_decision("skip-lost").succeed()

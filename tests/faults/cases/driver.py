@@ -47,7 +47,7 @@ def jvm_stopped(scene: Scene) -> None:
     scene.commit(attempt.batch_id)
 
 
-@fault("JVM killed after all COMMITs, before it said so")
+@fault("JVM killed after all COMMITs, before it reported them")
 def jvm_killed_before_it_settled(scene: Scene) -> None:
     # The driver loads the batch when it begins, and again when all is done.
     with held_attempt(scene, Breakpoint(DRIVER, LOADS_THE_BATCH, passing=1)) as attempt:
@@ -58,7 +58,7 @@ def jvm_killed_before_it_settled(scene: Scene) -> None:
     attempt.task.fail()
 
 
-@fault("task killed, its JVM lives on beside a newer attempt")
+@fault("task killed, its JVM lives on next to a newer attempt")
 def task_killed_and_its_jvm_lives_on(scene: Scene) -> None:
     with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ)) as older:
         java = java_of(older.task.pid)
@@ -98,7 +98,7 @@ def commit_killed(scene: Scene) -> None:
 
 
 @fault("two commits of the group, the older one paused")
-def commit_paused_beside_a_newer_one(scene: Scene) -> None:
+def commit_paused_next_to_a_newer_one(scene: Scene) -> None:
     first = scene.planned()
     scene.start_ingest(first).succeed()
     with held(scene, Breakpoint(COMMITTER, READS_THE_LEDGER), lambda: scene.start_commit(first)) as older:

@@ -20,7 +20,7 @@ def planner_killed(scene: Scene) -> None:
     assert scene.trigger.ranges() == []
 
 
-@fault("planner stopped in its transaction beside a second one")
+@fault("planner stopped in its transaction next to a second one")
 def planner_stopped(scene: Scene) -> None:
     with held(scene, Breakpoint(PLANNER, BEFORE_COMMIT, _OF_THE_BATCH), scene.start_plan) as first:
         with stopped(first.owner):

@@ -16,7 +16,7 @@ _ROLE = "ALTER ROLE workorders "
 
 @contextmanager
 def _during_rows(scene: Scene) -> Iterator[HeldAttempt]:
-    """Hold a worker that has written its rows; it goes on at the end."""
+    """Hold a worker that has written its rows; it continues at the end."""
     with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS)) as attempt:
         yield attempt
         scene.injected += 1
@@ -161,7 +161,7 @@ def postgres_silent_then_gone(scene: Scene) -> None:
     attempt.task.wait()
 
 
-@fault("the ledger's row locked by somebody else")
+@fault("the ledger's row locked by another session")
 def ledger_locked(scene: Scene) -> None:
     with (
         held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ)) as attempt,

@@ -1,4 +1,4 @@
-"""What happens to topics: some of it loses messages, which no program can undo; then the partition must say so."""
+"""What happens to topics: some of it loses messages, which no program can undo; then the partition must report it."""
 
 import re
 
@@ -9,7 +9,7 @@ from support.topics import Topics
 
 
 def _expect(scene: Scene, partitions: set[int], sentence: str) -> None:
-    """Hold the reasons on the ledger against what must be said there.
+    """Compare the reasons on the ledger with what must be there.
 
     Raises:
         AssertionError: another partition stalls, or the sentence is another one.
@@ -20,8 +20,8 @@ def _expect(scene: Scene, partitions: set[int], sentence: str) -> None:
         assert re.search(sentence, error), error
 
 
-def _make_again(scene: Scene, *counts: int) -> None:
-    """Make the topic again with so many other messages in its partitions."""
+def _recreate(scene: Scene, *counts: int) -> None:
+    """Re-create the topic with these numbers of other messages in its partitions."""
     # A client of its own: one that knew the old topic may take a while to believe in the new one.
     topics = Topics(scene.site.kafka_settings)
     topics.create(scene.name, PARTITIONS)
@@ -46,7 +46,7 @@ def records_deleted(scene: Scene) -> None:
     begin, end = scene.range_of(batch_id, 1)
     cut = scene.random.randrange(begin + 1, end)
     scene.topics.delete_before(scene.name, cut, 1)
-    scene.still = {1}
+    scene.stalled = {1}
     scene.injected += 1
     scene.start_ingest(batch_id).fail("were deleted by retention before they were read")
     _expect(scene, {1}, re.escape(f"{scene.name} 1 [{begin}, {end}): offsets [{begin}, {cut}) were deleted"))
@@ -59,10 +59,10 @@ def records_expired(scene: Scene) -> None:
     batch_id = scene.planned()
     scene.stop_producing()
     logs.expire(scene.site, scene.name)
-    scene.still = set(range(PARTITIONS))
+    scene.stalled = set(range(PARTITIONS))
     scene.injected += 1
     scene.start_ingest(batch_id).fail("were deleted by retention before they were read")
-    _expect(scene, scene.still, r"offsets \[\d+, \d+\) were deleted by retention before they were read")
+    _expect(scene, scene.stalled, r"offsets \[\d+, \d+\) were deleted by retention before they were read")
 
 
 @fault("topic deleted with messages unread")
@@ -71,37 +71,37 @@ def topic_deleted(scene: Scene) -> None:
     batch_id = scene.planned()
     scene.stop_producing()
     scene.topics.delete(scene.name)
-    scene.still = set(range(PARTITIONS))
+    scene.stalled = set(range(PARTITIONS))
     scene.injected += 1
     scene.start_ingest(batch_id).fail("Kafka does not have this partition any more")
-    _expect(scene, scene.still, "Kafka does not have this partition any more; nothing was committed there")
+    _expect(scene, scene.stalled, "Kafka does not have this partition any more; nothing was committed there")
 
 
-@fault("topic deleted and made again while a batch waits")
-def topic_made_again(scene: Scene) -> None:
+@fault("topic deleted and re-created while a batch waits")
+def topic_recreated(scene: Scene) -> None:
     assert scene.finish(scene.planned())
     batch_id = scene.planned()
     scene.stop_producing()
     scene.topics.delete(scene.name)
-    _make_again(scene, 3000, 3000, 0)
-    scene.still = set(range(PARTITIONS))
+    _recreate(scene, 3000, 3000, 0)
+    scene.stalled = set(range(PARTITIONS))
     scene.injected += 1
     scene.start_ingest(batch_id).fail("was deleted and re-created")
-    _expect(scene, scene.still, "was deleted and re-created, so its offsets mean other messages now")
+    _expect(scene, scene.stalled, "was deleted and re-created, so its offsets mean other messages now")
 
 
-@fault("topic deleted and made again while nothing waits", short=True)
-def topic_made_again_unnoticed(scene: Scene) -> None:
+@fault("topic deleted and re-created while nothing waits", short=True)
+def topic_recreated_unnoticed(scene: Scene) -> None:
     scene.stop_producing()
     assert scene.finish(scene.planned())
     before = scene.next_offsets()
     scene.topics.delete(scene.name)
     # One partition with more messages than were read of it, one with fewer, one with none.
-    _make_again(scene, before[0] + 5, 5, 0)
-    scene.still = set(range(PARTITIONS))
+    _recreate(scene, before[0] + 5, 5, 0)
+    scene.stalled = set(range(PARTITIONS))
     scene.injected += 1
     scene.start_ingest(scene.planned()).fail("was deleted and re-created")
-    _expect(scene, scene.still, "was deleted and re-created, so its offsets mean other messages now")
+    _expect(scene, scene.stalled, "was deleted and re-created, so its offsets mean other messages now")
     assert scene.next_offsets() == before
 
 
@@ -111,7 +111,7 @@ def log_cut_short(scene: Scene) -> None:
     assert scene.finish(scene.planned())
     before = scene.next_offsets()
     logs.cut(scene.site, scene.name, 2)
-    scene.still = {2}
+    scene.stalled = {2}
     scene.injected += 1
     scene.start_ingest(scene.planned()).fail("was truncated")
     _expect(scene, {2}, r"the log ends at offset \d+, so it was truncated")

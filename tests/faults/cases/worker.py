@@ -92,7 +92,7 @@ def worker_paused_with_a_lock(scene: Scene) -> None:
             newer = scene.start_ingest(older.batch_id)
             until_waiting_for_a_lock(scene.site, "workorders check")
             scene.injected += 1
-            # Postgres ends the session that idles in its transaction, and the newer attempt goes on.
+            # Postgres ends the session that idles in its transaction, and the newer attempt continues.
             newer.succeed()
             older.point.release()
         scene.lifted()

@@ -99,7 +99,7 @@ def test_a_lost_answer_leaves_the_commit_done_and_its_client_without_knowledge(
 
 def test_other_sessions_and_earlier_ones_are_let_pass(stack: LocalStack, proxy: PostgresProxy, url: str) -> None:
     with proxy.breakpoint(Breakpoint(APPLICATION, BEFORE_COMMIT, passing=1)) as point:
-        with psycopg.connect(through(proxy, url, stack), application_name="somebody") as other:
+        with psycopg.connect(through(proxy, url, stack), application_name="another") as other:
             other.execute(INSERT)
         assert start(through(proxy, url, stack)).wait(SECONDS) == 0
         assert not point.is_reached

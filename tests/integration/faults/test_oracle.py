@@ -10,7 +10,7 @@ from faults import contents, oracle
 from faults.oracle import Ends, Gone, Verdict
 from local_stack.stack import LocalStack
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
-from support.sampler import Standing
+from support.sampler import PartitionSnapshot
 from support.work_orders import accepted, rejected, remove
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item, Rejection
@@ -34,8 +34,8 @@ def item(stream: str, sequence: int, producer: int = 1) -> Item:
 
 
 @pytest.fixture
-def judge(stack: LocalStack, connection: Connection, trigger: Trigger, tmp_path: Path) -> Callable[..., Verdict]:
-    """Ingests what a producer has sent, and returns the judgement."""
+def check(stack: LocalStack, connection: Connection, trigger: Trigger, tmp_path: Path) -> Callable[..., Verdict]:
+    """Ingests what a producer has sent, and returns the verdict."""
     range_ = OffsetRange(partition_of(trigger.name), 0, MESSAGES)
     batch_id = plan(connection, trigger, range_)
     stream = stream_name(range_.partition)
@@ -50,12 +50,12 @@ def judge(stack: LocalStack, connection: Connection, trigger: Trigger, tmp_path:
     journal.write_text("".join(f"1 {number} 0 {number}\n" for number in range(MESSAGES)) + "end\n", encoding="ascii")
     oracle.remember(stack.database_url, trigger.name, [journal])
 
-    def judged(*, ends: Ends = ENDS, **changes: Any) -> Verdict:
+    def checked(*, ends: Ends = ENDS, **changes: Any) -> Verdict:
         connection.commit()
-        arguments: dict[str, Any] = {"standings": [], "sampled": [], "still": set(), **changes}
-        return oracle.judge(stack.database_url, trigger.name, ends=ends, **arguments)
+        arguments: dict[str, Any] = {"snapshots": [], "sampled": [], "stalled": set(), **changes}
+        return oracle.check(stack.database_url, trigger.name, ends=ends, **arguments)
 
-    return judged
+    return checked
 
 
 def counts(verdict: Verdict) -> dict[str, int]:
@@ -66,21 +66,21 @@ def counts(verdict: Verdict) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-def test_a_whole_ingest_keeps_every_promise(judge: Callable[..., Verdict]) -> None:
-    verdict = judge(standings=[Standing(0, MESSAGES, MESSAGES, 0), Standing(0, 0, 0, 0)])
+def test_a_whole_ingest_keeps_every_promise(check: Callable[..., Verdict]) -> None:
+    verdict = check(snapshots=[PartitionSnapshot(0, MESSAGES, MESSAGES, 0), PartitionSnapshot(0, 0, 0, 0)])
     assert verdict.kept
     assert verdict.messages == MESSAGES
 
 
 def test_a_work_order_that_is_missing_is_lost(
-    judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
+    check: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
     remove(connection, trigger, [MESSAGES - 1])
-    assert counts(judge()) == {"lost": 1}
+    assert counts(check()) == {"lost": 1}
 
 
 def test_a_message_ingested_under_two_topic_ids_is_doubled(
-    judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
+    check: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
     connection.execute(
         """
@@ -93,13 +93,13 @@ def test_a_message_ingested_under_two_topic_ids_is_doubled(
         """,
         {"trigger": trigger.id, "topic": trigger.name, "workflow": trigger.workflow_id},
     )
-    verdict = judge()
+    verdict = check()
     assert verdict.duplicated == 1
     forget_streams(connection, trigger)
 
 
 def test_one_content_at_two_places_is_doubled(
-    judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
+    check: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
     connection.execute(
         """
@@ -109,107 +109,109 @@ def test_one_content_at_two_places_is_doubled(
         """,
         {"trigger": trigger.id},
     )
-    verdict = judge()
+    verdict = check()
     assert verdict.duplicated == 1
     assert verdict.wrong == 1
 
 
 def test_ids_that_do_not_grow_with_offsets_are_out_of_order(
-    judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
+    check: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
     swap(connection, trigger, 10, 11)
-    verdict = judge()
+    verdict = check()
     assert verdict.disordered > 0
     assert verdict.wrong == 2
 
 
 def test_a_work_order_of_a_message_that_was_not_sent_is_a_stranger(
-    judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
+    check: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
     connection.execute(
         "UPDATE workorders.work_orders SET position = 60 WHERE trigger_id = %s AND position = 49", (trigger.id,)
     )
-    assert counts(judge()) == {"lost": 1, "strangers": 1}
+    assert counts(check()) == {"lost": 1, "strangers": 1}
 
 
 def test_another_reason_of_rejection_is_wrong(
-    judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
+    check: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
     connection.execute(
         "UPDATE workorders.rejections SET code = 'too-large' WHERE work_order_id = "
         "(SELECT id FROM workorders.work_orders WHERE trigger_id = %s AND position = 3)",
         (trigger.id,),
     )
-    assert counts(judge()) == {"wrong": 1}
+    assert counts(check()) == {"wrong": 1}
 
 
 @pytest.mark.parametrize("ends", [Ends({0: 51}, {0: 50}), Ends({0: 50}, {0: 49}), Ends({0: 50}, {})])
 def test_a_ledger_that_is_not_at_the_end_of_log_and_group_contradicts_them(
-    judge: Callable[..., Verdict], ends: Ends
+    check: Callable[..., Verdict], ends: Ends
 ) -> None:
-    assert counts(judge(ends=ends)) == {"contradictions": 1}
+    assert counts(check(ends=ends)) == {"contradictions": 1}
 
 
 @pytest.mark.parametrize("behind", [19, 21])
 def test_an_instant_with_too_few_or_too_many_work_orders_is_a_contradiction(
-    judge: Callable[..., Verdict], behind: int
+    check: Callable[..., Verdict], behind: int
 ) -> None:
-    assert counts(judge(standings=[Standing(0, 20, behind, 0)])) == {"contradictions": 1}
+    assert counts(check(snapshots=[PartitionSnapshot(0, 20, behind, 0)])) == {"contradictions": 1}
 
 
-def test_what_the_sampler_saw_counts(judge: Callable[..., Verdict]) -> None:
-    assert counts(judge(sampled=["the group stands at 6"])) == {"contradictions": 1}
+def test_what_the_sampler_saw_counts(check: Callable[..., Verdict]) -> None:
+    assert counts(check(sampled=["the group is at 6"])) == {"contradictions": 1}
 
 
 def test_of_a_partition_that_should_be_stalled_only_what_is_before_its_ledger_is_due(
-    judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
+    check: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
     connection.execute(
         "UPDATE workorders.kafka_ledger SET next_offset = 40, status = 'stalled' WHERE trigger_id = %s", (trigger.id,)
     )
     remove(connection, trigger, range(40, MESSAGES))
-    verdict = judge(still={0})
+    verdict = check(stalled={0})
     assert verdict.kept
     assert verdict.messages == 40
 
 
-def test_a_partition_that_should_be_stalled_and_is_not_is_a_contradiction(judge: Callable[..., Verdict]) -> None:
-    assert counts(judge(still={0})) == {"contradictions": 1}
+def test_a_partition_that_should_be_stalled_and_is_not_is_a_contradiction(check: Callable[..., Verdict]) -> None:
+    assert counts(check(stalled={0})) == {"contradictions": 1}
 
 
 def test_what_kafka_lost_and_an_operator_left_behind_is_not_due(
-    judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
+    check: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
     remove(connection, trigger, range(10, 20))
-    assert counts(judge()) == {"lost": 10}
-    verdict = judge(gone=[Gone(0, 10, 20)], standings=[Standing(0, MESSAGES, 40, 0), Standing(0, 15, 10, 0)])
+    assert counts(check()) == {"lost": 10}
+    verdict = check(
+        gone=[Gone(0, 10, 20)], snapshots=[PartitionSnapshot(0, MESSAGES, 40, 0), PartitionSnapshot(0, 15, 10, 0)]
+    )
     assert verdict.kept
     assert verdict.messages == 40
-    assert counts(judge(gone=[Gone(0, 10, 21)])) == {"strangers": 1}
+    assert counts(check(gone=[Gone(0, 10, 21)])) == {"strangers": 1}
 
 
 def test_the_same_offsets_of_another_log_are_other_messages(
-    judge: Callable[..., Verdict], stack: LocalStack, connection: Connection, trigger: Trigger, *, tmp_path: Path
+    check: Callable[..., Verdict], stack: LocalStack, connection: Connection, trigger: Trigger, *, tmp_path: Path
 ) -> None:
     stream = f"{trigger.name}/0@another-id"
     create_for(connection, trigger, [item(stream, number, producer=2) for number in range(10)], fresh=True)
-    assert judge().duplicated == 10
+    assert check().duplicated == 10
     journal = tmp_path / "second"
     journal.write_text("".join(f"2 {number} 0 {number}\n" for number in range(10)) + "end\n", encoding="ascii")
     oracle.remember(stack.database_url, trigger.name, [journal], log=1)
     stream_id = streams(connection, trigger)[1]
-    verdict = judge(standings=[Standing(0, 10, 10, 0, stream_id), Standing(0, 5, 5, 0, stream_id)])
+    verdict = check(snapshots=[PartitionSnapshot(0, 10, 10, 0, stream_id), PartitionSnapshot(0, 5, 5, 0, stream_id)])
     assert verdict.kept
     assert verdict.messages == MESSAGES + 10
-    assert counts(judge(standings=[Standing(0, 10, 9, 0, stream_id)])) == {"contradictions": 1}
+    assert counts(check(snapshots=[PartitionSnapshot(0, 10, 9, 0, stream_id)])) == {"contradictions": 1}
 
 
 def test_a_hole_in_the_journal_is_no_verdict(
-    judge: Callable[..., Verdict], connection: Connection, trigger: Trigger
+    check: Callable[..., Verdict], connection: Connection, trigger: Trigger
 ) -> None:
     connection.execute("DELETE FROM faults.sent WHERE trigger = %s AND sequence = 7", (trigger.name,))
     with pytest.raises(AssertionError, match="has a hole"):
-        judge()
+        check()
 
 
 def swap(connection: Connection, trigger: Trigger, one: int, other: int) -> None:

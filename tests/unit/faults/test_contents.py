@@ -1,4 +1,4 @@
-"""What the producer writes is known to the oracle, and means what it says to the mapping of records."""
+"""What the producer writes is known to the oracle, and means the same to the mapping of records."""
 
 import orjson
 import pytest

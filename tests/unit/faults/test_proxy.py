@@ -41,11 +41,11 @@ def proxy() -> Iterator[Proxy]:
 @pytest.fixture
 def client(proxy: Proxy) -> Iterator[socket.socket]:
     with socket.create_connection((LOOPBACK, proxy.port), timeout=SECONDS) as client:
-        assert says(client, b"hello")
+        assert echoes(client, b"hello")
         yield client
 
 
-def says(client: socket.socket, word: bytes) -> bool:
+def echoes(client: socket.socket, word: bytes) -> bool:
     client.sendall(word)
     return client.recv(1024) == word
 
@@ -54,7 +54,7 @@ def test_a_cut_ends_the_connections_that_are_there_and_no_later_one(proxy: Proxy
     assert proxy.cut() == 1
     assert client.recv(1024) == b""
     with socket.create_connection((LOOPBACK, proxy.port), timeout=SECONDS) as later:
-        assert says(later, b"again")
+        assert echoes(later, b"again")
 
 
 def test_an_unreachable_server_refuses_and_is_there_again_afterwards(proxy: Proxy, client: socket.socket) -> None:
@@ -64,7 +64,7 @@ def test_an_unreachable_server_refuses_and_is_there_again_afterwards(proxy: Prox
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((LOOPBACK, proxy.port), timeout=SECONDS)
     with socket.create_connection((LOOPBACK, proxy.port), timeout=SECONDS) as later:
-        assert says(later, b"again")
+        assert echoes(later, b"again")
 
 
 def test_a_stall_holds_everything_back_and_loses_nothing(proxy: Proxy, client: socket.socket) -> None:
@@ -79,9 +79,9 @@ def test_a_stall_holds_everything_back_and_loses_nothing(proxy: Proxy, client: s
 
 def test_a_slow_way_counts_what_it_has_held_back(proxy: Proxy, client: socket.socket) -> None:
     with proxy.slow(0.01):
-        assert says(client, b"slowly")
+        assert echoes(client, b"slowly")
     assert proxy.delayed == 2
-    assert says(client, b"fast")
+    assert echoes(client, b"fast")
     assert proxy.delayed == 2
 
 

@@ -23,9 +23,9 @@ def test_any_count_that_is_not_zero_breaks_a_promise(count: str) -> None:
 
 
 def test_a_contradiction_breaks_a_promise_and_is_quoted() -> None:
-    broken = replace(WELL, verdict=replace(VERDICT, contradictions=("the group stands at 6",)))
+    broken = replace(WELL, verdict=replace(VERDICT, contradictions=("the group is at 6",)))
     assert not broken.kept
-    assert "the group stands at 6" in markdown([broken])
+    assert "the group is at 6" in markdown([broken])
 
 
 def test_a_fault_that_was_not_injected_is_no_success() -> None:
@@ -73,7 +73,7 @@ def test_a_run_in_pieces_keeps_the_other_faults_of_the_last_table(
     monkeypatch.setattr(results, "FOLDER", tmp_path)
     order = ["disk", "jvm-killed", "another"]
     assert with_earlier([WELL], name="faults", order=order) == [WELL]
-    broken = replace(WELL, verdict=replace(VERDICT, contradictions=("the group stands at 6",)))
+    broken = replace(WELL, verdict=replace(VERDICT, contradictions=("the group is at 6",)))
     skipped, gone = Result("disk", "disk", 7, skipped="no"), Result("gone", "gone", 7)
     write([broken, skipped, gone], name="faults", seed=7)
     assert with_earlier([], name="faults", order=order) == [skipped, broken]

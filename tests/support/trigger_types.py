@@ -60,22 +60,22 @@ class Source(ABC):
         """Make what the source needs."""
 
     @abstractmethod
-    def hand_over(self, first: int, events: list[Event]) -> Answer:
-        """Hand over events; `first` is the number of the first one, which is its source key."""
+    def submit(self, first: int, events: list[Event]) -> Answer:
+        """Submit events; `first` is the number of the first one, which is its source key."""
 
     @abstractmethod
     def spoil(self) -> Answer:
-        """Hand over an event that can be no input."""
+        """Submit an event that can be no input."""
 
     def send(self, *events: Event) -> Answer:
-        """Hand over new events."""
+        """Submit new events."""
         first = len(self.sent)
         self.sent += events
-        return self.hand_over(first, list(events))
+        return self.submit(first, list(events))
 
     def send_again(self) -> Answer:
-        """Hand over everything again, as after an answer that was lost."""
-        return self.hand_over(0, list(self.sent))
+        """Submit everything again, as after an answer that was lost."""
+        return self.submit(0, list(self.sent))
 
 
 class KafkaSource(Source):
@@ -90,7 +90,7 @@ class KafkaSource(Source):
         self.batches: list[int] = []
         self.produced = 0
 
-    def hand_over(self, first: int, events: list[Event]) -> Answer:
+    def submit(self, first: int, events: list[Event]) -> Answer:
         if first == 0 and self.batches:
             return self._ingest(*self.batches)
         return self._produce([json.dumps(event).encode() for event in events])
@@ -129,7 +129,7 @@ class WebhookSource(Source):
         self.webhooks = Webhooks(folder, {"workorders_db": self.stack.database_url})
         self.webhooks.define(**self.fields)
 
-    def hand_over(self, first: int, events: list[Event]) -> Answer:
+    def submit(self, first: int, events: list[Event]) -> Answer:
         answers = [
             self._post(json.dumps(event).encode(), f"event-{number}")
             for number, event in enumerate(events, start=first)
@@ -149,14 +149,14 @@ class WebhookSource(Source):
 
 
 class CronSource(Source):
-    """Intervals of a schedule; what an interval's input is stands in the definition."""
+    """Intervals of a schedule; the definition contains what an interval's input is."""
 
     type = "cron"
 
     def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(cron_airflow, "database_url", lambda _: self.stack.database_url)
 
-    def hand_over(self, first: int, events: list[Event]) -> Answer:
+    def submit(self, first: int, events: list[Event]) -> Answer:
         answers = [self._run(number, {"input": event}) for number, event in enumerate(events, start=first)]
         return next((answer for answer in answers if answer != "taken"), "taken")
 
@@ -185,7 +185,7 @@ class ManualSource(Source):
     def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(manual_airflow, "database_url", lambda _: self.stack.database_url)
 
-    def hand_over(self, first: int, events: list[Event]) -> Answer:
+    def submit(self, first: int, events: list[Event]) -> Answer:
         answers = [self._submit(f"event-{number}", event) for number, event in enumerate(events, start=first)]
         return next((answer for answer in answers if answer != "taken"), "taken")
 
@@ -205,7 +205,7 @@ def _execute(operator: Any, context: Any) -> Answer:
     except NotAnInputError:
         return "refused"
     except TaskFailedError as error:
-        # The task says it in a whole sentence, and is tried again.
+        # The task reports it in a whole sentence, and is tried again.
         if isinstance(error.__cause__, HardLimitError):
             return "must wait"
         raise

@@ -1,4 +1,4 @@
-"""Kafka connections with which no client can start, and what must be said of each."""
+"""Kafka connections with which no client can start, and what must be reported of each."""
 
 from typing import Final
 
@@ -25,11 +25,11 @@ BEGINNING: Final = (
 
 
 def wrong_settings(what: str) -> dict[str, str]:
-    """Return librdkafka settings with this mistake, and with a password that nobody may see."""
+    """Return librdkafka settings with this mistake, and with a password that must not be shown."""
     return {"bootstrap.servers": SERVERS, "sasl.password": "t0p-secret", **WRONG[what][0]}
 
 
-def assert_said(text: str, what: str) -> None:
+def assert_reported(text: str, what: str) -> None:
     """Raise AssertionError unless the text gives the reason in full, and no password."""
     assert BEGINNING + WRONG[what][1] in text, text
     assert "t0p-secret" not in text

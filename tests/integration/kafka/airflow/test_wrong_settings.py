@@ -16,7 +16,7 @@ from support.ingesting import partition_of, plan, row
 from support.operators import subclasses
 from support.outbox import new_outbox
 from support.tries import a_try
-from support.wrong_settings import WRONG, assert_said, wrong_settings
+from support.wrong_settings import WRONG, assert_reported, wrong_settings
 from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.sensors.polling import WaitFailedError
 from workorders.airflow.triggers.polling import FAILED
@@ -93,15 +93,15 @@ def test_the_task_fails_with_the_whole_sentence_and_commits_nothing(
     with pytest.raises(WorkOrdersError) as raised:
         MADE[kind](trigger.name, batch_id).execute(context)
     sentence = str(raised.value)
-    assert_said(sentence, what)
+    assert_reported(sentence, what)
     assert sentence.startswith(f"Trigger {trigger.name}")
     assert any(text in sentence for text in ("was committed", "not committed", "Nothing was decided"))
     assert sentence.endswith(" Next try in 2 s.")
-    stood = row(connection, trigger)
-    assert (stood.next_offset, stood.batch_id) == (0, batch_id)
+    entry = row(connection, trigger)
+    assert (entry.next_offset, entry.batch_id) == (0, batch_id)
     if kind is CreateWorkOrdersOperator:
-        assert stood.status == "stalled"
-        assert_said(str(stood.last_error), what)
+        assert entry.status == "stalled"
+        assert_reported(str(entry.last_error), what)
 
 
 def test_the_wait_ends_in_the_triggerer_and_the_task_fails_on_a_worker(stack: LocalStack, what: str) -> None:
@@ -115,7 +115,7 @@ def test_the_wait_ends_in_the_triggerer_and_the_task_fails_on_a_worker(stack: Lo
     with pytest.raises(WaitFailedError) as raised:
         sensor.execute_complete(a_try(2), event.payload)
     sentence = str(raised.value)
-    assert_said(sentence, what)
+    assert_reported(sentence, what)
     assert sentence.startswith("Trigger orders: ")
     assert sentence.endswith("Nothing was changed. Next try in 2 s.")
 
@@ -130,7 +130,7 @@ def test_the_relay_fails_with_the_whole_sentence_and_its_messages_wait(
     with pytest.raises(WorkOrdersError) as raised:
         task.execute(a_try(2))
     sentence = str(raised.value)
-    assert_said(sentence, what)
+    assert_reported(sentence, what)
     assert sentence.startswith("Outbox, shard 0: ")
     assert sentence.endswith("Messages that were not sent wait in their table; nothing is lost. Next try in 2 s.")
     assert outbox.waiting() == 1
@@ -149,8 +149,8 @@ def test_the_command_line_reports_it_too(
     monkeypatch.setenv("WORKORDERS_KAFKA", json.dumps(wrong_settings(what)))
     workorders = Command(monkeypatch, capsys)
     shown = workorders("status", trigger.name, "--json")
-    assert_said(shown.json()[0]["problem"], what)
+    assert_reported(shown.json()[0]["problem"], what)
     ended = workorders("resolve", "skip-lost", trigger.name, trigger.name, "--reason", "x", "--yes")
     assert ended.code == 1
-    assert_said(ended.err, what)
+    assert_reported(ended.err, what)
     assert ended.err.endswith("Nothing was changed.\n")

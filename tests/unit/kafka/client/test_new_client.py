@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 import workorders.kafka
-from support.wrong_settings import WRONG, assert_said, wrong_settings
+from support.wrong_settings import WRONG, assert_reported, wrong_settings
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client import group_offsets, range_consumer
 from workorders.kafka.client.admin import KafkaAdmin
@@ -39,11 +39,11 @@ def test_a_client_that_cannot_start_reports_why_and_what_to_do(start: Start, wha
     with pytest.raises(ClientSettingsError) as raised:
         start(wrong_settings(what))
     assert isinstance(raised.value, WorkOrdersError)
-    assert_said(str(raised.value), what)
+    assert_reported(str(raised.value), what)
 
 
 def test_no_client_is_started_by_its_class_alone() -> None:
-    """Whoever does that answers a wrong setting with a traceback."""
+    """Code that does that answers a wrong setting with a traceback."""
     package = Path(workorders.kafka.__file__).parent
     found = [
         path.name

@@ -42,7 +42,7 @@ class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # its packag
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ModuleScheduling:
-    """Schedule by modules, whatever `--dist` says."""
+    """Schedule by modules, whatever `--dist` is."""
     return ModuleScheduling(config, log)
 
 

@@ -37,7 +37,7 @@ DELETE FROM workorders.dataclips USING gone WHERE dataclips.id = gone.id
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What working through some groups took."""
+    """What processing the runs took."""
 
     claim_seconds: tuple[float, ...]
     """Of each claim, its commit included."""
@@ -51,7 +51,7 @@ class Worked:
 
 
 def prepare(url: str, number: int, fields: dict[str, object], waiting: int) -> Workflow:
-    """Let so many work orders wait for their first run, of the workflow whose finished runs `many` has made."""
+    """Let `waiting` work orders wait for their first run, of the workflow whose finished runs `many` has made."""
     with connect(url) as connection:
         connection.execute(_NO_LONGER_WAITING)
         definition = parse_workflow({"name": many.COMMON, "callable": "some:where", **fields}, where=many.COMMON)
@@ -66,7 +66,7 @@ def prepare(url: str, number: int, fields: dict[str, object], waiting: int) -> W
     return workflow
 
 
-def work_through(url: str, workflow: Workflow, groups: int, connections: int) -> Worked:
+def process(url: str, workflow: Workflow, groups: int, connections: int) -> Worked:
     """Claim, start and finish some groups on as many connections at once."""
 
     def work(_number: int) -> list[float]:

@@ -18,7 +18,7 @@ COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], float]]] = {
 
 
 def seconds(stack: LocalStack, arguments: tuple[str, ...], rounds: int) -> list[float]:
-    """Run a command so many times after one that is not counted, and return each run's wall-clock seconds.
+    """Run a command `rounds` times after one that is not counted, and return each run's wall-clock seconds.
 
     Raises:
         subprocess.CalledProcessError: the command failed.

@@ -41,7 +41,7 @@ class Figure:
     """The value, over that of `ratio_to`; the median of pairs where both were measured in turns."""
     ratio_to: str | None = None
     ratios: tuple[float, ...] = ()
-    """The ratios of the single pairs: far apart, they say that the machine had other work."""
+    """The ratios of the single pairs: far apart, they show that the machine had other work."""
     bar: Bar | None = None
     note: str = ""
 
@@ -59,7 +59,7 @@ def middle(name: str, runs: Sequence[float], unit: str, *, note: str = "") -> Fi
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the value that so many percent of the values do not exceed."""
+    """Return the value that `percent` percent of the values do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
@@ -84,7 +84,7 @@ def show(console: Console, benchmark: str, figures: Sequence[Figure]) -> None:
 
 
 def write(benchmark: str, figures: Sequence[Figure], *, quick: bool) -> Path:
-    """Write the figures of one benchmark as JSON, and return the file's path; quick ones beside those of whole runs."""
+    """Write the figures of one benchmark as JSON, and return its path; quick ones next to those of whole runs."""
     return measured.write(
         FOLDER / f"{benchmark}{'.quick' if quick else ''}.json",
         {"benchmark": benchmark, "quick": quick},

@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 
 
 def fill(connection: Connection, rows: int, say: Say, *, inputs: bool = True) -> None:
-    """Make so many finished work orders with their runs, and with their inputs and words unless told otherwise.
+    """Make `rows` finished work orders with their runs, and with their inputs and words unless told otherwise.
 
     The connection commits by itself, for a part is committed at a time.
     """
@@ -95,7 +95,7 @@ def _drop_words_index(connection: Connection) -> str:
 
 
 def _complete_words(connection: Connection, given: Mapping[str, Any]) -> None:
-    """Add the words of the rejections, as the product does, and say up to where the words are there."""
+    """Add the words of the rejections, as the product does, and record up to where the words are there."""
     rejected = connection.execute("SELECT work_order_id FROM workorders.rejections ORDER BY 1").fetchall()
     for start in range(0, len(rejected), search_index.STEP):
         search_index.write_index(connection, [row[0] for row in rejected[start : start + search_index.STEP]])

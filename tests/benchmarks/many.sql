@@ -48,9 +48,9 @@ WHERE id >= pg_temp.id_of(%(start)s, %(rows)s, %(until)s) AND id < pg_temp.id_of
     AND state = 'rejected';
 
 -- name: make_inputs
--- The inputs and, beside them, their words: a test of some holds these against what the product makes of the inputs.
+-- The inputs and their words: a test of some holds these against what the product makes of the inputs.
 CREATE OR REPLACE TEMPORARY VIEW inputs AS
-SELECT id, trigger_id, workflow_id, work_orders.number, said.*
+SELECT id, trigger_id, workflow_id, work_orders.number, filled.*
 FROM (
     SELECT *, ('x' || right(id::text, 12))::bit(48)::bigint AS number FROM workorders.work_orders WHERE state <> 'rejected'
 ) AS work_orders
@@ -64,7 +64,7 @@ CROSS JOIN LATERAL (
         'C' || (hashint8(number) & 4095) AS code,
         hashint8(number) & 1048575 AS value,
         'N' || number % 5000 AS nurse
-) AS said;
+) AS filled;
 
 -- name: inputs
 INSERT INTO workorders.dataclips (id, body, request)

@@ -18,7 +18,7 @@ _BLOCK_ROWS = 200
 
 
 def create(url: str) -> None:
-    """Create the table anew."""
+    """Drop the table, and create it."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"DROP TABLE IF EXISTS {TABLE}")
         connection.execute(

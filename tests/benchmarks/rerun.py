@@ -1,4 +1,4 @@
-"""Bulk reruns among many finished work orders, and what they cost an ingest that goes on beside them."""
+"""Bulk reruns among many finished work orders, and what they cost an ingest at the same time."""
 
 import time
 from collections.abc import Iterator
@@ -39,8 +39,8 @@ class Rerun:
         return self.done / self.seconds
 
 
-BESIDE: Final = "a tenth, beside an ingest"
-"""The filter of the rerun that an ingest goes on beside."""
+WITH_INGEST: Final = "a tenth, during an ingest"
+"""The filter of the rerun during which an ingest continues."""
 
 
 def filters(connection: Connection, rows: int) -> dict[str, Filter]:
@@ -54,7 +54,7 @@ def filters(connection: Connection, rows: int) -> dict[str, Filter]:
     return {
         "a hundredth, by time": Filter(state="success", since=tenth(2), until=tenth(2) + hundredth),
         "a tenth, by time": Filter(state="success", since=tenth(3), until=tenth(4)),
-        BESIDE: Filter(state="success", since=tenth(5), until=tenth(6)),
+        WITH_INGEST: Filter(state="success", since=tenth(5), until=tenth(6)),
         "one in 97, by a word": Filter(state="success", text="W11", until=tenth(2)),
     }
 
@@ -83,13 +83,13 @@ def rerun(url: str, wanted: Filter, seconds: float) -> Rerun:
     return Rerun(job.total, counted, done, ended - begun_working, slowest)
 
 
-def ingest_beside(url: str, wanted: Filter, seconds: float) -> tuple[list[float], list[float]]:
+def ingest_during(url: str, wanted: Filter, seconds: float) -> tuple[list[float], list[float]]:
     """Return how long batches of a thousand take to be created, alone and while others are rerun, for so long each."""
     with _ingesting(url) as alone:
         time.sleep(seconds)
-    with _ingesting(url) as beside:
+    with _ingesting(url) as during:
         rerun(url, wanted, seconds)
-    return alone, beside
+    return alone, during
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def _ingesting(url: str) -> Iterator[list[float]]:
 def _ingest(url: str, stop: Event, seconds: list[float]) -> None:
     topic_id = time.time_ns()
     with connect(url) as connection:
-        trigger = triggers.register(connection, name="beside", type_="kafka", workflow="beside", definition={})
+        trigger = triggers.register(connection, name="during", type_="kafka", workflow="during", definition={})
         for number in count():
             items = list(messages.items(_TOPIC, 0, _BATCH, f"{_TOPIC}/{number}@{topic_id}"))
             begun = time.monotonic()

@@ -27,7 +27,7 @@ class Found:
     counted_milliseconds: list[float]
     """Times of the counts by state at hand."""
     recount_seconds: float
-    """Of counting all of them anew."""
+    """Of counting all of them again."""
     bytes_a_work_order: float
     """Of the full text on the disk, with its indexes."""
 

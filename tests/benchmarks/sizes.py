@@ -23,7 +23,7 @@ class Sizes:
     memory: tuple[int, ...] = (10_000, 100_000, 500_000)
     """Messages of one partition, while the memory of the Python worker is watched."""
     layout_rows: int = 20_000_000
-    """Work orders that stand in the tables while states change."""
+    """Work orders that are in the tables while states change."""
     layout_touched: int = 100_000
     """Work orders that are worked at, and as many that are wiped."""
     claim_finished: int = 10_000_000

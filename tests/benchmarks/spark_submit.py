@@ -1,4 +1,4 @@
-"""`spark-submit` as the ingest DAG calls it, on so many cores of this machine."""
+"""`spark-submit` as the ingest DAG calls it, on a given number of cores of this machine."""
 
 import os
 import subprocess

@@ -216,7 +216,7 @@ def claim_runs(bench: Bench) -> list[Figure]:
         bench.say(f"claim, {way}, {sizes.claim_finished:,} finished and {sizes.claim_waiting:,} waiting runs")
         workflow = claim.prepare(url, number, fields, sizes.claim_waiting)
         for connections in (1, CORES):
-            worked = claim.work_through(url, workflow, sizes.claim_groups, connections)
+            worked = claim.process(url, workflow, sizes.claim_groups, connections)
             where = f"{way}, {connections} connection{'s' if connections > 1 else ''}"
             bar = Bar(claim.RUNS_PER_SECOND) if connections == 1 and not fields else None
             figures += [
@@ -269,7 +269,7 @@ def search_and_rerun(bench: Bench) -> list[Figure]:
             for name, times in found.milliseconds.items()
         ),
         Figure("counts by state at hand, 95th percentile", percentile(found.counted_milliseconds, 95), "ms", bar=bar),
-        Figure("all counted anew", found.recount_seconds, "s", note="behind the ingest"),
+        Figure("all counted again", found.recount_seconds, "s", note="behind the ingest"),
         Figure("words added", found.filled_per_second, "work orders/s", note="one process, behind the ingest"),
         Figure("disk for the full text", found.bytes_a_work_order, "bytes", note="a work order"),
         *_reruns(bench),
@@ -280,7 +280,7 @@ def _reruns(bench: Bench) -> list[Figure]:
     url, figures = bench.stack.database_url, list[Figure]()
     with connect(url) as connection:
         filters = rerun.filters(connection, bench.sizes.search_rows)
-    beside_ingest = filters.pop(rerun.BESIDE)
+    with_ingest = filters.pop(rerun.WITH_INGEST)
     for name, wanted in filters.items():
         bench.say(f"rerun of {name}")
         done = rerun.rerun(url, wanted, bench.sizes.rerun_seconds)
@@ -289,12 +289,12 @@ def _reruns(bench: Bench) -> list[Figure]:
             Figure(f"rerun of {name}, counted before", done.count_seconds, "s"),
             Figure(f"rerun of {name}, slowest step", done.slowest_step_seconds, "s"),
         ]
-    bench.say("ingest beside a rerun")
-    alone, beside = rerun.ingest_beside(url, beside_ingest, bench.sizes.rerun_seconds / 2)
+    bench.say("ingest during a rerun")
+    alone, during = rerun.ingest_during(url, with_ingest, bench.sizes.rerun_seconds / 2)
     return [
         *figures,
         middle("ingest of 1,000, alone", alone, "s", note=f"worst {max(alone):.3f}"),
-        middle("ingest of 1,000, beside a rerun", beside, "s", note=f"worst {max(beside):.3f}"),
+        middle("ingest of 1,000, during a rerun", during, "s", note=f"worst {max(during):.3f}"),
     ]
 
 
@@ -336,7 +336,7 @@ def outbox_relay(bench: Bench) -> list[Figure]:
     single = outbox.Case(ours, topics.create(bench.topic("outbox"), 1), sizes.outbox_singles)
     seconds = outbox.seconds_to_consumer(single)
     return [
-        middle(plain, runs[plain], "messages/s", note="cannot go on after a crash"),
+        middle(plain, runs[plain], "messages/s", note="cannot continue after a crash"),
         middle(deimos, runs[deimos], "messages/s", note="at least once"),
         against(once, runs[once], runs[plain], plain),
         against(once, runs[once], runs[deimos], deimos),

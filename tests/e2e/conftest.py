@@ -31,7 +31,7 @@ PARTITIONS = {
 
 @pytest.fixture(scope="package")
 def dags_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository's DAG files, and the tests' own beside them."""
+    """The repository's DAG files, and the tests' own next to them."""
     folder = tmp_path_factory.mktemp("dags")
     for file in [*(CHECKOUT / "dags").glob("*.py"), *(HERE / "dags").glob("*.py")]:
         shutil.copy(file, folder)
@@ -110,7 +110,7 @@ def ordered(orders: Flow) -> list[Place]:
 
 @pytest.fixture(scope="module")
 def stalling(request: pytest.FixtureRequest, api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Iterator[Flow]:
-    """The trigger that a module names as its TRIGGER; it rests at the end, for a stall is tried again for ever."""
+    """The trigger that a module names as its TRIGGER; it rests at the end, because stalls are retried without end."""
     flow = Flow(api, triggers[request.module.TRIGGER])
     yield flow
     api.set_paused(flow.ingest, paused=True)

@@ -33,7 +33,7 @@ class Clicked:
         """Return the batch's number."""
         return int(self.run.conf["batch_id"])
 
-    def said(self) -> list[str]:
+    def planning_log(self) -> list[str]:
         """Return the lines of the tasks that plan, oldest first."""
         tasks = [self.flow.api.task(run, "plan_batch") for run in self.flow.finished_listener_runs()]
         return [line for task in tasks if task.state == "success" for line in self.flow.api.log_text(task).splitlines()]
@@ -46,12 +46,12 @@ def clicked(airflow_stack: LocalStack, api: AirflowApi, triggers: dict[str, Obse
     flow.until_waiting()
     api.set_paused(flow.ingest, paused=True)
     places = flow.trigger.produce(some_events(MESSAGES, 1))
-    (run,) = eventually(flow.ingest_runs, seconds=SECONDS, what="the hand-over of a batch")
+    (run,) = eventually(flow.ingest_runs, seconds=SECONDS, what="the dispatch of a batch")
     made = Clicked(flow, run)
     grow_old(airflow_stack, made.batch)
     with commits_in_order(flow.trigger):
         api.delete_run(run)
-        eventually(flow.ingest_runs, seconds=SECONDS, what="the second hand-over of the batch")
+        eventually(flow.ingest_runs, seconds=SECONDS, what="the second dispatch of the batch")
         api.set_paused(flow.ingest, paused=False)
         made.tries.append(until_at_work(made).try_number)
         eventually(lambda: spark_applications(airflow_stack), seconds=SECONDS, what="a Spark application")
@@ -66,20 +66,20 @@ def clicked(airflow_stack: LocalStack, api: AirflowApi, triggers: dict[str, Obse
 
 
 def test_messages_that_came_while_the_ingest_was_paused_are_ingested_once_whatever_is_clicked(clicked: Clicked) -> None:
-    """The fixture has waited for the work orders; here stands what else it left."""
+    """The fixture has waited for the work orders; here is what else it left."""
     (range_,) = clicked.flow.trigger.ranges()
     assert (range_["batch_id"], range_["created"]) == (clicked.batch, MESSAGES)
     assert [(run.id, run.state) for run in clicked.flow.ingest_runs()] == [(f"batch_{clicked.batch}", "success")]
 
 
-def test_a_batch_whose_run_was_deleted_is_handed_over_again(clicked: Clicked) -> None:
+def test_a_batch_whose_run_was_deleted_is_dispatched_again(clicked: Clicked) -> None:
     sentence = f"Batch {clicked.batch} is unfinished and has no run {clicked.run.id}; it is dispatched now."
-    assert len([line for line in clicked.said() if sentence in line]) == 1
+    assert len([line for line in clicked.planning_log() if sentence in line]) == 1
 
 
 def test_a_run_that_was_marked_as_ended_with_its_batch_unfinished_is_started_again(clicked: Clicked) -> None:
     sentence = f"Batch {clicked.batch} is unfinished and its run {clicked.run.id} has ended; the run is started again"
-    assert len([line for line in clicked.said() if sentence in line]) == 2
+    assert len([line for line in clicked.planning_log() if sentence in line]) == 2
 
 
 def test_the_log_of_the_plan_names_each_run_that_it_started(clicked: Clicked) -> None:
@@ -89,8 +89,8 @@ def test_the_log_of_the_plan_names_each_run_that_it_started(clicked: Clicked) ->
 
 
 def test_a_commit_after_a_task_that_was_only_marked_reports_what_has_no_work_orders(clicked: Clicked) -> None:
-    said = clicked.flow.api.log_text(clicked.flow.api.task(clicked.run, "commit_offsets"), 1)
-    assert f"e2e.clicks 0 [0, {MESSAGES}) has no work orders yet" in said
+    log = clicked.flow.api.log_text(clicked.flow.api.task(clicked.run, "commit_offsets"), 1)
+    assert f"e2e.clicks 0 [0, {MESSAGES}) has no work orders yet" in log
 
 
 def test_every_click_on_a_task_at_work_ends_one_try_and_begins_another(clicked: Clicked) -> None:
@@ -98,7 +98,7 @@ def test_every_click_on_a_task_at_work_ends_one_try_and_begins_another(clicked: 
 
 
 def grow_old(stack: LocalStack, batch: int) -> None:
-    """Let a batch be older than its listener run may need for the hand-over."""
+    """Let a batch be older than its listener run may need for the dispatch."""
     with psycopg.connect(stack.database_url) as connection:
         connection.execute(
             "UPDATE workorders.kafka_batches SET planned_at = planned_at - interval '1 minute' WHERE id = %s", (batch,)

@@ -1,4 +1,4 @@
-"""Airflow's own processes, killed while messages come: whoever starts next goes on, and nothing is done twice."""
+"""Airflow's own processes, killed while messages come: the next process continues, and nothing is done twice."""
 
 import pytest
 
@@ -42,10 +42,10 @@ def test_listens_on_the_loopback_interface_only(airflow_stack: LocalStack) -> No
 
 
 def is_well(stack: LocalStack) -> bool:
-    """Say whether all components say that they are well."""
+    """Return whether all components report that they are well."""
     return {part["status"] for part in stack.airflow.health().values()} == {"healthy"}
 
 
 def at_work(flow: Flow) -> bool:
-    """Say whether a task of the ingest is at work."""
+    """Return whether a task of the ingest is at work."""
     return any(task.state == "running" for run in flow.ingest_runs() for task in flow.api.tasks(run))

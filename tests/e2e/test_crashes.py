@@ -61,7 +61,7 @@ def test_an_application_that_outlives_its_killed_task_changes_nothing(
         wanted = sum(map(len, before.values())) + len(places)
         eventually(lambda: flow.trigger.count() == wanted, seconds=SECONDS, what="work orders by a second attempt")
         flow.until_settled()
-        left = standing(flow)
+        left = everything_of(flow)
         with held_ledger(airflow_stack, flow.trigger.name):
             executor.resume()
             eventually(
@@ -74,17 +74,17 @@ def test_an_application_that_outlives_its_killed_task_changes_nothing(
             executor.resume()
         _, alive = psutil.wait_procs([zombie], timeout=SECONDS)
     assert alive == []
-    assert standing(flow) == left
+    assert everything_of(flow) == left
 
 
-def standing(flow: Flow) -> tuple[Any, ...]:
+def everything_of(flow: Flow) -> tuple[Any, ...]:
     """Return all that an attempt could change."""
     trigger = flow.trigger
     return trigger.work_orders(), trigger.ledger(), trigger.ranges(), trigger.group_offsets()
 
 
 def copying(stack: LocalStack) -> bool:
-    """Say whether an executor is writing work orders now."""
+    """Return whether an executor is writing work orders now."""
     return sessions(stack, "xact_start IS NOT NULL AND query LIKE 'COPY%'") > 0
 
 
@@ -99,7 +99,7 @@ def sessions(stack: LocalStack, condition: LiteralString) -> int:
 
 @contextmanager
 def held_ledger(stack: LocalStack, trigger: str) -> Iterator[None]:
-    """Hold the ledger's rows of a trigger, so that whoever is about to write waits."""
+    """Hold the ledger's rows of a trigger, so that each session that is about to write waits."""
     with psycopg.connect(stack.database_url) as connection:
         connection.execute(
             """

@@ -1,4 +1,4 @@
-"""A person decides by the form how a partition goes on whose messages retention ate."""
+"""A person decides by the form how a partition continues whose messages retention ate."""
 
 from typing import Any
 

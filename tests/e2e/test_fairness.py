@@ -36,5 +36,5 @@ def test_a_few_runs_are_finished_soon_while_another_workflows_backlog_has_the_on
     sparse.create([{"file": file, "word": "sparse"}] * 3)
     eventually(lambda: sparse.count("success") == 3, seconds=BOUND_SECONDS, what="the end of the few runs")
     done = crowded.count("success")
-    eventually(lambda: crowded.count("success") > done, seconds=BOUND_SECONDS, what="the backlog going on")
+    eventually(lambda: crowded.count("success") > done, seconds=BOUND_SECONDS, what="progress of the backlog")
     assert crowded.count("pending") > BACKLOG / 2

@@ -14,7 +14,7 @@ DAG = "numbered_gaps"
 
 
 def come(stack: LocalStack, *versions: int) -> None:
-    """Let events of one order come, of a trigger as its file says it is."""
+    """Let events of one order come, of a trigger as its file defines it."""
     with connect(stack.database_url) as connection:
         trigger = triggers.find(connection, "numbered")
         for version in versions:

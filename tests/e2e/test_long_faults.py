@@ -52,11 +52,11 @@ def test_both_databases_away_for_a_minute_during_a_batch(
     finally:
         airflow_stack.postgres.start()
 
-    def goes_on() -> bool:
+    def continues() -> bool:
         start_ended(airflow_stack)
         return flow.trigger.count() >= len(produced)
 
-    eventually(goes_on, seconds=SECONDS, what="work orders after a minute without Postgres")
+    eventually(continues, seconds=SECONDS, what="work orders after a minute without Postgres")
     start_ended(airflow_stack)  # some notice late that their database was away
     flow.until_ingested(produced)
 
@@ -105,7 +105,7 @@ def test_components_killed_at_random(airflow_stack: LocalStack, flow: Flow, prod
 
 @contextmanager
 def another_triggerer(stack: LocalStack, api: AirflowApi) -> Iterator[None]:
-    """Run a second triggerer beside the stack's, and kill it at the end."""
+    """Run a second triggerer next to the stack's, and kill it at the end."""
     with (stack.logs / "second-triggerer.log").open("wb") as log:
         process = subprocess.Popen(
             ["airflow", "triggerer", "--skip-serve-logs"], env=stack.environment(), stdout=log, stderr=log

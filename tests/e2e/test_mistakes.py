@@ -41,7 +41,7 @@ def test_a_trigger_file_with_a_mistake_takes_no_other_trigger_down(api: AirflowA
 def sentences(api: AirflowApi, task: Task) -> dict[int, str]:
     """Return how the tries of a task failed so far, by their numbers.
 
-    Of a try that Airflow itself lost, as its scheduler was killed, at most the triggerer said something.
+    Of a try that Airflow itself lost, as its scheduler was killed, at most the triggerer logged something.
     """
     now = api.task(task.run, task.id)
     found = {}
@@ -60,15 +60,15 @@ def test_a_connection_with_a_mistake_fails_the_task_with_a_sentence_until_it_is_
 ) -> None:
     task = failing(api, "unconnected_listener", {"up_for_retry", "failed"})
     assert task.id == "wait_for_messages"
-    said = eventually(
+    failures = eventually(
         lambda: found if len(found := sentences(api, task)) > 1 else None, seconds=SECONDS, what="two tries that failed"
     )
-    assert said is not None
+    assert failures is not None
     missing = (
         "Trigger unconnected: The conn_id `nowhere` isn't defined: define this connection in Airflow. "
         "[WO-CONNECTION-UNDEFINED]"
     )
-    for number, failure in said.items():
+    for number, failure in failures.items():
         # The task's policy holds for a wait that failed in the triggerer, too: without a random part.
         assert failure == f"{missing} Nothing was changed. Next try in {delay_seconds(number)} s."
 

@@ -1,4 +1,4 @@
-"""What waits, waits through outages: it says so, and goes on by itself."""
+"""What waits, waits through outages: it reports them, and continues by itself."""
 
 from pathlib import Path
 
@@ -57,12 +57,12 @@ def test_postgres_restarted_while_idle_loses_nothing(
     finally:
         airflow_stack.postgres.start()
 
-    def goes_on() -> bool:
+    def continues() -> bool:
         # Their own database is on the same server.
         start_ended(airflow_stack)
         return outages.trigger.count() >= len(produced)
 
-    eventually(goes_on, seconds=SECONDS, what="work orders after Postgres was started again")
+    eventually(continues, seconds=SECONDS, what="work orders after Postgres was started again")
     outages.until_ingested(produced)
     # Those that notice it last have ended by now as well; whatever is tested next finds all at work.
     start_ended(airflow_stack)

@@ -1,4 +1,4 @@
-"""The public sensor and operators in DAGs that somebody wrote by hand, with a sensor that a worker starts."""
+"""The public sensor and operators in DAGs that a person wrote by hand, with a sensor that a worker starts."""
 
 from support.airflow_api import AirflowApi
 from support.flow import Flow

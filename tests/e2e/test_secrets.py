@@ -11,7 +11,7 @@ from support.observed_trigger import Place
 
 
 def password(stack: LocalStack) -> str:
-    """Return the password of the work orders' database, which nobody else uses."""
+    """Return the password of the work orders' database, which no other user has."""
     found = psycopg.conninfo.conninfo_to_dict(stack.database_url)["password"]
     assert isinstance(found, str)
     assert len(found) > 20

@@ -43,10 +43,10 @@ def test_a_failed_task_ends_with_the_sentence(stalling: Flow, stalled: Run) -> N
     )
     assert "nothing was committed there" in last_line
     assert last_line.endswith("Next try in 1 s.")
-    # On the page that is one long line, so it stands before it in short ones as well.
-    said = [line for line in stalling.api.log(stalling.create(stalled), 1) if line.get("level") == "error"]
-    assert said.pop()["error_detail"]
-    assert " ".join(line["event"] for line in said).endswith(error)
+    # On the page that is one long line, so the log contains it in short ones before as well.
+    errors = [line for line in stalling.api.log(stalling.create(stalled), 1) if line.get("level") == "error"]
+    assert errors.pop()["error_detail"]
+    assert " ".join(line["event"] for line in errors).endswith(error)
 
 
 def test_airflows_page_of_the_failed_task_shows_the_reason(

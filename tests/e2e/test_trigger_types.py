@@ -96,10 +96,10 @@ def _schedule(stack: LocalStack, api: AirflowApi) -> None:
     before = api.task(run, "create_work_order").try_number
     api.clear_task(run, "create_work_order")
 
-    def made_again() -> bool:
+    def repeated() -> bool:
         task = api.task(run, "create_work_order")
         return task.try_number > before and task.state == "success"
 
-    eventually(made_again, seconds=SECONDS, what="the end of a cleared task")
+    eventually(repeated, seconds=SECONDS, what="the end of a cleared task")
     assert work_orders(stack, "nightly") == [found]
     assert "exists already; nothing was created" in api.log_text(api.task(run, "create_work_order"))

@@ -1,4 +1,4 @@
-"""What is installed is what stands here: a query or a migration that the wheel forgets fails only at its user's."""
+"""What is installed is what is here: a query or a migration that the wheel forgets fails only at its user's."""
 
 import shutil
 import subprocess
@@ -18,7 +18,7 @@ _PACKAGES = ("workorders", "airflow_provider_workorders")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy: what an earlier build left beside the sources would be packed as well."""
+    """The wheel, built from a copy: what an earlier build left next to the sources would be packed as well."""
     folder = tmp_path_factory.mktemp("source")
     shutil.copytree(
         CHECKOUT / "provider", folder / "provider", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")

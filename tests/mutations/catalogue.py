@@ -284,7 +284,7 @@ ISOLATED_AND_SEEN = (
         ),
     ),
     Mutation(
-        "death-of-an-attempt-not-said",
+        "death-of-an-attempt-not-reported",
         5,
         (Change("kafka/ledger/stalls.py", "(part.last_error or not part.finished)", "part.last_error"),),
         (f"{STALLS}::test_an_attempt_that_died_is_named_for_every_range_that_it_left",),
@@ -373,7 +373,7 @@ TRANSACTIONS_AND_LOSS = (
         ("unit/kafka/client/test_settings.py::test_no_client_may_trust_every_server",),
     ),
     Mutation(
-        "topic-made-again-read-with-the-old-offsets",
+        "recreated-topic-read-with-the-old-offsets",
         10,
         (Change("kafka/ingest/log_checks.py", "if log.partition.topic_id != range_.partition.topic_id:", "if False:"),),
         (f"{CHECKS}::test_a_recreated_topic_is_never_read_with_the_old_offsets",),

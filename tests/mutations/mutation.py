@@ -8,7 +8,7 @@ CONTRACTS = "make contracts"
 
 
 class StaleMutationError(Exception):
-    """The text that a mutation replaces does not stand in its file exactly once: the code has moved on."""
+    """The text that a mutation replaces is not in its file exactly once: the code has moved on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Change:
     file: str
     """Path within the package."""
     old: str
-    """Text that stands in the file exactly once."""
+    """Text that is in the file exactly once."""
     new: str
 
     def apply(self, package: Path) -> None:

@@ -107,7 +107,7 @@ ISOLATION = (
         (f"{EXPORTS}::test_an_export_is_for_its_owner_alone_while_it_is_written_and_when_it_is_whole",),
     ),
     Mutation(
-        "export-to-where-the-row-says",
+        "export-to-the-path-of-the-row",
         4,
         (
             Change(

@@ -43,7 +43,7 @@ class Copy:
         """Run tests by their names; True where one failed, None where it did not come to an end as a test does.
 
         A parametrized test has failed when it failed for one of its parameters. An error outside of a test is no
-        failure: a mutation that breaks the collection is caught by nobody.
+        failure: a mutation that breaks the collection is caught by no test.
         """
         found: dict[str, bool | None] = dict.fromkeys(tests)
         if CONTRACTS in tests:

@@ -1,4 +1,4 @@
-"""Airflow's own settings, and what the README says to unpause; each test continues where the one before has ended."""
+"""Airflow's own settings, and the Dags that the README unpauses; each test continues where the one before has ended."""
 
 import re
 from collections import Counter
@@ -104,11 +104,11 @@ def test_a_callback_is_called_once_per_stall_however_often_the_task_is_up_for_re
     assert run is not None
     eventually(lambda: orders.create(run).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries")
     orders.until_failed(run)
-    said = Counter(calls.read_text(encoding="utf-8").splitlines())
-    assert said["alerted orders_ingest create_work_orders"] == 1
-    assert said["up_for_retry orders_ingest create_work_orders"] >= TRIES
+    called = Counter(calls.read_text(encoding="utf-8").splitlines())
+    assert called["alerted orders_ingest create_work_orders"] == 1
+    assert called["up_for_retry orders_ingest create_work_orders"] >= TRIES
     # The state of a Dag run that waits for a next try is no failure: neither its callback nor its alert comes.
-    assert [line for line in said if line.startswith("failed ")] == ["failed mistaken_refused read_trigger_file"]
+    assert [line for line in called if line.startswith("failed ")] == ["failed mistaken_refused read_trigger_file"]
     assert {found.state for found in orders.ingest_runs() if found.id == run.id} == {"running"}
     assert "Alert: Trigger orders: orders 0 [" in "".join(logs_of(api, orders.create(run)))
 

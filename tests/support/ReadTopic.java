@@ -8,7 +8,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** Prints so many committed messages of a topic: partition, headers, key, value, in hexadecimal, with tabs between. */
+/** Prints a number of committed messages of a topic: partition, headers, key, value, in hexadecimal, with tabs. */
 public class ReadTopic {
     public static void main(String[] arguments) {
         Map<String, Object> settings = Map.of(

@@ -88,7 +88,7 @@ class AirflowApi:
             self._answer(self._client.post("/connections", json=body))
 
     def set_slots(self, pool: str, slots: int) -> None:
-        """Say how many tasks of a pool may run at a time."""
+        """Set how many tasks of a pool may run at a time."""
         self._answer(self._client.patch(f"/pools/{pool}", params={"update_mask": "slots"}, json={"slots": slots}))
 
     def slots(self, pool: str) -> int:
@@ -143,7 +143,7 @@ class AirflowApi:
         )
 
     def error(self, task: Task, try_number: int | None = None) -> str:
-        """Return what the last error in a task's log says; empty when there is none."""
+        """Return the text of the last error in a task's log; empty when there is none."""
         details = [line["error_detail"] for line in self.log(task, try_number) if line.get("error_detail")]
         return str(details[-1][-1]["exc_value"]) if details else ""
 

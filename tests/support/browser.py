@@ -12,7 +12,7 @@ from playwright.sync_api import FloatRect, Page, sync_playwright
 from local_stack.stack import CHECKOUT
 
 PICTURES = Path(os.environ.get("WORKORDERS_PICTURES", CHECKOUT / "build" / "pictures"))
-"""Where pictures go; set the variable to `docs/images` to take those that the pages show anew."""
+"""Where pictures go; set the variable to `docs/images` to replace those that the pages show."""
 _TIMEOUT_MILLISECONDS = 60_000
 # Chromium's own services look for hosts that tests must not ask; and as root it needs to run without its sandbox.
 _ARGUMENTS = [

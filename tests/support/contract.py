@@ -1,4 +1,4 @@
-"""What tests of the contract ask of any source's work orders, and how they work through them."""
+"""What tests of the contract ask of any source's work orders, and how they process them."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -55,7 +55,7 @@ def claim(connection: Connection, source: Source, limit: int = 100) -> tuple[UUI
 
 
 def work(connection: Connection, source: Source, state: FinalState = "success", **result: Any) -> list[ClaimedRun]:
-    """Work through all that waits; each run ends so."""
+    """Process all runs that wait; each one ends so."""
     worker_id, claimed = claim(connection, source)
     results = [RunResult(run_id=run.run_id, state=state, **result) for run in claimed]
     lifecycle.finish(connection, worker_id, results)

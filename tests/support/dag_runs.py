@@ -31,7 +31,7 @@ SILENCE = ErrorResponse(
 
 
 class DagRuns:
-    """Airflow's DAG runs. Each ends as its conf's `end` says, or succeeds, at the second look.
+    """Airflow's DAG runs. Each ends as its conf's `end` demands, or succeeds, at the second look.
 
     A test may set a state, which then stays, and watch what is asked.
     """

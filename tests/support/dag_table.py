@@ -1,4 +1,4 @@
-"""What the documents say of Dags: the list of all, and the README's trigger with the ones to unpause for it."""
+"""What the documents contain of Dags: the list of all, and the README's trigger with the ones to unpause for it."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from support.documents import rows, section
 
 @dataclass(frozen=True)
 class ListedDag:
-    """What the list says of one Dag."""
+    """What the list contains of one Dag."""
 
     tasks: frozenset[str]
     schedule: str
@@ -30,7 +30,7 @@ def created_paused() -> dict[str, bool]:
 
 
 def unpaused_by_readme() -> list[str]:
-    """Return the ids of the Dags that the README says to unpause for its trigger."""
+    """Return the ids of the Dags that the README unpauses for its trigger."""
     return re.findall(r"^airflow dags unpause (\S+)", _readme(), re.MULTILINE)
 
 

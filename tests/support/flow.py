@@ -38,16 +38,16 @@ class Flow:
 
     @contextmanager
     def held_back(self, values: Iterable[tuple[int, bytes | None]]) -> Iterator[list[Place]]:
-        """Produce messages and hold their ingest back, once a batch of them was handed over, until the end.
+        """Produce messages and hold their ingest back, once a batch of them was dispatched, until the end.
 
         Raises:
-            AssertionError: none was handed over in time.
+            AssertionError: none was dispatched in time.
         """
         self.until_waiting()
         self.api.set_paused(self.ingest, paused=True)
         try:
             places = self.trigger.produce(values)
-            eventually(self.ingest_runs, seconds=SECONDS, what="the hand-over of a batch")
+            eventually(self.ingest_runs, seconds=SECONDS, what="the dispatch of a batch")
             yield places
         finally:
             self.api.set_paused(self.ingest, paused=False)

@@ -1,4 +1,4 @@
-"""Batches and attempts without Kafka, and what the tables say of them."""
+"""Batches and attempts without Kafka, and what the tables contain of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ def partition_of(topic: str, number: int = 0) -> Partition:
 
 
 def plan(connection: Connection, trigger: Trigger, *ranges: OffsetRange) -> int:
-    """Record a batch, with a ledger that stands at the start of each range, and commit."""
+    """Record a batch, with a ledger at the start of each range, and commit."""
     known = positions.positions(connection, trigger.name)
     for range_ in ranges:
         if range_.partition not in known:
@@ -47,7 +47,7 @@ def attempt(connection: Connection, batch_id: int, number: int = 0, **changes: A
 
 @dataclass
 class Proof:
-    """Stands for the look behind the last message; remembers where it was asked to look."""
+    """Replaces the look behind the last message; remembers where it was asked to look."""
 
     failure: Exception | None = None
     asked: tuple[int, ...] = ()
@@ -60,7 +60,7 @@ class Proof:
 
 
 def no_proof(from_offset: int) -> NoReturn:
-    """Stand for a proof that nobody may ask for."""
+    """Replace a proof that no caller may ask for."""
     raise AssertionError(f"a proof was asked for at {from_offset}")
 
 
@@ -69,7 +69,7 @@ ProveSameLog = Callable[[], None]
 
 
 def same_log() -> None:
-    """Stand for a topic that nobody has touched."""
+    """Replace the check of a topic that was not changed."""
 
 
 def row(connection: Connection, trigger: Trigger, number: int = 0) -> PartitionStatus:

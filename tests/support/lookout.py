@@ -1,4 +1,4 @@
-"""Looks again and again beside what a test does."""
+"""Looks again and again during what a test does."""
 
 import threading
 from collections.abc import Callable
@@ -37,6 +37,6 @@ class Lookout:
         while not self._over.wait(self._seconds):
             try:
                 self._look()
-            except Exception as failure:  # noqa: BLE001 - whatever it is, nothing can be said any more
+            except Exception as failure:  # noqa: BLE001 - whatever it is, the look is over
                 self.failure = failure
                 return

@@ -14,8 +14,8 @@ def write(path: Path, about: Mapping[str, Any], **results: Any) -> Path:
 
     Args:
         path: the file; its folder is made.
-        about: what was measured, and how; stands first.
-        results: lists by their names; stand last.
+        about: what was measured, and how; comes first.
+        results: lists by their names; come last.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {

@@ -65,7 +65,7 @@ class ObservedTrigger:
         self._wait(self._admin.delete_records([TopicPartition(self.topic, partition, offset)]))
 
     def produce(self, values: Iterable[tuple[int, bytes | None]]) -> list[Place]:
-        """Produce values into the given partitions and return where Kafka says that they are."""
+        """Produce values into the given partitions and return their places in Kafka."""
         return self._produce(
             Producer({**self.kafka_settings, "linger.ms": 5, "queue.buffering.max.messages": 1_000_000}), values
         )
@@ -97,7 +97,7 @@ class ObservedTrigger:
         return {answer.partition: answer.offset for answer in found or [] if answer.offset >= 0}
 
     def work_orders(self) -> dict[int, list[int]]:
-        """Return the offsets that have a work order, sorted, by partition. A doubled offset would stand there twice."""
+        """Return the offsets that have a work order, sorted, by partition. A doubled offset would be there twice."""
         rows = self._rows(
             """
             SELECT split_part(split_part(streams.name, '@', 1), '/', 2)::int AS partition, orders.position
@@ -125,7 +125,7 @@ class ObservedTrigger:
         )
 
     def has_all(self, places: Iterable[Place]) -> bool:
-        """Say whether exactly these messages have a work order, each one once."""
+        """Return whether exactly these messages have a work order, each one once."""
         return self.work_orders() == by_partition(places)
 
     def rejections(self) -> dict[Place, tuple[str, bytes | None]]:
@@ -154,7 +154,7 @@ class ObservedTrigger:
         return {row["partition"]: row for row in rows}
 
     def next_offsets(self) -> dict[int, int]:
-        """Return where the ledger stands, by partition."""
+        """Return the ledger's next offset, by partition."""
         return {partition: row["next_offset"] for partition, row in self.ledger().items()}
 
     def ranges(self) -> list[dict[str, Any]]:
@@ -209,7 +209,7 @@ class ObservedTrigger:
                 raise AssertionError(f"Kafka did not take a message: {error}")
             partition, offset = message.partition(), message.offset()
             if partition is None or offset is None:
-                raise AssertionError("Kafka did not say where the message is.")
+                raise AssertionError("Kafka did not report where the message is.")
             places.append(Place(partition, offset))
 
         for number, (partition, value) in enumerate(values):

@@ -18,7 +18,7 @@ def claim(connection: Connection, workflow: str, limit: int = 100) -> list[Claim
 
 
 def finish_all(connection: Connection, workflow: str, state: FinalState = "success") -> list[ClaimedRun]:
-    """Work through every run that can be claimed, and end each in that state, with an output and a log."""
+    """Claim every run that can be claimed, and end each in that state, with an output and a log."""
     worker_id = uuid4()
     claimed = claiming.claim(connection, workflows.find(connection, workflow), limit=10_000, worker_id=worker_id)
     results = [RunResult(run_id=run.run_id, state=state, output=b'{"done":1}', log="a line") for run in claimed]

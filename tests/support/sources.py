@@ -1,4 +1,4 @@
-"""What the package's own source says: names, texts and imports, without prose."""
+"""What the package's own source contains: names, texts and imports, without prose."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The command line of `spark-submit` as the ingest Dag makes it, on so many cores of this machine."""
+"""The command line of `spark-submit` as the ingest Dag makes it, on a given number of cores of this machine."""
 
 import os
 from collections.abc import Mapping, Sequence

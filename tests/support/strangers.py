@@ -1,6 +1,6 @@
 """Callers that send a byte now and then, for as long as they are let: `PORT PATH:COUNT:HEADER=VALUE ...`.
 
-Each opens a connection, promises a body and never finishes it; when it is refused it comes again. `-` stands for
+Each opens a connection, promises a body and never finishes it; when it is refused it comes again. `-` means
 no header. Prints a line when each has been there once.
 """
 

@@ -36,7 +36,7 @@ class Topics:
         return name
 
     def has_leader(self, name: str) -> bool:
-        """Say whether the topic's first partition has a leader."""
+        """Return whether the topic's first partition has a leader."""
         return bool(self._admin.list_topics(name, timeout=SECONDS).topics[name].partitions[0].leader >= 0)
 
     def grow(self, name: str, partitions: int) -> None:
@@ -50,7 +50,7 @@ class Topics:
         assert wait_until(lambda: not self.exists(name), seconds=SECONDS)
 
     def exists(self, name: str) -> bool:
-        """Say whether there is a topic of that name."""
+        """Return whether there is a topic of that name."""
         return name in self._admin.list_topics(timeout=SECONDS).topics
 
     def first_offsets(self, name: str) -> dict[int, int]:
@@ -95,15 +95,15 @@ class Topics:
                 producer.abort_transaction(SECONDS)
 
     def is_transaction_open(self, name: str) -> bool:
-        """Say whether the last stable offset of some partition is before its end."""
+        """Return whether the last stable offset of some partition is before its end."""
         return self._ends(name, IsolationLevel.READ_COMMITTED) != self._ends(name, IsolationLevel.READ_UNCOMMITTED)
 
     @contextmanager
     def _marker(self, name: str, partition: int) -> Iterator[None]:
         """Wait until the end of a transaction has its place in the log.
 
-        The coordinator answers the producer before it writes the markers, and a message sent meanwhile would come to
-        stand before them.
+        The coordinator answers the producer before it writes the markers, and a message sent meanwhile would come
+        before them.
         """
         before = self._end(name, partition)
         yield
@@ -128,7 +128,7 @@ class Topics:
         return producer
 
     def _answers(self, name: str, partitions: int) -> bool:
-        """Whether every partition has a leader who knows that it is one: the metadata say so a moment earlier."""
+        """Whether every partition has a leader who knows that it is one: the metadata contain it a moment earlier."""
         places = {TopicPartition(name, number): OffsetSpec.latest() for number in self._partitions(name)}
         try:
             return len(places) == partitions and all(

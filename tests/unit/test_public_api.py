@@ -83,7 +83,7 @@ PUBLIC = {
     },
     "workorders.airflow.hooks": {"WorkOrdersHook"},
 }
-"""A name that disappears from here breaks somebody's program, so that is a decision and not an accident."""
+"""A name that disappears from here breaks a user's program, so that is a decision and not an accident."""
 
 LOADED = """
 import sys, workorders, workorders.kafka.airflow

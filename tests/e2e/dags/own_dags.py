@@ -1,4 +1,4 @@
-"""DAGs written by hand from the public sensor and operators, as people do who want something else beside them."""
+"""DAGs written by hand from the public sensor and operators, as people do who want other tasks in them."""
 
 from datetime import UTC, datetime
 

@@ -1,14 +1,14 @@
-"""Notifiers beside the DAG files, which write to the task's log."""
+"""Notifiers in the folder of the DAG files, which write to the task's log."""
 
 from workorders.core.admission.gap_alerts import GapAlert
 from workorders.kafka.ledger.stall_alerts import Alert
 
 
 def page(alert: Alert) -> None:
-    """Say which partition the alert is about."""
+    """Log which partition the alert is about."""
     print(f"Paged for {alert.topic} {alert.partition}, cleared: {alert.cleared}.")
 
 
 def call(alert: GapAlert) -> None:
-    """Say which trigger the alert is about."""
+    """Log which trigger the alert is about."""
     print(f"Called for {alert.trigger} with {alert.parked} parked, cleared: {alert.cleared}.")

@@ -8,10 +8,10 @@ with DAG(dag_id="visits", schedule=None) as dag:
 
     @task
     def visit(**context: Any) -> dict[str, Any]:
-        """Fail when the input says so, and return what was told about the run."""
+        """Fail when the input demands it, and return what was told about the run."""
         conf = context["dag_run"].conf
         if conf["fail"]:
-            raise ValueError("nobody was at home")
+            raise ValueError("no one was at home")
         return {"at": [conf["bed"], 2**40], "told": conf["workorders_context"]}
 
     visit()

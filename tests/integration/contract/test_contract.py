@@ -1,4 +1,4 @@
-"""One suite of behaviours for every trigger type: whoever made a work order, its life is the same."""
+"""One suite of behaviours for every trigger type: the life of a work order is the same, whatever created it."""
 
 from uuid import UUID
 

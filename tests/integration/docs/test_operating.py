@@ -91,11 +91,11 @@ def test_the_writer_may_delete_nothing_of_the_ledger_and_the_batches(writer: Con
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE workorders.kafka_decisions SET actor = 'somebody else'",
+        "UPDATE workorders.kafka_decisions SET actor = 'another person'",
         "DELETE FROM workorders.kafka_decisions",
-        "UPDATE workorders.sequence_decisions SET actor = 'somebody else'",
+        "UPDATE workorders.sequence_decisions SET actor = 'another person'",
         "DELETE FROM workorders.sequence_decisions",
-        "UPDATE workorders.bulk_jobs SET actor = 'somebody else'",
+        "UPDATE workorders.bulk_jobs SET actor = 'another person'",
         "UPDATE workorders.bulk_jobs SET options = '{}'",
         "DELETE FROM workorders.bulk_jobs",
         "UPDATE workorders.alembic_version SET version_num = 'older'",

@@ -41,7 +41,7 @@ with LocalStack() as stack:
 
 
 def create_topic(stack: LocalStack, name: str) -> None:
-    client = AdminClient(stack.kafka_settings)  # a client that nobody holds takes its unfinished work with it
+    client = AdminClient(stack.kafka_settings)  # a client without a reference takes its unfinished work with it
     client.create_topics([NewTopic(name, 1)])[name].result(30)
 
 
@@ -150,9 +150,9 @@ def test_postgres_is_as_durable_as_a_real_one(stack: LocalStack) -> None:
 
 def test_kafka_makes_no_topic_by_itself(stack: LocalStack) -> None:
     # Asking for one topic by name is what makes it where that is allowed; a list of all topics would not.
-    asked = Producer(stack.kafka_settings).list_topics("nobody-made-this", timeout=10).topics["nobody-made-this"]
+    asked = Producer(stack.kafka_settings).list_topics("never-created", timeout=10).topics["never-created"]
     assert asked.error is not None
-    assert "nobody-made-this" not in topics(stack)
+    assert "never-created" not in topics(stack)
 
 
 def test_listens_on_the_loopback_interface_only(stack: LocalStack) -> None:
@@ -188,7 +188,7 @@ def test_two_stacks_share_nothing(stack: LocalStack) -> None:
         assert "only_in_the_second" not in databases(stack)
         with pytest.raises(psycopg.OperationalError):
             psycopg.connect(stack.database_url, port=second.postgres.port)
-    assert "workorders" in databases(stack), "the first goes on when the second has stopped"
+    assert "workorders" in databases(stack), "the first continues when the second has stopped"
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])

@@ -495,7 +495,7 @@ class TestAfterCompletion:
         assert again.json()["work_order_id"] == first.json()["work_order_id"]
 
     def raise_in_the_run(self, connection: Connection, name: str) -> None:
-        """Work through the runs of a workflow as one that raises an exception; nothing is tried again."""
+        """End the runs of a workflow as a function that raises an exception; nothing is tried again."""
         workflows.register(connection, parse_workflow({"name": name, "callable": "a.module:function"}, where=name))
         worker_id = uuid4()
         claimed = claiming.claim(connection, workflows.find(connection, name), limit=10, worker_id=worker_id)

@@ -1,4 +1,4 @@
-"""Figures say whether their bar is met, and are written down whole."""
+"""Figures show whether their bar is met, and are written down whole."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_several_measurements_become_their_median_and_are_kept() -> None:
 
 
 def test_a_ratio_is_the_median_of_pairs_and_not_the_ratio_of_medians() -> None:
-    # The machine was slow in the second round for both: the pairs agree, while the medians would say 4/5.
+    # The machine was slow in the second round for both: the pairs agree, while the medians would give 4/5.
     figure = against("ours", [8.0, 1.0, 4.0], [10.0, 2.0, 5.0], "raw COPY")
     assert figure.ratio == pytest.approx(0.8)
     assert figure.value == 4.0

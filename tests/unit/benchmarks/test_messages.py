@@ -1,4 +1,4 @@
-"""The benchmarks' messages are what they are said to be."""
+"""The benchmarks' messages are as they are described."""
 
 import json
 

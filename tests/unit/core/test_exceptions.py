@@ -1,4 +1,4 @@
-"""An error is one line wherever it is said, and ends with the code under which the reference explains it."""
+"""An error is one line wherever it is printed, and ends with the code under which the reference explains it."""
 
 from collections import Counter
 

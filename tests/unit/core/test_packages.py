@@ -42,7 +42,7 @@ OUTSIDE_OF_KAFKA = {
     # A time zone.
     "cron/definition.py": re.compile("a time with its offset"),
 }
-"""Where a word of Kafka's may stand, and which."""
+"""Where a word of Kafka's is allowed, and which."""
 
 
 def room(path: str) -> str:
@@ -88,17 +88,17 @@ def test_a_types_room_names_no_other_type() -> None:
 
 
 def test_nothing_outside_of_kafkas_room_knows_a_word_of_kafka() -> None:
-    said = {
+    found = {
         (path, word) for path, module in modules() for word in [*names(module), *texts(module), *imports(module)]
     } | {(path, word) for path, sql in queries() for word in re.findall(r"\w+", sql)}
     assert {
         (path, word)
-        for path, word in said
-        if room(path) != "kafka" and KAFKA_WORDS.search(word) and not _may_stand(path, word)
+        for path, word in found
+        if room(path) != "kafka" and KAFKA_WORDS.search(word) and not _is_allowed(path, word)
     } == set()
 
 
-def _may_stand(path: str, word: str) -> bool:
+def _is_allowed(path: str, word: str) -> bool:
     # A word of SQL's own.
     return word == "OFFSET" or any(
         path.startswith(place) and words.search(word) for place, words in OUTSIDE_OF_KAFKA.items()

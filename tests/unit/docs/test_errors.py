@@ -9,7 +9,7 @@ from support.documents import first_cells, page, section
 
 SOURCE = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "provider").rglob("*.py"))
 # A message may be spread over lines of the source, with the ends of texts between its words.
-SAID = re.sub(r'"\s*\n\s*f?"', "", SOURCE)
+JOINED_SOURCE = re.sub(r'"\s*\n\s*f?"', "", SOURCE)
 PAGE = page("reference/errors")
 EXPLAINED = re.findall(r"^## (WO-\S+)$", PAGE, re.MULTILINE)
 
@@ -29,4 +29,4 @@ def test_every_message_on_the_page_is_in_the_source() -> None:
     lines = re.findall(r"^- Message: (.*)$", PAGE, re.MULTILINE) + first_cells(section("Messages without a code"))
     messages = [message for line in lines for message in re.findall(r"`([^`]+)`", line)]
     parts = [part.strip(" ,;") for message in messages for part in message.split("...")]
-    assert [part for part in parts if part not in SAID] == []
+    assert [part for part in parts if part not in JOINED_SOURCE] == []

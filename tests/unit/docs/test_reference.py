@@ -39,9 +39,9 @@ def test_every_metric_is_on_its_page() -> None:
 
 def test_every_refusal_of_a_webhook_is_on_the_page() -> None:
     calls = r'(?:RefusedError|TryAgainError)\(\s*(?:\d+,\s*)?"([a-z-]+)"'
-    said = {word for text in texts(PROVIDER / "workorders" / "webhook") for word in re.findall(calls, text)}
+    raised = {word for text in texts(PROVIDER / "workorders" / "webhook") for word in re.findall(calls, text)}
     named = set(re.findall(r"`([a-z-]+)`", section("Errors", on="reference/http-api")))
-    assert said - named == set()
+    assert raised - named == set()
 
 
 def test_every_state_of_a_run_that_is_retried_is_explained() -> None:

@@ -35,7 +35,7 @@ def numbers(*given: int, start: int = 0, key: str = "k", stream: str = "s") -> l
     return [event(place, stream, key=key, number=number) for place, number in enumerate(given, start)]
 
 
-def standing(connection: Connection, trigger: Trigger) -> list[tuple[str, int | None, int]]:
+def sequences_of(connection: Connection, trigger: Trigger) -> list[tuple[str, int | None, int]]:
     return connection.execute(
         "SELECT name, high_water_mark, parked FROM workorders.sequences WHERE trigger_id = %s ORDER BY name",
         (trigger.id,),
@@ -53,10 +53,10 @@ def test_what_lies_beyond_a_gap_is_parked_until_the_gap_is_filled(
     assert create_for(connection, trigger, numbers(1, 4, 3), fresh=fresh) == Created(3, 0, 0)
     connection.commit()
     assert states(connection, trigger) == [(1, "pending"), (4, "parked"), (3, "parked")]
-    assert standing(connection, trigger) == [('"k"', 1, 2)]
+    assert sequences_of(connection, trigger) == [('"k"', 1, 2)]
     create_for(connection, trigger, numbers(2, start=3), fresh=fresh)
     assert {state for _, state in states(connection, trigger)} == {"pending"}
-    assert standing(connection, trigger) == [('"k"', 4, 0)]
+    assert sequences_of(connection, trigger) == [('"k"', 4, 0)]
 
 
 def test_a_number_that_comes_again_is_a_duplicate(connection: Connection, trigger: Trigger) -> None:
@@ -83,9 +83,9 @@ def test_an_event_without_a_key_is_held_to_no_order(connection: Connection, trig
 def test_a_replay_changes_nothing(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, numbers(1, 3, 1), fresh=True)
     connection.commit()
-    before = (outcome(connection, trigger, "number"), standing(connection, trigger))
+    before = (outcome(connection, trigger, "number"), sequences_of(connection, trigger))
     assert create_for(connection, trigger, numbers(1, 3, 1)) == Created(0, 0, 3)
-    assert (outcome(connection, trigger, "number"), standing(connection, trigger)) == before
+    assert (outcome(connection, trigger, "number"), sequences_of(connection, trigger)) == before
 
 
 def test_a_parked_work_order_that_a_replay_restores_is_parked_again(connection: Connection, trigger: Trigger) -> None:
@@ -99,7 +99,7 @@ def test_a_parked_work_order_that_a_replay_restores_is_parked_again(connection: 
 def test_a_crash_between_leaves_neither_mark_nor_parked(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, numbers(1, 3), fresh=True)
     connection.rollback()
-    assert standing(connection, trigger) == []
+    assert sequences_of(connection, trigger) == []
     assert ids(connection, trigger) == []
 
 
@@ -140,7 +140,7 @@ def test_many_transactions_that_share_keys_never_wait_in_a_circle(
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(run, random.Random(7).sample(range(1, 13), 12)))
-    assert standing(connection, trigger) == [(f'"{key}"', 12, 0) for key in sorted(keys)]
+    assert sequences_of(connection, trigger) == [(f'"{key}"', 12, 0) for key in sorted(keys)]
     assert {state for _, state in states(connection, trigger)} == {"pending"}
 
 
@@ -181,5 +181,5 @@ def test_whatever_the_order_and_the_batches_the_same_work_orders_are_let_in(
     assert len(found) == len(coming)
     assert sorted((key, number) for key, number, state in found if state == "pending") == sorted(expected_pending)
     assert sorted((key, number) for key, number, state in found if state == "parked") == sorted(expected_parked)
-    marks = {name.strip('"'): mark for name, mark, _ in standing(connection, trigger)}
+    marks = {name.strip('"'): mark for name, mark, _ in sequences_of(connection, trigger)}
     assert marks == {key: gap[key] - 1 for key in {key for key, _ in coming}}

@@ -31,7 +31,7 @@ def come(working: Working, *numbers: int, start: int, key: str = "k") -> None:
 
 
 def claimed(working: Working, limit: int = 100, *, finish: bool = True) -> list[int]:
-    """Claim, finish what was claimed, and return the numbers in the order in which they are worked through."""
+    """Claim, finish what was claimed, and return the numbers in the order in which they are processed."""
     group = uuid4()
     found = working.claim(limit, group)
     again = claiming.claimed(working.connection, working.workflow, group)

@@ -137,7 +137,7 @@ def test_a_job_that_waits_too_long_for_a_lock_is_reported_continues_later_and_de
     limit(connection, name, waiting=100, kind="hard")
     rerun, cancel = written(connection, name), written(connection, name, "cancel")
     with connect(stack.database_url) as other:
-        # Whoever creates work orders of the workflow holds its count for a moment.
+        # A session that creates work orders of the workflow locks its count for a moment.
         limits.lock(other, trigger.workflow_id, LimitSettings(waiting=100, per_day=None, hard=True), own=0)
         connection.execute("SET lock_timeout = 100")
         connection.commit()

@@ -209,7 +209,7 @@ def test_registered_triggers_come_with_their_definitions(connection: Connection,
 
 @pytest.fixture(scope="module")
 def many(stack: LocalStack) -> Trigger:
-    """So many work orders that Postgres would sort them if it had to, among them a few rejected ones."""
+    """Enough work orders that Postgres would sort them if it had to, among them a few rejected ones."""
     with connect(stack.database_url) as connection:
         # What other modules left decides the planner's statistics otherwise.
         connection.execute("TRUNCATE workorders.work_orders, workorders.rejections, workorders.dataclips CASCADE")

@@ -304,7 +304,7 @@ def test_a_request_with_a_key_waits_for_no_step_of_retention(
         other_connection.execute("SET LOCAL lock_timeout = '100ms'")
         made = create_one(other_connection, trigger, accepted(None, None), key="new")
         assert made.created
-        # Who asks for the key of what is being deleted learns how it stood before.
+        # Who asks for the key of what is being deleted learns how it was before.
         again = create_one(other_connection, trigger, accepted(None, None), key="old")
         assert again == CreateResult(old.id, "success", created=False)
     other_connection.commit()

@@ -201,7 +201,7 @@ def fail(stack: LocalStack, batch_id: int, waits: dict[int, int]) -> None:
 def test_a_batch_of_another_trigger_is_refused_before_anything_is_done(
     stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever may start the ingest runs of one trigger must not fence another one."""
+    """A user who may start the ingest runs of one trigger must not fence another one."""
     trigger = batches.load(connection, planned).trigger
     before = everything(connection, trigger)
     task = Task(stack, "another", planned, monkeypatch)
@@ -233,7 +233,7 @@ class Heard:
 def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configuration_contains(
     run_id: str, batch: int
 ) -> None:
-    """Somebody started it by hand, and the hand-over of batch 18 finds its run there already."""
+    """A person started it by hand, and the dispatch of batch 18 finds its run there already."""
     assert (batch == 18) == (run_id == run_id_of(18))
     create = CreateWorkOrdersOperator(task_id="create", trigger_name="orders")
     commit = CommitOffsetsOperator(task_id="commit", definition=define("orders"))

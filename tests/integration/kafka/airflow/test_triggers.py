@@ -70,7 +70,7 @@ class Waiting:
         return NewMessagesTrigger(trigger_name=self._name, topics=[self._name], **given)
 
     def topic_answers(self) -> bool:
-        """Say whether the topic's partitions can be read: their leader does not know of itself at once."""
+        """Return whether the topic's partitions can be read: their leader does not know of itself at once."""
 
         async def ask() -> None:
             await self._cluster.offsets(await self._cluster.partitions([self._name]))
@@ -229,7 +229,7 @@ def test_it_fires_for_a_batch_that_was_not_dispatched(
 ) -> None:
     topics.produce(name, [b"{}"] * 3)
     known.plan()
-    # Its listener run may still be about to hand it over.
+    # Its listener run may still be about to dispatch it.
     assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
     known.plan_long_ago()
     assert isinstance(known.event(), TaskSuccessEvent)

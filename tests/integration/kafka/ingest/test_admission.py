@@ -53,7 +53,7 @@ def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_bat
     assert (created.created, created.rejected, created.rejected_by_rule) == (2, 1, 1)
     for event_id in [b"b"] * 12:
         topics.produce(name, [b"{}"], headers=[("event-id", event_id)])
-    # All of it repeats: that says nothing against the reader, so the breaker holds still.
+    # All of it repeats: that is no fault of the reader, so the breaker holds still.
     again = attempt(stack, kafka_trigger, planned(kafka_trigger))
     assert (again.error, again.created.created, again.created.rejected) == (None, 0, 12)
     assert attempt(stack, kafka_trigger, first).created.existing == 3

@@ -60,7 +60,7 @@ def deep_recursion() -> Iterator[None]:
 
 
 def innocent(place: int) -> bytes:
-    return b'{"a": [1e-9, 2.5], "n": 1, "id": "innocent-%d", "note": "beside"}' % place
+    return b'{"a": [1e-9, 2.5], "n": 1, "id": "innocent-%d", "note": "nearby"}' % place
 
 
 def surrounded(hostile: Sequence[Record]) -> list[Item]:
@@ -149,7 +149,7 @@ class Scene:
         while search_index.index_new(self.connection, margin=timedelta(0)):
             pass
         found = work_orders.list_work_orders(
-            self.connection, Filter(workflow=self.name, text="beside innocent"), limit=1_000
+            self.connection, Filter(workflow=self.name, text="nearby innocent"), limit=1_000
         )
         assert {row.id for row in found} >= {row[0] for row in self.innocents()}
 
@@ -165,7 +165,7 @@ class Scene:
             assert len(list(csv.DictReader(lines))) == len(self.ids())
 
     def rerun_everything(self) -> None:
-        """Ask for another run of each; those that were rejected are judged again."""
+        """Ask for another run of each; those that were rejected are validated again."""
         before = self.states()
         assert runner.run_job(self.connection, self._job("rerun", {})).state == "finished"
         self.run_everything()

@@ -131,7 +131,7 @@ def test_what_was_deleted_of_a_transactional_topic_is_a_row_a_batch(
     again = [accepted(stream, place) for place in range(100, 200, 2)]
     replay = attempt(connection, second)
     assert ingest(connection, replay, again, lambda _: None, same_log) == Created(0, 0, 50)
-    # Kafka has none of them any more: none is missing all the same.
+    # Kafka has none of them any more: nevertheless none is missing.
     gone = attempt(connection, first, read_from=100)
     assert ingest(connection, gone, [], no_proof, same_log) == Created(0, 0, 0)
     assert positions(connection, trigger, stream) == []

@@ -43,7 +43,7 @@ WHERE application_name = %s AND state = 'active' AND wait_event = 'ClientRead' A
 
 @dataclass
 class Writer:
-    """An executor on a connection of its own, whose source stops during the messages until it is told to go on."""
+    """An executor on a connection of its own, whose source stops during the messages until it is released."""
 
     stack: LocalStack
     made: Attempt
@@ -51,7 +51,7 @@ class Writer:
     limits: str = ""
     connection: Connection | None = None
     halted: Event = field(default_factory=Event)
-    go_on: Event = field(default_factory=Event)
+    released: Event = field(default_factory=Event)
 
     def run(self) -> Created:
         """Ingest, as an executor does."""
@@ -64,7 +64,7 @@ class Writer:
         whole = list(accepted_range(stream_name(self.made.range.partition), 0, RANGE_END))
         yield from whole[:-1]
         self.halted.set()
-        assert self.go_on.wait(5 * SECONDS)
+        assert self.released.wait(5 * SECONDS)
         yield whole[-1]
 
 
@@ -76,7 +76,7 @@ def at_work(*writers: Writer) -> Iterator[list["Future[Created]"]]:
             yield [threads.submit(writer.run) for writer in writers]
         finally:
             for writer in writers:
-                writer.go_on.set()
+                writer.released.set()
 
 
 @pytest.fixture
@@ -139,10 +139,10 @@ def test_a_machine_that_vanishes_during_a_copy_frees_its_partition(
         assert free_within(stack, trigger, 30)
         assert not lost.done()
         second = Writer(stack, attempt(connection, first.batch_id), "another")
-        second.go_on.set()
+        second.released.set()
         assert second.run() == Created(RANGE_END)
         come_back(writer.connection)
-        writer.go_on.set()
+        writer.released.set()
         with pytest.raises(psycopg.OperationalError):
             lost.result(SECONDS)
     assert positions(connection, trigger, stream_name(first.range.partition)) == list(range(RANGE_END))
@@ -157,7 +157,7 @@ def test_no_limit_of_a_session_ends_a_copy_whose_client_is_there_and_sends_nothi
     with at_work(writer) as (stopped,):
         until_in_copy(connection, name)
         assert not free_within(stack, trigger, 8)
-        writer.go_on.set()
+        writer.released.set()
         with pytest.raises(psycopg.Error):
             stopped.result(SECONDS)
 
@@ -180,16 +180,16 @@ def test_the_next_attempt_ends_one_that_has_stopped_during_a_copy_once_a_stateme
         limits = "-c lock_timeout=100ms -c statement_timeout=2s"
         eventually(lambda: taken(limits), seconds=SECONDS, what="an epoch")
         second = Writer(stack, attempt(connection, first.batch_id), "another")
-        second.go_on.set()
+        second.released.set()
         assert second.run() == Created(RANGE_END)
-        writer.go_on.set()
+        writer.released.set()
         with pytest.raises(psycopg.OperationalError):
             stopped.result(SECONDS)
     assert positions(connection, trigger, stream_name(first.range.partition)) == list(range(RANGE_END))
 
 
 def test_a_copy_that_holds_no_ledger_row_is_left_alone(stack: LocalStack) -> None:
-    """A person who restores a table, say."""
+    """For example a person who restores a table."""
     limits = quote("-c statement_timeout=500ms")
     with (
         connect(stack.database_url) as person,
@@ -211,20 +211,20 @@ def test_a_copy_of_an_attempt_waits_for_the_other_however_long_and_fails_neither
 ) -> None:
     if replayed:
         before = Writer(stack, first, "before")
-        before.go_on.set()
+        before.released.set()
         assert before.run() == Created(RANGE_END)
         remove(connection, trigger, range(RANGE_END))
         connection.commit()
         first = attempt(connection, first.batch_id)
     original, copy = Writer(stack, first, name), Writer(stack, first, "copy", "-c lock_timeout=50ms")
-    copy.go_on.set()
+    copy.released.set()
     with at_work(original) as (worked,):
         assert original.halted.wait(SECONDS)
         with at_work(copy) as (waited,):
             for _ in range(3):
-                until_asked_anew(connection)
+                until_asked_again(connection)
             assert not waited.done()
-            original.go_on.set()
+            original.released.set()
             assert worked.result(SECONDS) == Created(RANGE_END)
             if replayed:
                 assert waited.result(SECONDS) == Created(existing=RANGE_END)
@@ -234,7 +234,7 @@ def test_a_copy_of_an_attempt_waits_for_the_other_however_long_and_fails_neither
     assert positions(connection, trigger, stream_name(first.range.partition)) == list(range(RANGE_END))
 
 
-def until_asked_anew(connection: Connection) -> None:
+def until_asked_again(connection: Connection) -> None:
     """Wait until the copy has waited out one `lock_timeout` and asks for the lock again."""
     asks = "SELECT query_start FROM pg_stat_activity WHERE application_name = 'copy' AND wait_event_type = 'Lock'"
     connection.rollback()
@@ -252,16 +252,16 @@ def test_a_copy_takes_over_when_the_other_one_is_ended(
     stack: LocalStack, connection: Connection, trigger: Trigger, first: Attempt, name: str
 ) -> None:
     original, copy = Writer(stack, first, name), Writer(stack, first, "copy", "-c lock_timeout=50ms")
-    copy.go_on.set()
+    copy.released.set()
     with at_work(original) as (ended,):
         assert original.halted.wait(SECONDS)
         with at_work(copy) as (taking_over,):
-            until_asked_anew(connection)
+            until_asked_again(connection)
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s", (name,)
             )
             assert taking_over.result(SECONDS) == Created(RANGE_END)
-        original.go_on.set()
+        original.released.set()
         with pytest.raises(psycopg.OperationalError):
             ended.result(SECONDS)
     assert row(connection, trigger).next_offset == RANGE_END
@@ -270,7 +270,7 @@ def test_a_copy_takes_over_when_the_other_one_is_ended(
 def test_a_writer_of_an_older_epoch_is_waited_for_no_longer_than_a_lock(
     stack: LocalStack, connection: Connection, first: Attempt, name: str
 ) -> None:
-    """Only copies of one attempt wait for each other: what else holds the row is said, and tried again later."""
+    """Only copies of one attempt wait for each other: what else holds the row is reported, and tried again later."""
     writer = Writer(stack, first, name)
     with at_work(writer):
         until_in_copy(connection, name)

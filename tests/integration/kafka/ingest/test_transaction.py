@@ -97,7 +97,7 @@ def assert_refused(
 
 
 def waits_for_a_lock(connection: Connection) -> bool:
-    """Whether another session of this database waits for a row that somebody holds."""
+    """Whether another session of this database waits for a row that another session holds."""
     found = connection.execute(
         "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     ).fetchone()
@@ -111,8 +111,8 @@ def test_a_fresh_range_becomes_work_orders_moves_the_ledger_and_is_finished(
     items = [*accepted_range(stream, 100, 108), rejected(stream, 108), accepted(stream, 109)]
     assert run(stack, first, items) == Created(9, 1, 0)
     assert positions(connection, trigger, stream) == list(range(100, 110))
-    stood = row(connection, trigger)
-    assert (stood.next_offset, stood.status, stood.attempts, stood.batch_id) == (110, "active", 0, None)
+    entry = row(connection, trigger)
+    assert (entry.next_offset, entry.status, entry.attempts, entry.batch_id) == (110, "active", 0, None)
     (part,) = batches.load(connection, first.batch_id).ranges
     assert (part.finished, part.created, part.rejected) == (True, 9, 1)
 
@@ -270,7 +270,7 @@ def test_a_ledger_that_follows_another_topic_of_that_name_is_not_moved(
 def test_a_range_of_another_batch_that_is_finished_already_is_fenced(
     stack: LocalStack, connection: Connection, trigger: Trigger, first: Attempt, stream: str
 ) -> None:
-    """No order of events leads here; the mark that a range is finished is written once all the same."""
+    """No order of events leads here; the mark that a range is finished is written once nevertheless."""
     connection.execute(
         "UPDATE workorders.kafka_ranges SET finished_at = now(), created = 0, rejected = 0 WHERE batch_id = %s",
         (first.batch_id,),
@@ -325,13 +325,13 @@ def test_the_topic_is_looked_at_behind_the_last_message_and_before_the_commit(
         yield from accepted_range(stream, 100, 107)
         seen.append("read")
 
-    def made_again() -> NoReturn:
+    def topic_recreated() -> NoReturn:
         seen.append("looked")
         raise TopicRecreatedError("another topic")
 
     before = everything(connection, trigger)
     with pytest.raises(TopicRecreatedError):
-        run(stack, first, items(), lambda _: seen.append("proved the end"), made_again)
+        run(stack, first, items(), lambda _: seen.append("proved the end"), topic_recreated)
     assert seen == ["read", "proved the end", "looked"]
     assert everything(connection, trigger) == before
 
@@ -363,11 +363,11 @@ def test_a_newer_attempt_waits_for_the_one_that_holds_the_ledger_and_then_change
     stack: LocalStack, connection: Connection, trigger: Trigger, first: Attempt, stream: str
 ) -> None:
     """Spark's second copy of a task, while the first is in the middle of its range."""
-    begun, go_on = Event(), Event()
+    begun, released = Event(), Event()
 
     def slow_items() -> Iterator[Item]:
         begun.set()
-        assert go_on.wait(30)
+        assert released.wait(30)
         yield from accepted_range(stream, 100, 110)
 
     with ThreadPoolExecutor(2) as pool:
@@ -375,7 +375,7 @@ def test_a_newer_attempt_waits_for_the_one_that_holds_the_ledger_and_then_change
         assert begun.wait(30)
         copy = pool.submit(run, stack, first, accepted_range(stream, 100, 110))
         assert wait_until(lambda: waits_for_a_lock(connection), seconds=30)
-        go_on.set()
+        released.set()
         assert slow.result(60) == Created(10, 0, 0)
         with pytest.raises(LedgerConflictError):
             copy.result(60)

@@ -119,7 +119,7 @@ def test_a_log_cut_before_the_place_proves_nothing(log: Log) -> None:
 
 @pytest.mark.parametrize("place", [0, 3])
 def test_the_end_of_a_log_that_was_cut_inside_the_range_proves_nothing(log: Log, place: int) -> None:
-    """A broker that lost its tail, or a topic made again while Spark read it."""
+    """A broker that lost its tail, or a topic re-created while Spark read it."""
     log.topics.produce(log.name, THREE[:place])
     with pytest.raises(IncompleteReadError, match=rf"\[0, 9\): .* at offset {place};"):
         log.prove(place, 9)

@@ -104,11 +104,11 @@ def test_a_stall_has_its_reason_its_start_and_the_next_try(
 ) -> None:
     epoch = positions.take_epoch(connection, batch_id)
     positions.stall(connection, trigger, partition, epoch=epoch, error="orders 0: no.", delay_seconds=8)
-    stood = row(connection, trigger)
-    assert (stood.status, stood.last_error, stood.attempts) == ("stalled", "orders 0: no.", 1)
-    assert stood.next_attempt_at is not None
-    assert (stood.next_attempt_at - database_time(connection)).total_seconds() == 8
-    assert (stood.batch_id, stood.batch_start, stood.batch_end) == (batch_id, 100, 110)
+    entry = row(connection, trigger)
+    assert (entry.status, entry.last_error, entry.attempts) == ("stalled", "orders 0: no.", 1)
+    assert entry.next_attempt_at is not None
+    assert (entry.next_attempt_at - database_time(connection)).total_seconds() == 8
+    assert (entry.batch_id, entry.batch_start, entry.batch_end) == (batch_id, 100, 110)
 
 
 def test_a_stall_that_continues_keeps_its_beginning(
@@ -123,8 +123,8 @@ def test_a_stall_that_continues_keeps_its_beginning(
             "WHERE trigger_id = %s AND %s = 'first'",
             (trigger.id, error),
         )
-    stood = row(connection, trigger)
-    assert (stood.last_error, stood.status_since.year, stood.status_since.month) == ("second", 2026, 1)
+    entry = row(connection, trigger)
+    assert (entry.last_error, entry.status_since.year, entry.status_since.month) == ("second", 2026, 1)
 
 
 def test_an_older_attempt_records_no_stall(
@@ -140,8 +140,8 @@ def test_moving_ends_a_stall(connection: Connection, trigger: Trigger, partition
     epoch = positions.take_epoch(connection, batch_id)
     positions.stall(connection, trigger, partition, epoch=epoch, error="no", delay_seconds=1)
     positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
-    stood = row(connection, trigger)
-    assert (stood.status, stood.attempts, stood.next_attempt_at, stood.last_error) == ("active", 0, None, None)
+    entry = row(connection, trigger)
+    assert (entry.status, entry.attempts, entry.next_attempt_at, entry.last_error) == ("active", 0, None, None)
 
 
 def test_a_partition_without_a_row_cannot_be_locked(

@@ -109,7 +109,7 @@ def test_a_database_that_was_restored_continues_with_numbers_behind_those_in_kaf
 
 
 def assert_whole_again(outbox: Outbox, name: str, expected: list[bytes]) -> None:
-    """All are there once, and relays know again where they stand."""
+    """All are there once, and relays know their position again."""
     found = [value or b"" for value in outbox.values(name)]
     assert sorted(found) == sorted(expected)
     ((marked, error),) = outbox.ask("SELECT checkpoint_batch, last_error FROM workorders.outbox_shards WHERE shard = 0")

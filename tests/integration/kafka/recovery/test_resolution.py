@@ -204,7 +204,7 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
     partitions: int,
     messages: int,
 ) -> None:
-    """Made again with the same number of partitions, more or fewer, and with lower or higher offsets."""
+    """Re-created with the same number of partitions, more or fewer, and with lower or higher offsets."""
     topics.create(name, partitions=2)
     for number in range(2):
         topics.produce(name, TEN, partition=number)

@@ -39,21 +39,21 @@ def answers_kept_back(stack: LocalStack) -> Iterator[Connection]:
     """Let every commit wait for a standby that does not exist; gives a connection whose own commits do not."""
     with connect(stack.postgres.url(SUPERUSER), autocommit=True, application_name="test") as control:
         control.execute("SET synchronous_commit = local")
-        control.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        control.execute("ALTER SYSTEM SET synchronous_standby_names = 'no_standby'")
         control.execute("SELECT pg_reload_conf()")
         try:
-            assert wait_until(lambda: standbys(stack) == "nobody", seconds=30)
+            assert wait_until(lambda: standbys(stack) == "no_standby", seconds=30)
             yield control
         finally:
             let_answers_go(stack)
 
 
 def let_answers_go(stack: LocalStack) -> None:
-    """Let commits wait for nobody; by a new connection, for no later test could commit if this one's were lost."""
-    with connect(stack.postgres.url(SUPERUSER), autocommit=True) as anew:
-        anew.execute("SET synchronous_commit = local")
-        anew.execute("ALTER SYSTEM RESET synchronous_standby_names")
-        anew.execute("SELECT pg_reload_conf()")
+    """Let commits wait for no standby, by a new connection: no later test could commit if this one's were lost."""
+    with connect(stack.postgres.url(SUPERUSER), autocommit=True) as control:
+        control.execute("SET synchronous_commit = local")
+        control.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        control.execute("SELECT pg_reload_conf()")
     assert wait_until(lambda: standbys(stack) == "", seconds=30)
 
 
@@ -96,6 +96,6 @@ def test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing(
 
     (settled,) = _reconcile_with_database(JobSecrets(stack.database_url, {}), before, made.epoch, [outcome])
     assert settled == RangeOutcome(range_, Created(10, 0), outcome.seconds)
-    stood = row(connection, trigger)
-    assert (stood.next_offset, stood.status, stood.last_error) == (110, "active", None)
+    entry = row(connection, trigger)
+    assert (entry.next_offset, entry.status, entry.last_error) == (110, "active", None)
     assert positions(connection, trigger, stream) == list(range(100, 110))

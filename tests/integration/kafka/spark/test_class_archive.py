@@ -43,7 +43,7 @@ def test_an_application_loads_the_classes_of_spark_and_of_its_kafka_source_from_
 
 
 def test_an_archive_that_exists_is_not_recreated(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(class_archive, "_train", lambda *_: pytest.fail("it was made again"))
+    monkeypatch.setattr(class_archive, "_train", lambda *_: pytest.fail("it was re-created"))
     assert create_archive(stack.spark_jars) == find_archive(stack.spark_jars)
 
 

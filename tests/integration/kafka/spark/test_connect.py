@@ -163,7 +163,7 @@ def test_a_silent_server_is_given_up_and_the_ledger_tells_what_it_committed(
     planned = plan()
 
     def stop_the_jvm() -> None:
-        """Its Python workers continue, commit, and find nobody to tell."""
+        """Its Python workers continue, commit, and find no client to tell."""
         (jvm,) = [process for process in family(stack) if process.name() == "java"]
         jvm.send_signal(signal.SIGSTOP)
 

@@ -162,11 +162,11 @@ def test_partitions_that_fail_leave_the_others_committed_and_have_their_reasons_
         ["-", "-", "-", "stalled"], ["5", "0", "0", "done"], ["-", "-", "-", "stalled"]
     ]  # fmt: skip
     assert [offsets(connection, trigger, range_) for range_ in planned.ranges] == [[], [0, 1, 2, 3, 4], []]
-    stood = [row(connection, trigger, number) for number in range(3)]
-    assert [(place.status, place.last_error, place.next_offset) for place in stood] == [
+    entries = [row(connection, trigger, number) for number in range(3)]
+    assert [(place.status, place.last_error, place.next_offset) for place in entries] == [
         ("stalled", recreated, 0), ("active", None, 5), ("stalled", conflict, 3)
     ]  # fmt: skip
-    assert [place.next_attempt_at is not None for place in stood] == [True, False, True]
+    assert [place.next_attempt_at is not None for place in entries] == [True, False, True]
     assert [part.finished for part in batches.load(connection, batch_of(planned)).ranges] == [False, True, False]
 
 
@@ -225,7 +225,7 @@ def test_after_each_kind_of_decision_the_trigger_continues_and_every_message_has
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Four topics of one trigger: retention ate messages, made again, cut short, and one that starts over."""
+    """Four topics of one trigger: retention ate messages, re-created, cut short, and one that starts over."""
     expired, recreated, cut, repeated = (f"{name}-{what}" for what in ("expired", "recreated", "cut", "repeated"))
     for topic in (expired, recreated, cut, repeated):
         topics.create(topic)
@@ -261,8 +261,8 @@ def test_after_each_kind_of_decision_the_trigger_continues_and_every_message_has
         monkeypatch.setenv(variable, value)
     capsys.readouterr()
     assert main(["--batch", str(stalled)]) == 0
-    said = capsys.readouterr().out
-    assert [f"was superseded by decision {number} " in said for number in numbers] == [True, True, True, False]
+    printed = capsys.readouterr().out
+    assert [f"was superseded by decision {number} " in printed for number in numbers] == [True, True, True, False]
 
     topics.produce(cut, [b"{}"] * 3)
     done = submit(batch_of(trigger.plan()))

@@ -125,7 +125,7 @@ def test_a_cluster_that_takes_authenticated_and_encrypted_connections_alone_inge
 
 
 def defaults(folder: Path, text: str) -> Path:
-    """Return a new folder with a spark-defaults.conf that nobody else can read."""
+    """Return a new folder with a spark-defaults.conf that no other user can read."""
     folder.mkdir()
     file = folder / "spark-defaults.conf"
     file.touch(mode=0o600)

@@ -104,7 +104,7 @@ def test_an_open_transaction_is_waited_for(
 
 
 def read_up_to(connection: Connection, name: str, offset: int) -> None:
-    """Let the ledger of partition 0 stand there, as after a batch."""
+    """Set the ledger of partition 0 to this offset, as after a batch."""
     connection.execute(
         """
         UPDATE workorders.kafka_ledger SET next_offset = %s FROM workorders.triggers

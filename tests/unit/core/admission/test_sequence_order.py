@@ -33,9 +33,9 @@ def refused(verdict: Decision) -> list[tuple[int, str]]:
 
 
 def test_the_next_number_is_let_in_and_moves_the_mark() -> None:
-    standing = SequenceState(0)
-    verdict = decide(entries(1, 2, 3), {KEY: standing})
-    assert (verdict.admitted, standing.high_water_mark, verdict.rejected, verdict.parked) == (3, 3, [], [])
+    state = SequenceState(0)
+    verdict = decide(entries(1, 2, 3), {KEY: state})
+    assert (verdict.admitted, state.high_water_mark, verdict.rejected, verdict.parked) == (3, 3, [], [])
 
 
 def test_a_number_at_or_behind_the_mark_is_a_duplicate() -> None:
@@ -45,10 +45,10 @@ def test_a_number_at_or_behind_the_mark_is_a_duplicate() -> None:
 
 
 def test_a_number_beyond_a_gap_is_parked() -> None:
-    standing = SequenceState(5)
-    verdict = decide(entries(7, 9), {KEY: standing})
+    state = SequenceState(5)
+    verdict = decide(entries(7, 9), {KEY: state})
     assert verdict.parked == [Numbered(KEY, 7, id_of(100)), Numbered(KEY, 9, id_of(101))]
-    assert (verdict.admitted, standing.high_water_mark) == (0, 5)
+    assert (verdict.admitted, state.high_water_mark) == (0, 5)
 
 
 def test_a_parked_number_that_comes_again_is_a_duplicate_of_the_parked_one() -> None:
@@ -58,11 +58,11 @@ def test_a_parked_number_that_comes_again_is_a_duplicate_of_the_parked_one() -> 
 
 
 def test_the_number_that_fills_the_gap_releases_what_follows_up_to_the_next_gap() -> None:
-    standing = SequenceState(5, {7: id_of(1), 8: id_of(2), 10: id_of(3)})
-    verdict = decide(entries(6), {KEY: standing})
+    state = SequenceState(5, {7: id_of(1), 8: id_of(2), 10: id_of(3)})
+    verdict = decide(entries(6), {KEY: state})
     assert [part.number for part in verdict.admitted_in_order] == [6, 7, 8]
     assert verdict.released == [Numbered(KEY, 7, id_of(1)), Numbered(KEY, 8, id_of(2))]
-    assert (standing.high_water_mark, standing.parked) == (8, {10: id_of(3)})
+    assert (state.high_water_mark, state.parked) == (8, {10: id_of(3)})
 
 
 def test_what_one_call_parks_and_lets_in_again_was_never_parked() -> None:
@@ -71,9 +71,9 @@ def test_what_one_call_parks_and_lets_in_again_was_never_parked() -> None:
 
 
 def test_a_sequence_without_a_mark_begins_with_the_first_to_arrive() -> None:
-    standing = SequenceState(None)
-    verdict = decide(entries(40, 42, 39, 41), {KEY: standing})
-    assert standing.high_water_mark == 42
+    state = SequenceState(None)
+    verdict = decide(entries(40, 42, 39, 41), {KEY: state})
+    assert state.high_water_mark == 42
     assert refused(verdict) == [(102, DUPLICATE)]
 
 
@@ -91,11 +91,11 @@ def test_an_event_without_a_key_is_held_to_no_order() -> None:
 
 
 def test_what_finds_no_room_leaves_no_trace_in_its_sequence() -> None:
-    standing = SequenceState(0)
-    verdict = decide(entries(1, 2, 3), {KEY: standing}, capacity=1)
+    state = SequenceState(0)
+    verdict = decide(entries(1, 2, 3), {KEY: state}, capacity=1)
     assert refused(verdict) == [(101, RUN_LIMIT)]
     assert [part.number for part in verdict.parked] == [3]
-    assert (verdict.admitted, standing.high_water_mark) == (1, 1)
+    assert (verdict.admitted, state.high_water_mark) == (1, 1)
 
 
 def test_duplicates_and_parked_ones_take_no_room() -> None:
@@ -114,7 +114,7 @@ def test_whatever_the_order_and_the_batches_the_same_numbers_are_let_in_in_order
     ]
     coming += chance.choices(coming, k=len(coming) // 3) if coming else []
     chance.shuffle(coming)
-    standings = {key: SequenceState(0) for key in last}
+    states = {key: SequenceState(0) for key in last}
     let_in: list[tuple[bytes, int]] = []
     parked: dict[bytes, tuple[bytes, int]] = {}
     became: Counter[str] = Counter()
@@ -122,18 +122,16 @@ def test_whatever_the_order_and_the_batches_the_same_numbers_are_let_in_in_order
     while place < len(coming):
         size = chance.randint(1, 7)
         batch = [Entry(id_of(i), *coming[i]) for i in range(place, min(place + size, len(coming)))]
-        verdict = decide(batch, standings)
+        verdict = decide(batch, states)
         parked |= {part.id: (part.sequence, part.number) for part in verdict.parked}
         assert all(parked.pop(part.id) == (part.sequence, part.number) for part in verdict.released)
         became["turned away"] += len(verdict.rejected)
         became["let in"] += verdict.admitted + len(verdict.released)
         place += size
-    let_in = [
-        (key, number) for key, standing in standings.items() for number in range(1, (standing.high_water_mark or 0) + 1)
-    ]
+    let_in = [(key, number) for key, state in states.items() for number in range(1, (state.high_water_mark or 0) + 1)]
     for key, end in last.items():
         first_gap = min((number for of, number in missing if of == key), default=end + 1)
-        assert standings[key].high_water_mark == first_gap - 1
-        assert set(standings[key].parked) == {n for of, n in coming if of == key and n > first_gap}
+        assert states[key].high_water_mark == first_gap - 1
+        assert set(states[key].parked) == {n for of, n in coming if of == key and n > first_gap}
     assert became["let in"] == len(let_in)
     assert became["turned away"] == len(coming) - len(set(coming))

@@ -65,7 +65,7 @@ def test_not_even_a_traceback_shows_the_password_of_a_url_of_a_wrong_form() -> N
     ],
 )
 def test_an_error_that_passes_without_help_is_an_outage(code: str) -> None:
-    assert is_outage(errors.lookup(code)("said by Postgres"))
+    assert is_outage(errors.lookup(code)("reported by Postgres"))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_an_error_that_passes_without_help_is_an_outage(code: str) -> None:
     ],
 )
 def test_an_error_that_each_further_try_raises_again_is_no_outage(code: str) -> None:
-    assert not is_outage(errors.lookup(code)("said by Postgres"))
+    assert not is_outage(errors.lookup(code)("reported by Postgres"))
 
 
 def test_no_sqlstate_is_an_outage_but_those_that_are_named() -> None:

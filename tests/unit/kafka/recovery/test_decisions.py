@@ -16,7 +16,7 @@ from workorders.kafka.recovery.decisions import (
 )
 
 ORDERS = Partition("orders", 2, "old")
-MADE_AGAIN = replace(ORDERS, topic_id="new")
+NEW_LOG = replace(ORDERS, topic_id="new")
 HELD = OffsetRange(ORDERS, 1200, 1900)
 
 
@@ -43,7 +43,7 @@ HEALTHY = state(log(0, 5000))
 EXPIRED = state(log(1800, 5000))
 CUT_BEHIND = state(log(0, 1000))
 CUT_INSIDE = state(log(0, 1500))
-RECREATED = state(log(3, 40, MADE_AGAIN))
+RECREATED = state(log(3, 40, NEW_LOG))
 GONE = state(None)
 FEWER = state(None, topic_id_now="new")
 
@@ -106,7 +106,7 @@ def test_resuming_gives_up_what_was_planned_of_a_topic_that_is_gone() -> None:
 
 def test_a_new_topic_is_read_from_its_first_offset_or_the_one_given() -> None:
     first = decide(DecisionKind.ACCEPT_TOPIC, RECREATED)
-    assert (first.to, first.to_offset, first.goes_back) == (MADE_AGAIN, 3, False)
+    assert (first.to, first.to_offset, first.goes_back) == (NEW_LOG, 3, False)
     assert "unread messages of the old topic from offset 1200 are lost" in str(first)
     assert "skipped" not in str(first)
     given = decide(DecisionKind.ACCEPT_TOPIC, RECREATED, 10)
@@ -116,7 +116,7 @@ def test_a_new_topic_is_read_from_its_first_offset_or_the_one_given() -> None:
 
 def test_a_partition_that_the_new_topic_lacks_waits_at_its_first_offset() -> None:
     decision = decide(DecisionKind.ACCEPT_TOPIC, FEWER)
-    assert (decision.to, decision.to_offset) == (MADE_AGAIN, 0)
+    assert (decision.to, decision.to_offset) == (NEW_LOG, 0)
     assert "the new topic does not have this partition" in str(decision)
 
 

@@ -20,7 +20,7 @@ from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionInge
 
 ORDERS = OffsetRange(Partition("orders", 3, "id"), 100, 200)
 ATTEMPT = Attempt(batch_id=7, trigger=Trigger(1, "orders", "kafka", 1, "admit"), range=ORDERS, epoch=1, read_from=100)
-# Port 1 of the loopback interface: nobody listens there.
+# Port 1 of the loopback interface: no process listens there.
 UNREACHABLE = "postgresql://someone:hunter2@127.0.0.1:1/nowhere"
 INGEST = PartitionIngest(UNREACHABLE, {"sasl.password": "hunter3"}, RecordMapping(), [ATTEMPT])
 

@@ -23,7 +23,7 @@ from workorders.core.postgres.connection import connect
 
 _PATIENCE_SECONDS: Final = 300.0
 _LOOK_EVERY_SECONDS: Final = 1.0
-_SAY_EVERY_SECONDS: Final = 5.0
+_REPORT_EVERY_SECONDS: Final = 5.0
 WHY: Final = "shown in the demo"
 
 
@@ -109,15 +109,15 @@ class Execution:
 
     @staticmethod
     def _wait(left: Callable[[], int], what: str) -> None:
-        last, changed_at, said_at = left(), time.monotonic(), time.monotonic()
+        last, changed_at, reported_at = left(), time.monotonic(), time.monotonic()
         while (now_left := left()) > 0:
             now = time.monotonic()
             if now_left != last:
                 last, changed_at = now_left, now
             elif now - changed_at > _PATIENCE_SECONDS:
                 raise DemoError(f"For {_PATIENCE_SECONDS:g} s there was no progress; {now_left:,} {what} wait.")
-            if now - said_at >= _SAY_EVERY_SECONDS:
-                said_at = now
+            if now - reported_at >= _REPORT_EVERY_SECONDS:
+                reported_at = now
                 say(f"    {now_left:,} {what} left")
             time.sleep(_LOOK_EVERY_SECONDS)
 

@@ -54,7 +54,7 @@ def create_topics(stack: LocalStack) -> None:
 
 
 def show(stack: LocalStack, count: int) -> None:
-    """Send so many messages one by one, and print how long each way took.
+    """Send `count` messages one by one, and print how long each way took.
 
     Raises:
         DemoError: a message did not become a work order.

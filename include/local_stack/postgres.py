@@ -183,7 +183,8 @@ def _programs() -> Path:
 def _reachable(programs: Path, home: Path) -> Path:
     """Return the folder of Postgres' programs, copied into the home folder if their user could not reach them.
 
-    As root the programs run as nobody, who cannot enter an environment below a private folder such as ``/root``.
+    As root the programs run as the user ``nobody``, which cannot enter an environment below a private folder such as
+    ``/root``.
     """
     if unprivileged_user() is None or all(_others_may_enter(folder) for folder in programs.parents):
         return programs

@@ -214,8 +214,8 @@ class ManagedProcess:
 
 
 def unprivileged_user() -> dict[str, int] | None:
-    """Return the user of a process that refuses to run as root: nobody if we are root, else ourselves (None)."""
+    """Return the user of a process that refuses to run as root: ``nobody`` if we are root, else ourselves (None)."""
     if os.geteuid() != 0:
         return None
-    nobody = pwd.getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid}
+    account = pwd.getpwnam("nobody")
+    return {"user": account.pw_uid, "group": account.pw_gid}

@@ -39,4 +39,19 @@ BANNED = (
     Entry("owe[sd]?", "due, missing", _IDIOM),
     Entry("mend(?:s|ed|ing)?", "fix, repair", _ARCHAIC),
     Entry("(?:is|are|was|were) away", "is unavailable", _IDIOM),
+    Entry("anew", "again, from the start", _ARCHAIC),
+    Entry("for(?: |_)ever", "without end, never ends", _ARCHAIC),
+    Entry("whom", "name the actor in another clause", _ARCHAIC),
+    Entry("whoever", "the client that ..., whatever ...", _ARCHAIC),
+    Entry("beside", "next to, with, during", _ARCHAIC),
+    Entry("go(?:es|ing)?(?: |_)on|went(?: |_)on", "continue", _IDIOM),
+    Entry("work(?:s|ed|ing)?(?: |_)through", "process", _IDIOM),
+    Entry("made(?: |_)again", "re-created, repeated", "a topic is re-created; a call is repeated"),
+    Entry("(?:re)?judg(?:e|es|ed|ing|e?ments?)", "validate, check, decide", "a rule decides; it has no opinion"),
+    Entry("hand(?:s|ed|ing)? (?:it |them )?over|hand(?:s|ing)?(?:_|-)over", "submit, dispatch, start", _IDIOM),
+    # The user account of Unix is in quotation marks.
+    Entry("somebody|(?<![`\"'])nobody", "someone, no one; or name the actor", "the actor has a name"),
+    # The idiom "stands for" and the adjective "stand-alone" are the field's.
+    Entry("stands?(?! for|-)|stood|(?<!-)standing", "is, has, are", _IDIOM),
+    Entry("says|said", "reports, contains, shows", "a program or a file does not speak"),
 )

@@ -84,8 +84,8 @@ def test_a_run_that_was_marked_as_ended_with_its_batch_unfinished_is_started_aga
 
 def test_the_log_of_the_plan_names_each_run_that_it_started(clicked: Clicked) -> None:
     started = f"Started run {clicked.run.id} of Dag {clicked.flow.ingest}"
-    assert len([line for line in clicked.said() if f"{started}." in line]) == 2
-    assert len([line for line in clicked.said() if f"{started} again." in line]) == 2
+    assert len([line for line in clicked.planning_log() if f"{started}." in line]) == 2
+    assert len([line for line in clicked.planning_log() if f"{started} again." in line]) == 2
 
 
 def test_a_commit_after_a_task_that_was_only_marked_reports_what_has_no_work_orders(clicked: Clicked) -> None:

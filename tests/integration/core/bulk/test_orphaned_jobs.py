@@ -67,7 +67,7 @@ def states(connection: Connection, name: str) -> dict[str, int]:
     return work_orders.count_by_state(connection, Filter(trigger=name))
 
 
-def test_a_job_for_later_is_worked_through(connection: Connection, trigger: Trigger, name: str) -> None:
+def test_a_job_for_later_is_processed(connection: Connection, trigger: Trigger, name: str) -> None:
     first, second = written(connection, name), written(connection, name, "cancel")
     worked = runner.resume_orphaned(connection, step=2)
     assert [(job.id, job.state, job.done) for job in worked.jobs] == [(first, "finished", 6), (second, "finished", 6)]

@@ -130,7 +130,7 @@ class RecordMapping:
     def validate_value(
         self, stream: str | None, offset: int | None, request: bytes, value: bytes | None, odd: bool
     ) -> Item:
-        """Return the item of a value and its request; `odd` is the result of `is_odd`."""
+        """Return the item of a value and its request; `odd` is the result of `needs_slow_check`."""
         if value is None:
             if self.accept_tombstones:
                 return Item(stream, offset, request[:-1] + b',"tombstone":true}', b"{}")

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from workorders.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from workorders.core.creation.create_one import CreateResult as CreateResult
     from workorders.core.creation.create_one import create_one as create_one
+    from workorders.core.creation.work_orders import Created as Created
     from workorders.core.creation.work_orders import create_for as create_for
     from workorders.core.definitions.decorator import workflow as workflow
     from workorders.core.definitions.trigger import TriggerDefinition as TriggerDefinition
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from workorders.core.items import Rejection as Rejection
     from workorders.core.postgres.connection import connect as connect
     from workorders.core.schema import upgrade as upgrade_schema
+    from workorders.core.triggers import Trigger as Trigger
     from workorders.core.triggers import find as find_trigger
     from workorders.core.worker.context import Context as Context
     from workorders.outbox.enqueue import publish as publish
@@ -27,8 +30,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Context",
+    "CreateResult",
+    "Created",
     "Item",
     "Rejection",
+    "Trigger",
     "TriggerDefinition",
     "__version__",
     "connect",
@@ -44,8 +50,11 @@ __getattr__, _ = lazy_names(
     __name__,
     {
         "Context": "core.worker.context",
+        "CreateResult": "core.creation.create_one",
+        "Created": "core.creation.work_orders",
         "Item": "core.items",
         "Rejection": "core.items",
+        "Trigger": "core.triggers",
         "TriggerDefinition": "core.definitions.trigger",
         "connect": "core.postgres.connection",
         "create_for": "core.creation.work_orders",

@@ -13,8 +13,11 @@ from workorders.exceptions import WorkOrdersError
 PUBLIC = {
     "workorders": {
         "Context",
+        "CreateResult",
+        "Created",
         "Item",
         "Rejection",
+        "Trigger",
         "TriggerDefinition",
         "__version__",
         "connect",

@@ -153,7 +153,7 @@ def test_a_listener_that_dies_between_the_record_and_the_start_leaves_the_batch_
     assert planning.started() == [left.id]
 
 
-def test_a_batch_whose_run_was_deleted_is_handed_over_again(planning: Planning, batch: int) -> None:
+def test_a_batch_whose_run_was_deleted_is_dispatched_again(planning: Planning, batch: int) -> None:
     assert planning.started() == []
     planning.delete_run(batch)
     assert planning.started() == [batch]

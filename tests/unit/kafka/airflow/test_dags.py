@@ -148,7 +148,7 @@ def test_the_ingest_knows_when_a_stall_is_worth_an_alert_and_what_is_too_much_re
     assert (create.alert_after, create.notify, create.max_rejected_share) == (600.0, ("shop.alerts.page",), 0.25)
 
 
-def test_one_form_serves_all_kafka_triggers_of_a_folder_and_says_for_none_which_is_meant(tmp_path: Path) -> None:
+def test_one_form_serves_all_kafka_triggers_of_a_folder_and_selects_none_by_itself(tmp_path: Path) -> None:
     for name in ("orders", "returns"):
         (tmp_path / f"{name}.yaml").write_text(f"name: {name}\ntype: kafka\nworkflow: ship\ntopics: [shop.{name}]\n")
     (tmp_path / "nightly.yaml").write_text("name: nightly\ntype: cron\nworkflow: ship\nschedule: '@daily'\n")

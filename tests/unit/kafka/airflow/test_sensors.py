@@ -1,4 +1,4 @@
-"""The sensor's hand-over to the triggerer."""
+"""How the sensor defers to the triggerer."""
 
 import inspect
 from datetime import timedelta
@@ -49,7 +49,7 @@ def test_the_triggerer_can_make_the_trigger_from_its_arguments() -> None:
     assert arguments["min_messages"] == 5
 
 
-def test_a_worker_hands_over_the_same_trigger() -> None:
+def test_a_worker_defers_to_the_same_trigger() -> None:
     made = sensor(start_from_trigger=False, **FIELDS)
     with pytest.raises(TaskDeferred) as deferred:
         made.execute({})

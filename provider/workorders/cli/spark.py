@@ -40,6 +40,11 @@ def serve(
       workorders spark serve --port 15010 --conf spark.driver.memory=4g
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     settings, jars = dict(map(_setting, conf or [])), _jars()
+    if not jars and "spark.jars.packages" not in settings:
+        raise ConfigurationError(
+            f"The Spark Connect server needs the jars of Spark's Kafka source; it was not started. Name their paths in "
+            f"{_JARS_VARIABLE}, or a Maven package in --conf spark.jars.packages=..."
+        )
     from workorders.kafka.spark.connect_server import serve as run  # noqa: PLC0415 - PySpark, for this command alone
 
     run(host=host, port=port, master=master, jars=jars, conf=settings, ready=_ready)

@@ -14,10 +14,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.spark.network import LOOPBACK
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SECONDS: Final = 600.0
 _OUTPUT_CHARACTERS: Final = 2000
@@ -106,11 +109,8 @@ def _train(jars: Sequence[Path], made: Path) -> None:
         )
 
 
-def _load_classes() -> None:
-    """Load what a batch loads: a session, a Python worker, Arrow, the plan of Spark's Kafka source, and its clients."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - only the application that `_train` submits needs it
-
-    spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
+def load_classes(spark: "SparkSession") -> None:
+    """Load what a batch loads: a Python worker, Arrow, the plan of Spark's Kafka source, and Kafka's clients."""
     spark.range(10).mapInArrow(lambda batches: batches, "id long").collect()
     options = {"kafka.bootstrap.servers": _NO_BROKER, "subscribe": "none"}
     spark.read.format("kafka").options(**options).load().selectExpr("unix_millis(timestamp)")
@@ -121,8 +121,15 @@ def _load_classes() -> None:
         settings.put(f"{part}.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer")
     jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings).close()
     jvm.org.apache.kafka.clients.admin.Admin.create(settings).close()
+
+
+def _main() -> None:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - only the application that `_train` submits needs it
+
+    spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
+    load_classes(spark)
     spark.stop()
 
 
 if __name__ == "__main__":
-    _load_classes()
+    _main()

@@ -172,9 +172,11 @@ class ConnectSession:
         if self._watchdog is not None:
             self._watchdog.stop()
         if session is not None:
-            self.release()
             session.release_session_on_close = False  # PySpark's own call has no deadline
             session.stop()
+            # Afterwards, because the client releases its queries in a thread, and the server logs a stack for each that
+            # it does not find.
+            self.release()
 
     def release(self) -> None:
         """End the session's queries and forget the session; also from a signal handler while a query runs."""

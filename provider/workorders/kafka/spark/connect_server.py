@@ -15,6 +15,7 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.spark.class_archive import find_archive, java_options, load_classes
 from workorders.kafka.spark.network import LOOPBACK, protection
 from workorders.kafka.spark.session import APPLICATION_SETTINGS
 
@@ -85,7 +86,7 @@ def serve(
     spark = _session(host, port, master, jars, conf)
     try:
         bound = _bound_port(spark)
-        _warm_up(spark)
+        load_classes(spark)  # the first query of a server costs ten seconds
         ready(bound)
         ended.wait()
     finally:
@@ -93,6 +94,7 @@ def serve(
 
 
 def _session(host: str, port: int, master: str, jars: list[Path], conf: Mapping[str, str]) -> SparkSession:
+    archive = find_archive(jars)
     settings = {
         "spark.master": master,
         **_SERVER_SETTINGS,
@@ -100,7 +102,7 @@ def _session(host: str, port: int, master: str, jars: list[Path], conf: Mapping[
         "spark.connect.grpc.binding.port": str(port),
         # On the class path and not by `--jars`, so that an archive of classes can hold theirs.
         "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
-        "spark.driver.extraJavaOptions": "-Dlog4j2.level=WARN",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.level=WARN {java_options(archive) if archive else ''}".strip(),
         **({} if master.startswith("local") else {"spark.jars": ",".join(map(str, jars))}),
         **conf,
     }
@@ -115,8 +117,3 @@ def _bound_port(spark: SparkSession) -> int:
     # As PySpark's own tests ask for it: the singleton of a Scala object.
     singleton: Any = getattr(spark.sparkContext._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     return int(getattr(singleton, "MODULE$").localPort())
-
-
-def _warm_up(spark: SparkSession) -> None:
-    """Run a query as a batch does: the first one of a server costs ten seconds."""
-    spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()

@@ -9,8 +9,9 @@ from typing import Final
 from benchmarks import messages
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
-from workorders.core.items import Item
+from workorders.core.items import Item, ItemBlocks
 from workorders.core.postgres.connection import Connection, connect
+from workorders.kafka.ingest.record_columns import blocks
 from workorders.kafka.ingest.record_mapping import RecordMapping
 
 _TOPIC: Final = "observations"
@@ -43,7 +44,7 @@ class _Load:
             return list(messages.items(_TOPIC, 0, self.count, _STREAM))
         batches = messages.record_batches(_TOPIC, 0, self.count)
         mapping = RecordMapping()
-        return (item for batch in batches for item in mapping.items(batch, _STREAM))
+        return ItemBlocks(block for batch in batches for block in blocks(mapping, batch, _STREAM))
 
 
 def rows_per_second(url: str, way: str, count: int) -> float:

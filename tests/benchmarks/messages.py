@@ -1,6 +1,7 @@
 """The messages that all benchmarks use: JSON objects of about 230 bytes, with a key and one header."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import pyarrow
 from confluent_kafka import Producer, TopicPartition
@@ -8,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ign
 
 from local_stack.waiting import wait_until
 from workorders.core.items import Item
+from workorders.kafka.ingest.record_columns import blocks
 from workorders.kafka.ingest.record_mapping import RecordMapping
 
 TIMESTAMP_MS = 1_750_000_000_000
@@ -88,9 +90,8 @@ def _record_batch(topic: str, partition: int, offsets: Sequence[int]) -> pyarrow
 
 def items(topic: str, partition: int, count: int, stream: str) -> Iterator[Item]:
     """Return the same messages as items, made by the real mapping."""
-    mapping = RecordMapping()
     for batch in record_batches(topic, partition, count):
-        yield from mapping.items(batch, stream)
+        yield from chain.from_iterable(blocks(RecordMapping(), batch, stream))
 
 
 def create_topics(bootstrap_servers: str, topics: Sequence[str], partitions: int) -> None:

@@ -1,8 +1,9 @@
 """`create_for`: creates the work orders of every trigger."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, dataclass
-from itertools import compress, islice, starmap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
+from itertools import chain, compress, islice, starmap
 from operator import add
 from typing import LiteralString
 
@@ -12,13 +13,13 @@ from workorders.core.admission import limits
 from workorders.core.admission.pipeline import AdmissionPipeline
 from workorders.core.admission.rules import Chunk
 from workorders.core.creation import deleted_positions
-from workorders.core.creation.chunks import Chunks
+from workorders.core.creation.chunks import BlockChunks, Chunks
 from workorders.core.exceptions import DuplicateItemsError
 from workorders.core.ids import increasing_ids
-from workorders.core.items import Item, Rejection
+from workorders.core.items import Item, ItemBlock, ItemBlocks, Rejection
 from workorders.core.postgres import binary_rows
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection
-from workorders.core.postgres.copy import copy
+from workorders.core.postgres.copy import copy, copy_blocks
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import Selector
 from workorders.core.triggers import Trigger, stream_id
@@ -33,6 +34,9 @@ CHUNK_BYTES = 8 * 1024 * 1024
 
 _ACCEPTED_STATE = "pending"
 _REJECTED_STATE = "rejected"
+
+_Prefetch = Callable[[], Iterator[None]]
+"""Reads a part of the next chunk, in small steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,8 @@ def create_for(
         connection: where the caller's transaction is, or begins.
         trigger: what the work orders belong to.
         items: in the order of their source. They are read once, and the next ones while Postgres stores the current
-            ones, so their iterator must not use `connection`.
+            ones, so their iterator must not use `connection`. `ItemBlocks` take less CPU if `fresh` is given, and the
+            trigger has neither rules nor an ordering key.
         fresh: the caller knows, under a lock of its own, that no item has a work order yet. The rows are then copied
             directly into the tables. The unique source key still protects them.
         ids: the ids of the work orders, each greater than the one before; new ones if omitted.
@@ -90,12 +95,18 @@ def create_for(
     """
     limits.require_capacity(connection, trigger)
     pipeline = None if trigger.rules is None else AdmissionPipeline(connection, trigger, trigger.rules)
-    chunks = Chunks(items, CHUNK_ITEMS, CHUNK_BYTES)
-    writer = _Writer(connection, trigger, pipeline, chunks, fresh=fresh)
+    writer = _Writer(connection, trigger, pipeline, fresh=fresh)
     ids = increasing_ids() if ids is None else ids
     total = Created()
-    for chunk in chunks:
-        total += writer.write(list(islice(ids, len(chunk))), chunk)
+    if isinstance(items, ItemBlocks) and fresh and pipeline is None and not trigger.ordering_key:
+        block_chunks = BlockChunks(items.blocks, CHUNK_ITEMS, CHUNK_BYTES)
+        for blocks in block_chunks:
+            count = sum(map(len, blocks))
+            total += writer.write_blocks(list(islice(ids, count)), blocks, block_chunks.prefetch)
+    else:
+        chunks = Chunks(items, CHUNK_ITEMS, CHUNK_BYTES)
+        for chunk in chunks:
+            total += writer.write(list(islice(ids, len(chunk))), chunk, chunks.prefetch)
     # Before `decide`, which locks what all triggers of the workflow share, so that a slow network holds no such lock.
     if prove is not None:
         prove()
@@ -118,67 +129,88 @@ class _Writer:
         connection: Connection,
         trigger: Trigger,
         pipeline: AdmissionPipeline | None,
-        chunks: Chunks,
         *,
         fresh: bool,
     ) -> None:
         self._connection = connection
         self._trigger = trigger
         self._pipeline = pipeline
-        self._chunks = chunks
         self._fresh = fresh
         self._ordering_key = Selector.parse(trigger.ordering_key) if trigger.ordering_key else None
         self._stream_ids: dict[str | None, int | None] = {}
         # The end of the rows of each stream: of accepted ones, and of rejected ones.
         self._tails: tuple[dict[str | None, bytes], dict[str | None, bytes]] = ({}, {})
 
-    def write(self, ids: list[bytes], items: list[Item]) -> Created:
+    def write_blocks(self, ids: list[bytes], blocks: list[ItemBlock], prefetch: _Prefetch) -> Created:
+        """Write a chunk of new items without rules and ordering keys. If Postgres rejects a value, `write` finds it."""
+        for block in blocks:
+            self._know_stream(block.stream)
+        try:
+            with _new_source_keys(self._trigger), self._connection.transaction():
+                return self._copy_blocks(list(_with_ids(ids, blocks)), prefetch)
+        except VALUE_ERRORS:
+            return self.write(ids, list(chain.from_iterable(blocks)), prefetch)
+
+    def _copy_blocks(self, blocks: Sequence[tuple[list[bytes], ItemBlock]], prefetch: _Prefetch) -> Created:
+        accepted, rejected = self._tails
+        work_orders = (block.work_orders(ids, accepted[block.stream], rejected[block.stream]) for ids, block in blocks)
+        columns = binary_rows.WORK_ORDER_COLUMNS
+        copy_blocks(self._connection, "work_orders", columns, chain.from_iterable(work_orders), prefetch())
+        dataclips = chain.from_iterable(block.dataclips(ids) for ids, block in blocks)
+        copy_blocks(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, dataclips, prefetch())
+        return self._copy_rejections(
+            [(ids[row], item) for ids, block in blocks for row, item in block.odd.items() if item.body is None],
+            sum(len(block) for _, block in blocks),
+        )
+
+    def write(self, ids: list[bytes], items: list[Item], prefetch: _Prefetch) -> Created:
         """Write a chunk. If Postgres rejects a value in it, halve it until the item with that value is alone."""
         for stream in {item.stream for item in items}:
             self._know_stream(stream)
         chunk = Chunk(ids, items.copy())
         try:
-            with self._connection.transaction():
-                created = self._write_once(chunk)
-        except psycopg.errors.UniqueViolation as error:
-            raise DuplicateItemsError(
-                f"Trigger {self._trigger.name} announced new events, but one of them has a work order "
-                f"({error.diag.message_detail}); nothing was created."
-            ) from error
+            with _new_source_keys(self._trigger), self._connection.transaction():
+                created = self._write_once(chunk, prefetch)
         except VALUE_ERRORS as error:
             if len(items) > 1:
                 middle = len(items) // 2
-                return self.write(ids[:middle], items[:middle]) + self.write(ids[middle:], items[middle:])
+                return self.write(ids[:middle], items[:middle], prefetch) + self.write(
+                    ids[middle:], items[middle:], prefetch
+                )
             if items[0].rejection is not None:  # it was written without its body, so the value is not the cause
                 raise
             rejected = items[0]._replace(body=None, rejection=rejection_of(error), raw=items[0].body)
-            return self.write(ids, [rejected])
+            return self.write(ids, [rejected], prefetch)
         if self._pipeline is not None:
             self._pipeline.add(chunk)
         return created
 
-    def _write_once(self, chunk: Chunk) -> Created:
+    def _write_once(self, chunk: Chunk, prefetch: _Prefetch) -> Created:
         pairs = iter(chunk)
         given = len(chunk.ids)
         if self._fresh:
-            self._copy_work_orders(self._observed(chunk, unwritten=True))
+            self._copy_work_orders(self._observed(chunk, unwritten=True), prefetch)
         else:
             self._insert_missing(chunk)
             pairs = self._observed(chunk)
         dataclip = binary_rows.dataclip
         accepted = (dataclip(id_, body, request) for id_, (_, _, request, body, _, _) in pairs if body is not None)
-        copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, self._chunks.prefetch())
-        rejected = [(id_, item) for id_, item in chunk if item.body is None]
-        copy(self._connection, "rejections", binary_rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
+        copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, prefetch())
         count = len(chunk.ids)
-        return Created(count - len(rejected), len(rejected), given - count)
+        created = self._copy_rejections([(id_, item) for id_, item in chunk if item.body is None], count)
+        return replace(created, existing=given - count)
+
+    def _copy_rejections(self, rejected: list[tuple[bytes, Item]], count: int) -> Created:
+        """Write the last table of a chunk of so many work orders, and return the counts."""
+        copy(self._connection, "rejections", binary_rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
+        return Created(count - len(rejected), len(rejected))
 
     def _observed(self, chunk: Chunk, *, unwritten: bool = False) -> Iterator[tuple[bytes, Item]]:
         if self._pipeline is None:
             return iter(chunk)
         return self._pipeline.observe(chunk, self._stream_ids, unwritten=unwritten)
 
-    def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
+    def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]], prefetch: _Prefetch) -> None:
         tails = self._tails
         columns: tuple[LiteralString, ...]
         if self._ordering_key is None:
@@ -193,7 +225,7 @@ class _Writer:
             rows = (
                 with_key(id_, item.position, tails[item.body is None][item.stream], key_of(item)) for id_, item in keyed
             )
-        copy(self._connection, "work_orders", columns, rows, self._chunks.prefetch())
+        copy(self._connection, "work_orders", columns, rows, prefetch())
 
     def _insert_missing(self, chunk: Chunk) -> None:
         """Insert the work orders that are missing, and leave only these in the chunk."""
@@ -225,6 +257,24 @@ class _Writer:
             tails[stream] = binary_rows.work_order_suffix(self._trigger.id, self._trigger.workflow_id, number, state)
         if number is not None and not self._fresh:
             deleted_positions.block_deletions(self._connection, number)
+
+
+@contextmanager
+def _new_source_keys(trigger: Trigger) -> Iterator[None]:
+    try:
+        yield
+    except psycopg.errors.UniqueViolation as error:
+        raise DuplicateItemsError(
+            f"Trigger {trigger.name} announced new events, but one of them has a work order "
+            f"({error.diag.message_detail}); nothing was created."
+        ) from error
+
+
+def _with_ids(ids: list[bytes], blocks: list[ItemBlock]) -> Iterator[tuple[list[bytes], ItemBlock]]:
+    begin = 0
+    for block in blocks:
+        yield ids[begin : begin + len(block)], block
+        begin += len(block)
 
 
 def rejection_of(error: psycopg.Error) -> Rejection:

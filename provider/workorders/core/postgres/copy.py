@@ -1,7 +1,7 @@
 """COPY of rows that are encoded while Postgres stores the ones before."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, LiteralString
 
 from psycopg import sql
@@ -19,24 +19,36 @@ def copy(
     encoded: Iterator[bytes],
     meanwhile: Iterable[None] = (),
 ) -> None:
-    """Copy rows of `binary_rows` into a table of the package, block by block; nothing is sent if there is none.
+    """Copy rows of `binary_rows` into a table of the package; see `copy_blocks`."""
+    blocks = iter(lambda: b"".join(islice(encoded, _BLOCK_ROWS)), b"")
+    copy_blocks(connection, table, columns, blocks, meanwhile)
+
+
+def copy_blocks(
+    connection: Connection,
+    table: LiteralString,
+    columns: Sequence[LiteralString],
+    encoded: Iterable[bytes | memoryview],
+    meanwhile: Iterable[None] = (),
+) -> None:
+    """Copy rows, any number of them at once, into a table of the package; nothing is sent if there is none.
 
     `meanwhile` is work in small steps that is done when all rows are sent, while Postgres still stores them.
 
     Raises:
         psycopg.Error: Postgres refused a row; the caller must roll back.
     """
-    block = b"".join(islice(encoded, _BLOCK_ROWS))
-    if not block:
+    blocks = filter(len, encoded)
+    first = next(blocks, None)
+    if first is None:
         return
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
         sql.Identifier(SCHEMA, table), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
     with connection.cursor() as cursor, cursor.copy(statement) as stream:
         stream.write(binary_rows.HEADER)
-        while block:
+        for block in chain([first], blocks):
             stream.write(block)
-            block = b"".join(islice(encoded, _BLOCK_ROWS))
         stream.write(binary_rows.TRAILER)
         for _ in meanwhile:
             # What did not fit into the socket waits in libpq, and Postgres would wait for it.

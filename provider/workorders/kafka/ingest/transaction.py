@@ -1,12 +1,14 @@
 """Creates the work orders of one range and advances the ledger, in one Postgres transaction."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 
 from workorders.core import triggers
 from workorders.core.creation import deleted_positions
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.exceptions import HardLimitError
-from workorders.core.items import Item
+from workorders.core.items import Item, ItemBlock, ItemBlocks
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import (
     DataLostError,
@@ -27,19 +29,34 @@ VerifyTopic = Callable[[], None]
 class _OrderCheck:
     """Passes items on, and checks that they belong to the range and are in order."""
 
-    def __init__(self, attempt: Attempt, items: Iterable[Item]) -> None:
+    def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
-        self._items = items
         self.next_offset = attempt.read_from
         self.messages = 0
         self.bytes = 0
 
-    def __iter__(self) -> Iterator[Item]:
+    def watch_blocks(self, blocks: Iterable[ItemBlock]) -> Iterator[ItemBlock]:
+        """Pass blocks on; the items of one that is out of order are checked one by one, for the error."""
+        for block in blocks:
+            if block.ascends_within(self.next_offset, self._attempt.range.end):
+                self.next_offset = block.last + 1
+                self.messages += len(block)
+                self.bytes += block.size
+            else:
+                deque(self.watch(block), maxlen=0)
+            yield block
+
+    def watch(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Pass items on.
+
+        Raises:
+            UnexpectedMessageError: one is not of the range, or not after the one before.
+        """
         # Every message passes here, so local variables count, and the attributes are set at the end.
-        range_, next_offset, messages, bytes_ = self._attempt.range, self.next_offset, 0, 0
+        range_, next_offset, messages, bytes_ = self._attempt.range, self.next_offset, self.messages, self.bytes
         end = range_.end
         try:
-            for item in self._items:
+            for item in items:
                 _, position, request, body, _, raw = item
                 if position is None or not next_offset <= position < end:
                     raise UnexpectedMessageError(
@@ -84,7 +101,8 @@ def ingest(
     if attempt.is_replay:
         return _replay(connection, attempt, items, verify_end, verify_topic)
     breaker = None if attempt.max_rejected_share is None else Breaker(attempt, attempt.max_rejected_share)
-    watch = _OrderCheck(attempt, items if breaker is None else breaker.watch(items))
+    watch = _OrderCheck(attempt)
+    watched = _watched(items, [watch] if breaker is None else [breaker, watch])
     with connection.transaction():
         positions.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
         _require_ownership(connection, attempt)
@@ -93,13 +111,20 @@ def ingest(
             _require_whole(watch, attempt, verify_end)
             verify_topic()
 
-        created = _create(connection, attempt, watch, prove, fresh=_is_new(connection, attempt))
+        created = _create(connection, attempt, watched, prove, fresh=_is_new(connection, attempt))
         if breaker is not None:
             breaker.require_within_share(created)
         positions.advance(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)
         batches.finish(connection, attempt.batch_id, attempt.range, created)
         _record_complete(connection, attempt, created)
     return created
+
+
+def _watched(items: Iterable[Item], watches: Sequence[Breaker | _OrderCheck]) -> Iterable[Item]:
+    """Let items or blocks of them pass the watches, one after another."""
+    if isinstance(items, ItemBlocks):
+        return ItemBlocks(reduce(lambda blocks, watch: watch.watch_blocks(blocks), watches, iter(items.blocks)))
+    return reduce(lambda passing, watch: watch.watch(passing), watches, items)
 
 
 def _record_complete(connection: Connection, attempt: Attempt, created: Created) -> None:
@@ -126,7 +151,7 @@ def _replay(
     connection: Connection, attempt: Attempt, items: Iterable[Item], verify_end: VerifyEnd, verify_topic: VerifyTopic
 ) -> Created:
     """Insert missing work orders and advance nothing, because the ledger is past this range already."""
-    watch = _OrderCheck(attempt, items)
+    watch = _OrderCheck(attempt)
 
     def prove() -> None:
         _require_whole(watch, attempt, verify_end)
@@ -135,7 +160,7 @@ def _replay(
 
     with connection.transaction():
         positions.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
-        created = _create(connection, attempt, watch, prove, fresh=False)
+        created = _create(connection, attempt, _watched(items, [watch]), prove, fresh=False)
         missing = _missing_after_replay(connection, attempt)
     if missing > 0:
         range_ = attempt.range
@@ -148,10 +173,10 @@ def _replay(
 
 
 def _create(
-    connection: Connection, attempt: Attempt, watch: _OrderCheck, prove: Callable[[], None], *, fresh: bool
+    connection: Connection, attempt: Attempt, items: Iterable[Item], prove: Callable[[], None], *, fresh: bool
 ) -> Created:
     try:
-        return create_for(connection, attempt.trigger, watch, fresh=fresh, prove=prove)
+        return create_for(connection, attempt.trigger, items, fresh=fresh, prove=prove)
     except HardLimitError as error:
         raise WorkflowFullError(
             f"{attempt.trigger.name}: {attempt.range}: {error} Nothing was committed there."

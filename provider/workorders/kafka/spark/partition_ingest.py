@@ -15,11 +15,12 @@ from pyarrow import json
 
 from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.items import Item
+from workorders.core.items import Item, ItemBlock, ItemBlocks
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.range_consumer import read_range
 from workorders.kafka.exceptions import FencedError, TooManyRejectedError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
+from workorders.kafka.ingest.record_columns import blocks
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ingest.verification import verify_range_end, verify_topic_unchanged
@@ -89,10 +90,24 @@ class PartitionIngest:
     def ingest_without_spark(self, attempt: Attempt) -> RangeOutcome:
         """Read one range with our own consumer, one message at a time and several times slower, and ingest it."""
         with closing(read_range(self.kafka_settings, attempt.range, attempt.read_from)) as records:
-            return self.ingest(attempt, records)
+            return self.ingest_records(attempt, records)
 
-    def ingest(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> RangeOutcome:
-        """Ingest the messages of one range on a connection of its own, and return the outcome."""
+    def ingest_records(self, attempt: Attempt, records: Iterable[Record]) -> RangeOutcome:
+        """Ingest the messages of one range one by one."""
+        stream = stream_name(attempt.range.partition, attempt.generation)
+        return self._ingest(attempt, (self.mapping.map_record(record, stream) for record in records))
+
+    def ingest(self, attempt: Attempt, record_batches: Iterable[pyarrow.RecordBatch]) -> RangeOutcome:
+        """Ingest the messages of one range by column."""
+        return self._ingest(attempt, ItemBlocks(self._blocks(attempt, record_batches)))
+
+    def _blocks(self, attempt: Attempt, record_batches: Iterable[pyarrow.RecordBatch]) -> Iterator[ItemBlock]:
+        stream = stream_name(attempt.range.partition, attempt.generation)
+        for batch in record_batches:
+            yield from blocks(self.mapping, batch, stream)
+
+    def _ingest(self, attempt: Attempt, items: Iterable[Item]) -> RangeOutcome:
+        """Ingest on a connection of its own, and return the outcome."""
         begun = time.monotonic()
         created, error, fenced, too_many = Created(), None, False, False
         try:
@@ -100,7 +115,7 @@ class PartitionIngest:
                 created = ingest(
                     connection,
                     attempt,
-                    self._items(attempt, read),
+                    items,
                     partial(verify_range_end, self.kafka_settings, attempt.range),
                     partial(verify_topic_unchanged, self.kafka_settings, attempt.trigger.name, attempt.range),
                 )
@@ -108,14 +123,6 @@ class PartitionIngest:
             error, fenced = describe_failure(attempt.range, failure), isinstance(failure, FencedError)
             too_many = isinstance(failure, TooManyRejectedError)
         return RangeOutcome(attempt.range, created, time.monotonic() - begun, error, fenced, too_many)
-
-    def _items(self, attempt: Attempt, read: Iterable[pyarrow.RecordBatch | Record]) -> Iterator[Item]:
-        stream = stream_name(attempt.range.partition, attempt.generation)
-        for part in read:
-            if isinstance(part, Record):
-                yield self.mapping.map_record(part, stream)
-            else:
-                yield from self.mapping.items(part, stream)
 
     def _attempt(self, topic: str, partition: int) -> Attempt:
         return next(

@@ -19,8 +19,8 @@ _FETCHING = {
 def read_ranges(spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> DataFrame:
     """Return the visible messages of the ranges, in the order of their offsets within a partition.
 
-    The columns are those that `RecordMapping.items` takes. Milliseconds are a plain number, because Spark would convert
-    a timestamp to the session's time zone on its way to Python.
+    The columns are those that `record_columns.blocks` takes. Milliseconds are a plain number, because Spark would
+    convert a timestamp to the session's time zone on its way to Python.
 
     Args:
         spark: the session.

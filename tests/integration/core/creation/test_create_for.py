@@ -1,13 +1,15 @@
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
 from local_stack.stack import LocalStack
+from support.item_blocks import in_blocks
 from support.work_orders import REQUEST, accepted, accepted_range, keys, positions, rejected
 from workorders.core.creation import work_orders
 from workorders.core.creation.work_orders import Created, create_for
@@ -30,10 +32,16 @@ REFUSED_BY_POSTGRES = [
 ]
 
 
-@pytest.fixture(params=[True, False], ids=["fresh", "not fresh"])
-def fresh(request: pytest.FixtureRequest) -> bool:
-    """Both ways of writing must do the same."""
-    return bool(request.param)
+@pytest.fixture(params=["fresh", "fresh in blocks", "not fresh", "not fresh in blocks"])
+def fresh(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """All ways of writing must do the same."""
+    if request.param.endswith("in blocks"):
+        monkeypatch.setattr(request.module, "create_for", _create_in_blocks)
+    return bool(request.param.startswith("fresh"))
+
+
+def _create_in_blocks(connection: Connection, trigger: Trigger, items: Iterable[Item], **settings: Any) -> Created:
+    return work_orders.create_for(connection, trigger, in_blocks(items), **settings)
 
 
 @pytest.fixture
@@ -112,6 +120,7 @@ def test_chunks_lose_nothing_at_their_borders(
     assert positions(connection, trigger, "s") == list(range(count))
 
 
+@pytest.mark.parametrize("fresh", [True, False])
 def test_large_items_are_written_before_they_fill_the_memory(
     connection: Connection, trigger: Trigger, fresh: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +271,7 @@ def test_a_duplicate_among_new_events_is_an_error_that_creates_nothing(
     assert positions(connection, trigger, "s") == ([5] if before else [])
 
 
+@pytest.mark.parametrize("fresh", [True, False])  # the items of a block have source keys
 def test_events_without_a_source_key_are_all_created(connection: Connection, trigger: Trigger, fresh: bool) -> None:
     items = [accepted(None, None), accepted(None, None), rejected(None, None), accepted("s", 0)]
     assert create_for(connection, trigger, items, fresh=fresh) == Created(3, 1, 0)

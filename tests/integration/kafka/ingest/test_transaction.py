@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier, Event
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -22,6 +22,7 @@ from support.ingesting import (
     row,
     same_log,
 )
+from support.item_blocks import in_blocks
 from support.work_orders import accepted, accepted_range, positions, rejected, remove
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.exceptions import DuplicateItemsError
@@ -37,6 +38,7 @@ from workorders.kafka.exceptions import (
     TopicRecreatedError,
     UnexpectedMessageError,
 )
+from workorders.kafka.ingest import transaction
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger import batches
@@ -44,7 +46,18 @@ from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("form")]
+
+
+@pytest.fixture(params=["items", "blocks"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both forms of messages must do the same."""
+    if request.param == "blocks":
+        monkeypatch.setattr(request.module, "ingest", _ingest_blocks)
+
+
+def _ingest_blocks(connection: Connection, made: Attempt, items: Iterable[Item], *proofs: Any) -> Created:
+    return transaction.ingest(connection, made, in_blocks(items), *proofs)
 
 
 @pytest.fixture
@@ -199,19 +212,24 @@ def test_nothing_is_committed_when_the_reader_fails_in_the_middle(
         pytest.param([100, 110], "[101, 110)", id="behind the range"),
         pytest.param([100, 102, 101], "[103, 110)", id="out of order"),
         pytest.param([100, 101, 101], "[102, 110)", id="twice"),
-        pytest.param([None], "[100, 110)", id="without an offset"),
     ],
 )
 def test_a_message_that_is_not_the_ranges_next_one_is_refused(
-    stack: LocalStack, connection: Connection, first: Attempt, offsets: list[int | None], due: str
+    stack: LocalStack, connection: Connection, first: Attempt, offsets: list[int], due: str
 ) -> None:
     stream = stream_name(first.range.partition)
-    items = [accepted(stream if offset is not None else None, offset) for offset in offsets]
+    items = [accepted(stream, offset) for offset in offsets]
     text = assert_refused(stack, connection, first, items, UnexpectedMessageError)
     assert text == (
         f"{first.trigger.name}: the reader of {first.range} delivered offset {offsets[-1]} instead of one in {due}; "
         f"nothing was committed there. [WO-READ-UNEXPECTED]"
     )
+
+
+@pytest.mark.parametrize("form", ["items"], indirect=True)
+def test_a_message_without_an_offset_is_refused(stack: LocalStack, connection: Connection, first: Attempt) -> None:
+    text = assert_refused(stack, connection, first, [accepted(None, None)], UnexpectedMessageError)
+    assert "delivered offset None instead of one in [100, 110)" in text
 
 
 def test_an_older_attempt_is_fenced_and_changes_nothing(

@@ -86,7 +86,7 @@ def test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing(
     task = PartitionIngest(stack.database_url, {}, RecordMapping(), [made])
     with ThreadPoolExecutor(1) as pool:
         writer = pool.submit(
-            task.ingest, made, [Record(name, 0, offset, None, b"{}", 1, 0) for offset in range(100, 110)]
+            task.ingest_records, made, [Record(name, 0, offset, None, b"{}", 1, 0) for offset in range(100, 110)]
         )
         assert wait_until(lambda: answers_kept_back.execute(WAITS_FOR_THE_STANDBY).fetchone() is not None, seconds=30)
         (pid,) = answers_kept_back.execute(WAITS_FOR_THE_STANDBY).fetchone() or (0,)

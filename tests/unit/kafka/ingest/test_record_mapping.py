@@ -4,7 +4,6 @@ import sys
 from typing import Any
 
 import orjson
-import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,41 +14,11 @@ from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import Record
 
 STREAM = "orders/0"
-HEADERS = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))
-SCHEMA = pyarrow.schema(
-    [
-        ("key", pyarrow.binary()),
-        ("value", pyarrow.binary()),
-        ("topic", pyarrow.string()),
-        ("partition", pyarrow.int32()),
-        ("offset", pyarrow.int64()),
-        ("timestamp_ms", pyarrow.int64()),
-        ("timestampType", pyarrow.int32()),
-        ("headers", HEADERS),
-    ]
-)
 
 
 def record(**changes: Any) -> Record:
     plain = Record("orders", 0, 7, b"k", b'{"a":1}', 1_700_000_000_000, 0, [("h", b"v")])
     return plain._replace(**changes)
-
-
-def batch(records: list[Record]) -> pyarrow.RecordBatch:
-    rows = [
-        {
-            "key": one.key,
-            "value": one.value,
-            "topic": one.topic,
-            "partition": one.partition,
-            "offset": one.offset,
-            "timestamp_ms": one.timestamp_ms,
-            "timestampType": one.timestamp_type,
-            "headers": [{"key": name, "value": value} for name, value in one.headers] or None,
-        }
-        for one in records
-    ]
-    return pyarrow.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
 
 def item(mapping: RecordMapping | None = None, **changes: Any) -> Item:
@@ -204,16 +173,6 @@ def test_the_mapping_follows_the_definition() -> None:
     assert RecordMapping.of(definition) == RecordMapping(("h",), accept_tombstones=True, max_message_bytes=1_048_576)
 
 
-def test_a_batch_of_two_partitions_is_refused() -> None:
-    both = batch([record(), record(partition=1)])
-    with pytest.raises(ValueError, match="holds 2 partitions, but must hold one"):
-        list(RecordMapping().items(both, STREAM))
-
-
-def test_an_empty_batch_gives_no_items() -> None:
-    assert list(RecordMapping().items(batch([]), STREAM)) == []
-
-
 def test_the_module_is_imported_without_pyarrow() -> None:
     code = "import sys; sys.modules['pyarrow'] = None; import workorders.kafka.ingest.record_mapping"
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
@@ -249,13 +208,6 @@ mappings = st.builds(
     accept_tombstones=st.booleans(),
     max_message_bytes=st.sampled_from([20, 200, 10_000]),
 )
-
-
-@given(st.lists(records, max_size=8), mappings, st.integers(0, 3))
-def test_a_batch_gives_the_items_of_its_records(many: list[Record], mapping: RecordMapping, skipped: int) -> None:
-    expected = [mapping.map_record(one, STREAM) for one in many]
-    assert list(mapping.items(batch(many), STREAM)) == expected
-    assert list(mapping.items(batch(many).slice(skipped), STREAM)) == expected[skipped:]
 
 
 @given(records, mappings)

@@ -35,7 +35,7 @@ Array = numpy.ndarray[Any, numpy.dtype[Any]]
 """With one dimension."""
 
 BLOCK_RECORDS: Final = 500
-"""Also the step in which the next chunk is read. Larger blocks took a quarter more CPU (1,000 to 5,000 measured)."""
+"""Also the step in which the next chunk is read. Blocks of 1,000 to 5,000 took a quarter more CPU."""
 BLOCK_BYTES: Final = 1024 * 1024
 """Of values; the record that reaches it is the last one of its block."""
 

@@ -31,7 +31,7 @@ def airflow(stack: LocalStack, *arguments: str) -> str:
 
 def test_the_provider_is_found_with_its_parts(provider: dict[str, Any]) -> None:
     text = json.dumps(provider)
-    for module in ("sensor", "operators", "trigger"):
+    for module in ("sensor", "plan_batch", "create_work_orders", "commit_offsets", "trigger"):
         assert f"workorders.kafka.airflow.{module}" in text
     assert "workorders.airflow.hooks.WorkOrdersHook" in text
 

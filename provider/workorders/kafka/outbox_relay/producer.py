@@ -19,6 +19,7 @@ SECONDS: Final = 60.0
 _MESSAGE_SHARE: Final = 0.75
 """Share of that time after which a message times out: before its transaction, so that its topic is known."""
 _FLUSH_SECONDS: Final = 1.0
+_EXCEPTION_LOST: Final = "returned NULL without setting an exception"
 _QUEUE_FULL_SECONDS: Final = 0.1
 _OVERHEAD_BYTES: Final = 4096
 _ANY_PARTITION: Final = -1
@@ -137,10 +138,14 @@ class TransactionalProducer:
             raise _lost(what, error.args[0], self._failures()) from error
         except SystemError as error:
             # The client raises a fatal error, such as that of a fenced producer, and then still calls back for each
-            # message: Python notices the pending exception there (seen with confluent-kafka 2.16).
-            if not isinstance(error.__cause__, KafkaException):
+            # message: Python notices the pending exception there, or it is lost there (seen with confluent-kafka 2.16).
+            if isinstance(error.__cause__, KafkaException):
+                fatal = error.__cause__.args[0]
+            elif _EXCEPTION_LOST in str(error):
+                fatal = KafkaError(KafkaError._FATAL, "the client lost the error of its producer")
+            else:
                 raise
-            raise _lost(what, error.__cause__.args[0], self._failures()) from error
+            raise _lost(what, fatal, self._failures()) from error
 
     def _produce(self, rows: Iterable[Row]) -> RejectedMessage | None:
         produce, header = self._producer.produce, self._definition.event_id_header

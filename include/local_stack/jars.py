@@ -6,7 +6,6 @@ stack with a full cache starts without a network.
 """
 
 import hashlib
-import os
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -18,6 +17,7 @@ import requests
 from jgo.maven import MavenContext
 
 from local_stack.errors import StackError
+from workorders.kafka.spark.class_archive import cache_folder
 
 LOCK_FILE = Path(__file__).with_name("jars.lock")
 
@@ -69,12 +69,6 @@ class Jar:
         return cache / self.sha256[:16] / self.filename
 
 
-def cache_folder() -> Path:
-    """Return the folder of downloaded jars, outside any checkout (``XDG_CACHE_HOME`` or ``~/.cache``)."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "workorders" / "jars"
-
-
 def parse_lock(text: str) -> tuple[Jar, ...]:
     """Read the text of a lock file.
 
@@ -103,10 +97,12 @@ def format_lock(jars: Iterable[Jar]) -> str:
 def fetch(group: str, *, cache: Path | None = None) -> list[Path]:
     """Return the files of one group of the lock, in its order; download those that the cache does not hold.
 
+    The cache is outside any checkout.
+
     Raises:
         StackError: A jar could not be downloaded, or its content differs from the lock.
     """
-    folder = cache or cache_folder()
+    folder = cache or cache_folder() / "jars"
     jars = [jar for jar in parse_lock(LOCK_FILE.read_text(encoding="utf-8")) if jar.group == group]
     missing = [jar for jar in jars if not jar.path(folder).exists()]
     if missing:

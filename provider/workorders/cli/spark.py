@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
+from workorders.core.environment import SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.spark.class_archive import create_archive
+from workorders.kafka.spark.class_archive import create_archive, split_jars
 
 app = typer.Typer(no_args_is_help=True)
-
-_JARS_VARIABLE = "WORKORDERS_SPARK_JARS"
 
 
 @app.callback()
@@ -43,7 +42,7 @@ def serve(
     if not jars and "spark.jars.packages" not in settings:
         raise ConfigurationError(
             f"The Spark Connect server needs the jars of Spark's Kafka source; it was not started. Name their paths in "
-            f"{_JARS_VARIABLE}, or a Maven package in --conf spark.jars.packages=..."
+            f"{SPARK_JARS_VARIABLE}, or a Maven package in --conf spark.jars.packages=..."
         )
     from workorders.kafka.spark.connect_server import serve as run  # noqa: PLC0415 - PySpark, for this command alone
 
@@ -65,12 +64,12 @@ def archive() -> None:
 
 
 def _jars() -> list[Path]:
-    jars = [Path(path) for path in os.environ.get(_JARS_VARIABLE, "").split(",") if path]
+    jars = split_jars(os.environ.get(SPARK_JARS_VARIABLE))
     missing = [str(path) for path in jars if not path.is_file()]
     if missing:
         raise ConfigurationError(
-            f"{_JARS_VARIABLE} names files that do not exist ({', '.join(missing)}); nothing was started. Give the "
-            f"full paths of the jars, with commas between them."
+            f"{SPARK_JARS_VARIABLE} names files that do not exist ({', '.join(missing)}); nothing was started. "
+            f"Give the full paths of the jars, with commas between them."
         )
     return jars
 

@@ -13,3 +13,6 @@ WORKFLOWS_VARIABLE: Final = "WORKORDERS_WORKFLOWS"
 
 WORKFLOW_MODULES_VARIABLE: Final = "WORKORDERS_WORKFLOW_MODULES"
 """The modules of the decorated functions, with commas between them."""
+
+SPARK_JARS_VARIABLE: Final = "WORKORDERS_SPARK_JARS"
+"""The paths of the jars of Spark's Kafka source, with commas between them."""

@@ -100,6 +100,10 @@ def test_a_changed_checksum_is_another_file_in_the_cache(cache: Path) -> None:
     assert changed.path(cache) != JAR.path(cache)
 
 
-def test_the_cache_is_where_the_desktop_standard_puts_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_is_where_the_desktop_standard_puts_it(
+    lock: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lock.write_text(jars.format_lock([JAR]))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert jars.cache_folder() == tmp_path / "workorders" / "jars"
+    monkeypatch.setattr(jars, "download", lambda *_: None)
+    assert jars.fetch("spark") == [JAR.path(tmp_path / "workorders" / "jars")]

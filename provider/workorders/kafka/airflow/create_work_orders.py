@@ -14,6 +14,7 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.retries import describe_next_retry, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
 from workorders.core.admission import limits
+from workorders.core.environment import SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
@@ -28,14 +29,12 @@ from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch
-from workorders.kafka.spark.class_archive import find_archive, java_options
+from workorders.kafka.spark.class_archive import split_jars, use_archive
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from workorders.kafka.spark.connect import ConnectServer, ConnectSession
-
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     ) -> None:
         kwargs.setdefault("application", default_application())
         kwargs["conf"] = {**DEFAULT_CONF, **(kwargs.get("conf") or {})}
-        kwargs.setdefault("jars", os.environ.get("WORKORDERS_SPARK_JARS"))
+        kwargs.setdefault("jars", os.environ.get(SPARK_JARS_VARIABLE))
         # With True, a task that is cleared after its success would find its old application and not submit again.
         kwargs.setdefault("durable", False)
         super().__init__(**kwargs)
@@ -227,14 +226,9 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
 
     def _use_class_archive(self) -> None:
         """Let the driver's JVM map Spark's classes, if `workorders spark archive` has made an archive that fits."""
-        jars = [Path(jar) for jar in (self.jars or "").split(",") if jar]
-        if self.driver_class_path is not None or not all(jar.is_file() for jar in jars):
-            return
-        archive = find_archive(jars)
-        if archive is not None:
-            options = [(self.conf or {}).get(_JAVA_OPTIONS), java_options(archive)]
-            self.conf = {**(self.conf or {}), _JAVA_OPTIONS: " ".join(filter(None, options))}
-            self.driver_class_path = os.pathsep.join(map(str, jars))
+        jars = split_jars(self.jars)
+        if self.driver_class_path is None and all(jar.is_file() for jar in jars):
+            self.conf = use_archive(self.conf or {}, jars)
 
     def _sentence(self, context: "Context", batch_id: int, error: str, wait: int | None = None) -> str:
         what_next = describe_next_retry(self, context["ti"], retry_after_seconds=wait)

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,9 +22,22 @@ from workorders.kafka.spark.network import LOOPBACK
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+CLASS_PATH: Final = "spark.driver.extraClassPath"
+"""Spark's setting for the class path of the driver's JVM."""
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _SECONDS: Final = 600.0
 _OUTPUT_CHARACTERS: Final = 2000
 _NO_BROKER: Final = "127.0.0.1:1"
+
+
+def split_jars(jars: str | None) -> list[Path]:
+    """Return the paths in a text with commas between them, as `--jars` and WORKORDERS_SPARK_JARS have it."""
+    return [Path(jar) for jar in (jars or "").split(",") if jar]
+
+
+def cache_folder() -> Path:
+    """Return the folder of what a user makes or downloads once (`XDG_CACHE_HOME` or `~/.cache`)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workorders"
 
 
 def find_archive(jars: Sequence[Path]) -> Path | None:
@@ -57,17 +70,28 @@ def create_archive(jars: Sequence[Path]) -> Path:
     return path
 
 
-def java_options(archive: Path) -> str:
-    """Return the options of a JVM that uses the archive; where it does not fit, the JVM starts without it."""
-    return f"-XX:SharedArchiveFile={archive} -Xshare:auto"
+def use_archive(conf: Mapping[str, Any], jars: Sequence[Path]) -> dict[str, Any]:
+    """Return Spark settings with which the driver's JVM uses the archive; if it does not fit, the JVM starts without.
+
+    The settings stay as they are if there is no archive, or if they have a class path of their own.
+    """
+    archive = find_archive(jars)
+    if archive is None or CLASS_PATH in conf:
+        return dict(conf)
+    options = [conf.get(_JAVA_OPTIONS), f"-XX:SharedArchiveFile={archive} -Xshare:auto"]
+    return {**conf, CLASS_PATH: class_path(jars), _JAVA_OPTIONS: " ".join(filter(None, options))}
+
+
+def class_path(jars: Sequence[Path]) -> str:
+    """Return the value of `CLASS_PATH` for jars."""
+    return os.pathsep.join(map(str, jars))
 
 
 def _archive_path(jars: Sequence[Path]) -> Path | None:
     java, spark = _java_home(), importlib.util.find_spec("pyspark")  # an import would take half a second
     if java is None or spark is None or spark.origin is None:
         return None
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "workorders" / "class-data" / f"spark-{_digest(java, Path(spark.origin).parent, jars)}.jsa"
+    return cache_folder() / "class-data" / f"spark-{_digest(java, Path(spark.origin).parent, jars)}.jsa"
 
 
 def _java_home() -> Path | None:
@@ -88,7 +112,7 @@ def _digest(java: Path, spark: Path, jars: Sequence[Path]) -> str:
 
 def _train(jars: Sequence[Path], made: Path) -> None:
     """Run a small Spark application whose JVM writes the archive when it ends."""
-    command = ["--master", "local[1]", "--driver-class-path", os.pathsep.join(map(str, jars)), __file__]
+    command = ["--master", "local[1]", "--driver-class-path", class_path(jars), __file__]
     done = subprocess.run(  # noqa: S603 - arguments of our own
         [str(Path(sys.executable).with_name("spark-submit")), *command],
         env={

@@ -15,7 +15,7 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.spark.class_archive import find_archive, java_options, load_classes
+from workorders.kafka.spark.class_archive import CLASS_PATH, class_path, load_classes, use_archive
 from workorders.kafka.spark.network import LOOPBACK, protection
 from workorders.kafka.spark.session import APPLICATION_SETTINGS
 
@@ -24,6 +24,7 @@ TOKEN_VARIABLE: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the n
 
 _SERVER_SETTINGS: Final[Mapping[str, str]] = {
     **APPLICATION_SETTINGS,
+    "spark.driver.extraJavaOptions": "-Dlog4j2.level=WARN",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     # With isolation each session has Python daemons of its own, which outlive it.
     "spark.sql.artifact.isolation.enabled": "false",
@@ -94,15 +95,13 @@ def serve(
 
 
 def _session(host: str, port: int, master: str, jars: list[Path], conf: Mapping[str, str]) -> SparkSession:
-    archive = find_archive(jars)
     settings = {
         "spark.master": master,
-        **_SERVER_SETTINGS,
+        **use_archive(_SERVER_SETTINGS, jars),
         "spark.connect.grpc.binding.address": host,
         "spark.connect.grpc.binding.port": str(port),
         # On the class path and not by `--jars`, so that an archive of classes can hold theirs.
-        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.level=WARN {java_options(archive) if archive else ''}".strip(),
+        CLASS_PATH: class_path(jars),
         **({} if master.startswith("local") else {"spark.jars": ",".join(map(str, jars))}),
         **conf,
     }

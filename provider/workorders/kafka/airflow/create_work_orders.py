@@ -16,7 +16,7 @@ from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrappe
 from workorders.core.admission import limits
 from workorders.core.environment import SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.core.postgres.connection import connect
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch
 from workorders.kafka.airflow.stall_notifications import Alerting
@@ -148,7 +148,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         Returns the attempt; None if an operator's decision left nothing to do. A retry then succeeds, and a
         clear replays what was ingested.
         """
-        with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
+        with _connect(connections) as database:
             own_batch(database, batch_id, self.trigger_name)  # before the epoch is taken, because that fences others
             epoch = ledger.take_epoch(database, batch_id)
             batches.mark_handed_over(database, [batch_id])
@@ -175,12 +175,16 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     def _ingest(self, context: "Context", connections: JobSecrets, begun: "_Begun") -> None:
         server = connect_server(self._conn_id)
         if server is None:
-            self._submit(context, connections, begun.batch.id, begun.epoch)
+            errors = self._submit(context, connections, begun.batch.id, begun.epoch)
         else:
-            self._run_on_server(server, connections, begun)
+            errors = self._run_on_server(server, connections, begun)
+        if errors:
+            with _connect(connections) as database:
+                wait = ledger.seconds_to_next_try(database, begun.batch.id)
+            raise StalledError(" ".join(errors), retry_after_seconds=wait)
 
-    def _run_on_server(self, server: "ConnectServer", connections: JobSecrets, begun: "_Begun") -> None:
-        """Do the driver's part in this process, with a session on a running server."""
+    def _run_on_server(self, server: "ConnectServer", connections: JobSecrets, begun: "_Begun") -> list[str]:
+        """Do the driver's part in this process, with a session on a running server; return the errors of ranges."""
         # A task that submits loads neither PySpark nor Arrow.
         from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
         from workorders.kafka.spark.driver import ingest_prepared  # noqa: PLC0415
@@ -191,11 +195,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             results = ingest_prepared(connections, begun.batch, begun.epoch, begun.prepared, self._session.open)
         for line in outcome_table(results).splitlines():
             self.log.info("%s", line)
-        errors = [result.error for result in results if result.error is not None]
-        if errors:
-            with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
-                wait = ledger.seconds_to_next_try(database, begun.batch.id)
-            raise StalledError(" ".join(errors), retry_after_seconds=wait)
+        return [result.error for result in results if result.error is not None]
 
     def on_kill(self) -> None:
         """End the Spark application, or the query on the server."""
@@ -204,7 +204,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         else:
             super().on_kill()
 
-    def _submit(self, context: "Context", connections: JobSecrets, batch_id: int, epoch: int) -> None:
+    def _submit(self, context: "Context", connections: JobSecrets, batch_id: int, epoch: int) -> list[str]:
+        """Run the application; return the errors of ranges, or its own if there are none."""
         self.application_args = ["--batch", str(batch_id), "--epoch", str(epoch)]
         if self.max_rejected_share is not None:
             self.application_args += ["--max-rejected-share", str(self.max_rejected_share)]
@@ -214,15 +215,13 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         try:
             with connections.in_environment():
                 super().execute(context)
+            return []
         # OSError: spark-submit is not installed.
         except (AirflowException, OSError) as error:
             self.log.error("The Spark application failed: %s", error)
-            with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
+            with _connect(connections) as database:
                 stalls.record_unexplained(database, batch_id, epoch)
-                reasons = stalls.errors_of_batch(database, batch_id)
-                wait = ledger.seconds_to_next_try(database, batch_id)
-            sentence = " ".join(reasons) or f"The Spark application failed: {error}"
-            raise StalledError(sentence, retry_after_seconds=wait) from None
+                return stalls.errors_of_batch(database, batch_id) or [f"The Spark application failed: {error}"]
 
     def _use_class_archive(self) -> None:
         """Let the driver's JVM map Spark's classes, if `workorders spark archive` has made an archive that fits."""
@@ -246,6 +245,10 @@ def _require_client_mode(hook: SparkSubmitHook) -> None:
             f"The Spark connection {hook._conn_id} has the deploy mode cluster, where a driver gets its secrets from "
             f"stored arguments only; use the deploy mode client, whose executors may be anywhere."
         )
+
+
+def _connect(connections: JobSecrets) -> Connection:
+    return connect(connections.database_url, autocommit=True, application_name="workorders check")
 
 
 def _nothing_committed(error: Exception) -> str:

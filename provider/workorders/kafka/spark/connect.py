@@ -126,7 +126,7 @@ class ConnectSession:
         self.close()
 
     def open(self) -> "SparkSession":
-        """Return the session; open it at the first call.
+        """Return the session; open it at the first call. One that cannot be prepared is closed.
 
         Raises:
             SparkServerError: the server did not answer, or refused the token.
@@ -136,14 +136,17 @@ class ConnectSession:
             channel = _Channel(self._server, self._id)
             session = ConnectSparkSession(channel)
             session.client.set_retry_policies([DefaultPolicy(max_retries=_MAX_RETRIES)])
-            self._session = session
             try:
                 self._prepare(session)
+                self._session = session
             except PySparkException as error:
                 raise SparkServerError(
                     f"{_capital(str(self._server))} could not be used: {one_line(error)}; nothing was committed. "
                     f"Start it with `workorders spark serve`, or let the trigger use a connection of the type spark."
                 ) from error
+            finally:
+                if self._session is None:
+                    self._end(session)
             self._watchdog = _Watchdog(channel, self._id, self._server.user, session)
             self._watchdog.start()
         return cast("SparkSession", self._session)  # the same interface, without a common base
@@ -172,11 +175,14 @@ class ConnectSession:
         if self._watchdog is not None:
             self._watchdog.stop()
         if session is not None:
-            session.release_session_on_close = False  # PySpark's own call has no deadline
-            session.stop()
-            # Afterwards, because the client releases its queries in a thread, and the server logs a stack for each that
-            # it does not find.
-            self.release()
+            self._end(session)
+
+    def _end(self, session: ConnectSparkSession) -> None:
+        session.release_session_on_close = False  # PySpark's own call has no deadline
+        session.stop()
+        # Afterwards, because the client releases its queries in a thread, and the server logs a stack for each that it
+        # does not find.
+        self.release()
 
     def release(self) -> None:
         """End the session's queries and forget the session; also from a signal handler while a query runs."""

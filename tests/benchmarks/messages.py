@@ -8,28 +8,17 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 from local_stack.waiting import wait_until
+from support.record_batches import record_batch
 from workorders.core.items import Item
 from workorders.kafka.ingest.record_columns import blocks
 from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.partitions import Record
 
 TIMESTAMP_MS = 1_750_000_000_000
-HEADERS: list[tuple[str, str | bytes | None]] = [("content-type", b"application/fhir+json")]
+HEADER = ("content-type", b"application/fhir+json")
 _LEADER_SECONDS = 30.0
 ARROW_BATCH = 10_000
 """Messages of one Arrow batch: what Spark hands to Python at once."""
-
-_SCHEMA = pyarrow.schema(
-    [
-        ("key", pyarrow.binary()),
-        ("value", pyarrow.binary()),
-        ("topic", pyarrow.string()),
-        ("partition", pyarrow.int32()),
-        ("offset", pyarrow.int64()),
-        ("timestamp_ms", pyarrow.int64()),
-        ("timestampType", pyarrow.int32()),
-        ("headers", pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))),
-    ]
-)
 
 
 def key(number: int) -> bytes:
@@ -58,34 +47,14 @@ def value(number: int) -> bytes:
 def record_batches(topic: str, partition: int, count: int) -> list[pyarrow.RecordBatch]:
     """Return the messages of one partition as Spark hands them to Python."""
     return [
-        _record_batch(topic, partition, range(start, min(start + ARROW_BATCH, count)))
+        record_batch(_records(topic, partition, range(start, min(start + ARROW_BATCH, count))))
         for start in range(0, count, ARROW_BATCH)
     ]
 
 
-def _record_batch(topic: str, partition: int, offsets: Sequence[int]) -> pyarrow.RecordBatch:
-    size = len(offsets)
-    headers = [{"key": name, "value": content} for name, content in HEADERS]
-    return pyarrow.record_batch(
-        [
-            pyarrow.array(column, field.type)
-            for field, column in zip(
-                _SCHEMA,
-                (
-                    [key(offset) for offset in offsets],
-                    [value(offset) for offset in offsets],
-                    [topic] * size,
-                    [partition] * size,
-                    list(offsets),
-                    [TIMESTAMP_MS] * size,
-                    [0] * size,
-                    [headers] * size,
-                ),
-                strict=True,
-            )
-        ],
-        schema=_SCHEMA,
-    )
+def _records(topic: str, partition: int, offsets: Sequence[int]) -> Iterator[Record]:
+    for offset in offsets:
+        yield Record(topic, partition, offset, key(offset), value(offset), TIMESTAMP_MS, 0, [HEADER])
 
 
 def items(topic: str, partition: int, count: int, stream: str) -> Iterator[Item]:
@@ -138,7 +107,7 @@ def produce(bootstrap_servers: str, topic: str, partitions: int, count: int) -> 
                     value(number),
                     key(number),
                     partition=number % partitions,
-                    headers=HEADERS,
+                    headers=[HEADER],
                     on_delivery=delivered,
                 )
                 break

@@ -10,12 +10,13 @@ from unittest.mock import patch
 
 import pyarrow
 
+from support.record_batches import record_batch
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches
-from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark import partition_ingest
 from workorders.kafka.spark.partition_ingest import PartitionIngest
 
@@ -26,19 +27,17 @@ def distinct(range_: OffsetRange) -> Iterator[pyarrow.RecordBatch]:
     """Yield the messages of a range; no key, header or value comes twice."""
     for begin in range(range_.start, range_.end, RECORDS_A_BATCH):
         numbers = range(begin, min(begin + RECORDS_A_BATCH, range_.end))
-        header = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
-        headers = [[{"key": f"name-{number}", "value": b"value-%d" % number}] for number in numbers]
-        yield pyarrow.RecordBatch.from_pydict(
-            {
-                "key": pyarrow.array([b"key-%d" % number for number in numbers], pyarrow.binary()),
-                "value": pyarrow.array([b'{"number":%d}' % number for number in numbers], pyarrow.binary()),
-                "topic": pyarrow.array([range_.partition.topic] * len(numbers)),
-                "partition": pyarrow.array([range_.partition.partition] * len(numbers), pyarrow.int32()),
-                "offset": pyarrow.array(numbers, pyarrow.int64()),
-                "timestamp_ms": pyarrow.array(numbers, pyarrow.int64()),
-                "timestampType": pyarrow.array([0] * len(numbers), pyarrow.int32()),
-                "headers": pyarrow.array(headers, pyarrow.list_(header)),
-            }
+        yield record_batch(
+            Record(
+                *range_.partition.topic_partition,
+                number,
+                b"key-%d" % number,
+                b'{"number":%d}' % number,
+                number,
+                0,
+                [(f"name-{number}", b"value-%d" % number)],
+            )
+            for number in numbers
         )
 
 

@@ -1,37 +1,21 @@
 """A range of which too much is rejected: rolled back whole, and ingested once the limit is gone."""
 
-from collections.abc import Iterable
-from typing import Any
-
 import pytest
 
 from local_stack.stack import LocalStack
 from support.ingesting import attempt, everything, no_proof, partition_of, plan, row, same_log
-from support.item_blocks import in_blocks
 from support.work_orders import accepted_range, positions, rejected
 from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import TooManyRejectedError
-from workorders.kafka.ingest import transaction
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("form")]
-
-
-@pytest.fixture(params=["items", "blocks"])
-def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both forms of messages must do the same."""
-    if request.param == "blocks":
-        monkeypatch.setattr(request.module, "ingest", _ingest_blocks)
-
-
-def _ingest_blocks(connection: Connection, made: Attempt, items: Iterable[Item], *proofs: Any) -> Created:
-    return transaction.ingest(connection, made, in_blocks(items), *proofs)
 
 
 @pytest.fixture

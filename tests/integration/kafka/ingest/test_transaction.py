@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier, Event
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -22,7 +22,6 @@ from support.ingesting import (
     row,
     same_log,
 )
-from support.item_blocks import in_blocks
 from support.work_orders import accepted, accepted_range, positions, rejected, remove
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.exceptions import DuplicateItemsError
@@ -38,7 +37,6 @@ from workorders.kafka.exceptions import (
     TopicRecreatedError,
     UnexpectedMessageError,
 )
-from workorders.kafka.ingest import transaction
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger import batches
@@ -47,17 +45,6 @@ from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("form")]
-
-
-@pytest.fixture(params=["items", "blocks"])
-def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both forms of messages must do the same."""
-    if request.param == "blocks":
-        monkeypatch.setattr(request.module, "ingest", _ingest_blocks)
-
-
-def _ingest_blocks(connection: Connection, made: Attempt, items: Iterable[Item], *proofs: Any) -> Created:
-    return transaction.ingest(connection, made, in_blocks(items), *proofs)
 
 
 @pytest.fixture

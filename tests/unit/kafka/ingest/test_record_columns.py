@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.record_batches import record_batch
 from unit.kafka.ingest.test_record_mapping import STREAM, mappings, record, records
 from workorders.core.creation.json_validation import LONG_RUN_OF_DIGITS, needs_slow_check
 from workorders.core.ids import increasing_ids
@@ -20,36 +21,6 @@ from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import Record
 
 ACCEPTED, REJECTED = (binary_rows.work_order_suffix(1, 2, 3, state) for state in ("pending", "rejected"))
-HEADERS = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))
-SCHEMA = pyarrow.schema(
-    [
-        ("key", pyarrow.binary()),
-        ("value", pyarrow.binary()),
-        ("topic", pyarrow.string()),
-        ("partition", pyarrow.int32()),
-        ("offset", pyarrow.int64()),
-        ("timestamp_ms", pyarrow.int64()),
-        ("timestampType", pyarrow.int32()),
-        ("headers", HEADERS),
-    ]
-)
-
-
-def batch(records: list[Record]) -> pyarrow.RecordBatch:
-    rows = [
-        {
-            "key": one.key,
-            "value": one.value,
-            "topic": one.topic,
-            "partition": one.partition,
-            "offset": one.offset,
-            "timestamp_ms": one.timestamp_ms,
-            "timestampType": one.timestamp_type,
-            "headers": [{"key": name, "value": value} for name, value in one.headers] or None,
-        }
-        for one in records
-    ]
-    return pyarrow.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
 
 def rows_of_items(items: list[Item], ids: list[bytes]) -> tuple[bytes, bytes]:
@@ -78,7 +49,7 @@ def rows_of_blocks(found: list[RecordBlock], ids: list[bytes]) -> tuple[bytes, b
 def check(mapping: RecordMapping, many: list[Record], columns: pyarrow.RecordBatch | None = None) -> list[RecordBlock]:
     """Compare both ways for records, and return their blocks."""
     items = [mapping.map_record(one, STREAM) for one in many]
-    found = list(blocks(mapping, batch(many) if columns is None else columns, STREAM))
+    found = list(blocks(mapping, record_batch(many) if columns is None else columns, STREAM))
     ids = list(islice(increasing_ids(), len(items)))
     assert [item for block in found for item in block] == items
     assert rows_of_blocks(found, ids) == rows_of_items(items, ids)
@@ -93,7 +64,7 @@ def check(mapping: RecordMapping, many: list[Record], columns: pyarrow.RecordBat
 @given(st.lists(records, max_size=12), mappings, st.integers(0, 3))
 def test_both_ways_give_the_same_bytes(many: list[Record], mapping: RecordMapping, skipped: int) -> None:
     check(mapping, many)
-    check(mapping, many[skipped:], batch(many).slice(skipped))
+    check(mapping, many[skipped:], record_batch(many).slice(skipped))
 
 
 plain_keys = st.from_regex(rb"[ -~]{0,12}", fullmatch=True)
@@ -176,7 +147,7 @@ def test_a_batch_is_cut_into_blocks_of_bounded_records_and_bytes() -> None:
 
 def test_large_binary_columns_give_the_same_bytes() -> None:
     many = [record(), record(offset=8, key=None, value=None)]
-    columns = batch(many)
+    columns = record_batch(many)
     large = pyarrow.large_binary()
     for name in ("key", "value"):
         place = columns.schema.get_field_index(name)
@@ -185,18 +156,18 @@ def test_large_binary_columns_give_the_same_bytes() -> None:
 
 
 def test_a_batch_of_two_partitions_is_refused() -> None:
-    both = batch([record(), record(partition=1)])
+    both = record_batch([record(), record(partition=1)])
     with pytest.raises(ValueError, match="holds 2 partitions, but must hold one"):
         list(blocks(RecordMapping(), both, STREAM))
 
 
 def test_an_empty_batch_gives_no_blocks() -> None:
-    assert list(blocks(RecordMapping(), batch([]), STREAM)) == []
+    assert list(blocks(RecordMapping(), record_batch([]), STREAM)) == []
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=4), st.integers(0, 9), st.integers(0, 9))
 def test_offsets_ascend_within_a_range(offsets: list[int], start: int, end: int) -> None:
-    (block,) = blocks(RecordMapping(), batch([record(offset=offset) for offset in offsets]), STREAM)
+    (block,) = blocks(RecordMapping(), record_batch([record(offset=offset) for offset in offsets]), STREAM)
     expected = offsets == sorted(set(offsets)) and all(start <= offset < end for offset in offsets)
     assert block.ascends_within(start, end) is expected
     assert block.last == offsets[-1]
@@ -216,7 +187,7 @@ assert "pandas" not in sys.modules
 
 
 def test_the_columns_are_mapped_without_pandas() -> None:
-    columns = batch([record(), record(key=b"\xff", value=rb'{"a":"\u00e4"}', headers=[]), record(value=None)])
+    columns = record_batch([record(), record(key=b"\xff", value=rb'{"a":"\u00e4"}', headers=[]), record(value=None)])
     stream = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_stream(stream, columns.schema) as writer:
         writer.write_batch(columns)

@@ -8,13 +8,14 @@ import psycopg
 import pyarrow
 import pytest
 
+from support.record_batches import record_batch
 from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError, TooManyRejectedError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
-from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.partitions import OffsetRange, Partition, Record
 from workorders.kafka.spark import partition_ingest
 from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
 
@@ -34,31 +35,7 @@ SPARK_TO_ARROW = {
 
 
 def messages(*offsets: int) -> pyarrow.RecordBatch:
-    header = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
-    rows = [
-        {
-            "key": None,
-            "value": b"{}",
-            "topic": "orders",
-            "partition": 3,
-            "offset": offset,
-            "timestamp_ms": 0,
-            "timestampType": 0,
-            "headers": None,
-        }
-        for offset in offsets
-    ]
-    types = [
-        ("key", pyarrow.binary()),
-        ("value", pyarrow.binary()),
-        ("topic", pyarrow.string()),
-        ("partition", pyarrow.int32()),
-        ("offset", pyarrow.int64()),
-        ("timestamp_ms", pyarrow.int64()),
-        ("timestampType", pyarrow.int32()),
-        ("headers", pyarrow.list_(header)),
-    ]
-    return pyarrow.RecordBatch.from_pylist(rows, schema=pyarrow.schema(types))
+    return record_batch(Record("orders", 3, offset, None, b"{}", 0, 0) for offset in offsets)
 
 
 def test_a_partition_without_messages_answers_nothing() -> None:

@@ -102,7 +102,8 @@ def ingest(
         return _replay(connection, attempt, items, verify_end, verify_topic)
     breaker = None if attempt.max_rejected_share is None else Breaker(attempt, attempt.max_rejected_share)
     watch = _OrderCheck(attempt)
-    watched = _watched(items, [watch] if breaker is None else [breaker, watch])
+    # The order first, because nothing can be concluded from messages that are not those of the range.
+    watched = _watched(items, [watch] if breaker is None else [watch, breaker])
     with connection.transaction():
         positions.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
         _require_ownership(connection, attempt)

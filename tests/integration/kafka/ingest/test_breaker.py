@@ -9,7 +9,7 @@ from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.kafka.exceptions import TooManyRejectedError
+from workorders.kafka.exceptions import TooManyRejectedError, UnexpectedMessageError
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger.positions import stream_name
@@ -61,6 +61,16 @@ def test_a_range_with_gaps_is_checked_by_its_messages_once_all_are_read(
     with connect(stack.database_url) as own, pytest.raises(TooManyRejectedError, match="16 of 30 messages"):
         ingest(own, made, items, no_proof, same_log)
     assert everything(connection, trigger) == before
+
+
+def test_messages_out_of_order_are_reported_as_such_however_many_are_rejected(
+    stack: LocalStack, connection: Connection, batch_id: int
+) -> None:
+    made = attempt(connection, batch_id, max_rejected_share=0.1)
+    # The breaker trips at the tenth, which repeats an offset.
+    items = [rejected(stream_name(made.range.partition), offset) for offset in (*range(100, 109), 107)]
+    with connect(stack.database_url) as own, pytest.raises(UnexpectedMessageError, match="delivered offset 107"):
+        ingest(own, made, items, no_proof, same_log)
 
 
 def test_it_continues_by_itself_once_the_limit_is_raised(

@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from workorders.cli.output import note
 from workorders.core.definitions.loading import yaml_files
+from workorders.core.definitions.unique_names import require_unique_name
 from workorders.core.exceptions import ConfigurationError
 
 
@@ -51,24 +52,19 @@ def read(kind: str, loaders: Mapping[str, Callable[[], Sequence[D]]]) -> list[So
         kind: what the sources define, in a word.
         loaders: what loads the definitions of each source, by its name.
     """
-    first: dict[str, str] = {}
-    return [_read(kind, name, load, first) for name, load in loaders.items()]
+    taken: dict[str, str] = {}
+    return [_read(kind, name, load, taken) for name, load in loaders.items()]
 
 
-def _read(kind: str, name: str, load: Callable[[], Sequence[D]], first: dict[str, str]) -> Source[D]:
+def _read(kind: str, name: str, load: Callable[[], Sequence[D]], taken: dict[str, str]) -> Source[D]:
     try:
         definitions = load()
+        for definition in definitions:
+            require_unique_name(kind, definition.name, name, taken)
     except ConfigurationError as error:
         return Source(name, (), str(error))
     except OSError as error:
         return Source(name, (), f"{name}: this file cannot be read: {error.strerror}.")
-    for definition in definitions:
-        if first.setdefault(definition.name, name) != name:
-            sentence = (
-                f"{name}: name: {kind} {definition.name} is already defined in {first[definition.name]}; "
-                f"every {kind} needs a name of its own."
-            )
-            return Source(name, (), sentence)
     return Source(name, definitions)
 
 

@@ -17,6 +17,7 @@ import typer
 
 from workorders.cli import times
 from workorders.core.states import WorkOrderState
+from workorders.text_table import text_table
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -91,7 +92,9 @@ def print_table(columns: Sequence[Column[T]], rows: Sequence[T]) -> None:
     columns = [columns[place] for place in used]
     cells = [[line[place] for place in used] for line in cells]
     has_colors = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    print(aligned(columns, cells, paint=_paint if has_colors else str))
+    lines = [[column.heading for column in columns], *cells]
+    numbers = {place for place, column in enumerate(columns) if column.number}
+    print(text_table(lines, right=numbers, paint=_paint if has_colors else str))
 
 
 def print_state_counts(counts: Mapping[str, int]) -> None:
@@ -102,29 +105,6 @@ def print_state_counts(counts: Mapping[str, int]) -> None:
         Column("work orders", lambda row: count(row[1]), number=True),
     )
     print_table(columns, [*rows, ("total", sum(counts.values()))])
-
-
-def aligned(columns: Sequence[Column[T]], cells: Sequence[Sequence[str]], paint: Callable[[str], str] = str) -> str:
-    """Return an aligned table without lines, which `grep` and `awk` like.
-
-    Args:
-        columns: of the table.
-        cells: of each row.
-        paint: adds colors to a cell.
-    """
-    lines = [[column.heading for column in columns], *cells]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
-
-    def padded(cell: str, width: int, *, number: bool) -> str:
-        space = " " * (width - len(cell))
-        return space + paint(cell) if number else paint(cell) + space
-
-    return "\n".join(
-        "  ".join(
-            padded(cell, width, number=column.number) for cell, column, width in zip(line, columns, widths, strict=True)
-        ).rstrip()
-        for line in lines
-    )
 
 
 def _paint(cell: str) -> str:

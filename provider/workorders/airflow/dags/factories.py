@@ -9,6 +9,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags.parsing_context import for_this_process
+from workorders.core.definitions.unique_names import require_unique_name
 from workorders.core.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
@@ -59,17 +60,12 @@ def _collect(
     kind: str, sources: Mapping[Path, Callable[[], Iterable[D]]], make: Callable[[D], Iterable[DAG]]
 ) -> dict[str, DAG]:
     dags: list[DAG] = []
-    taken: dict[str, Path] = {}
+    taken: dict[str, str] = {}
     for source, load in sources.items():
         try:
             for definition in load():
-                if definition.name in taken:
-                    raise ConfigurationError(
-                        f"{source.name}: name: {kind} {definition.name} is already defined in "
-                        f"{taken[definition.name].name}; every {kind} needs a name of its own."
-                    )
+                require_unique_name(kind, definition.name, source.name, taken)
                 dags += make(definition)
-                taken[definition.name] = source
         except ConfigurationError as error:
             dags.append(configuration_error_dag(source, error, kind))
     return {dag.dag_id: dag for dag in dags}

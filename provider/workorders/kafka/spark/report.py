@@ -3,21 +3,16 @@
 from collections.abc import Sequence
 
 from workorders.kafka.ingest.attempt import RangeOutcome
+from workorders.text_table import text_table
 
 _HEADINGS = ("partition", "offsets", "created", "rejected", "existing", "seconds", "")
+_NUMBERS = range(2, 6)
 
 
 def outcome_table(outcomes: Sequence[RangeOutcome]) -> str:
     """Return the outcomes as an aligned table of plain text, sorted by partition."""
     lines = [_HEADINGS, *(_cells(outcome) for outcome in sorted(outcomes, key=lambda outcome: outcome.range))]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADINGS))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column in {0, 1, len(_HEADINGS) - 1} else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    return text_table(lines, right=_NUMBERS)
 
 
 def _cells(outcome: RangeOutcome) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ ADMISSION = (
         2,
         (
             Change(
-                "core/admission_rules.py",
+                "core/rule_settings.py",
                 'self.on_repeat == "ignore" and position is None',
                 'self.on_repeat == "ignore"',
             ),

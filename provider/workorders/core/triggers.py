@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.types.json import Jsonb
 
-from workorders.core.admission_rules import Rules
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.rule_settings import RuleSettings
 
 if TYPE_CHECKING:  # what creates work orders needs no model
     from workorders.core.definitions.trigger import TriggerDefinition
@@ -28,7 +28,7 @@ class Trigger:
     workflow: str
     ordering_key: str | None = None
     """Selector of the workflow's ordering keys; None when its runs need no order."""
-    rules: Rules | None = None
+    rules: RuleSettings | None = None
     """The rules that its events must pass; None if it has none, which costs nothing."""
 
 
@@ -77,7 +77,7 @@ def find(connection: Connection, name: str) -> Trigger:
     if row is None:
         raise UnknownTriggerError(f"No trigger {name} has created work orders here yet; see `workorders triggers`.")
     id_, name_, type_, workflow_id, workflow, ordering_key, *rules = row
-    return Trigger(id_, name_, type_, workflow_id, workflow, ordering_key, Rules.read(*rules))
+    return Trigger(id_, name_, type_, workflow_id, workflow, ordering_key, RuleSettings.read(*rules))
 
 
 def stream_id(connection: Connection, trigger: Trigger, name: str) -> int:

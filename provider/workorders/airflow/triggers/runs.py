@@ -17,13 +17,10 @@ from workorders.core import workflows
 from workorders.core.definitions.loading import parse_workflow
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import connect
-from workorders.core.postgres.named_queries import load_queries
 from workorders.core.runs import claiming, delegation
 from workorders.core.runs.delegation import DelegatedRun
 from workorders.core.runs.lifecycle import GRACE_SECONDS
 from workorders.core.workflows import Workflow
-
-_QUERIES = load_queries("workorders.core.runs", "sql/claimable.sql")
 
 POLL_SECONDS: Final = 1.0
 """Time between two queries of one database, however many workflows wait."""
@@ -58,7 +55,7 @@ class SharedPoller:
             now = time.monotonic()
             if now - self._polled_at >= POLL_SECONDS:
                 rows = await self._database.fetch(
-                    _QUERIES["claimable"], {"names": list(self._names), "grace_seconds": GRACE_SECONDS}
+                    claiming.CLAIMABLE_WORKFLOWS, {"names": list(self._names), "grace_seconds": GRACE_SECONDS}
                 )
                 self._claimable = frozenset(row[0] for row in rows)
                 self._polled_at = now

@@ -15,7 +15,6 @@ from workorders.core.admission import duplicates
 from workorders.core.admission.duplicates import DUPLICATE, IgnoredRepeat, InlineDuplicate
 from workorders.core.admission.rules import AdmissionState, Chunk, Observer, Rule, StreamIds
 from workorders.core.admission.sequence_order import AdmissionRejection
-from workorders.core.admission_rules import IdempotencySettings
 from workorders.core.items import Item
 from workorders.core.postgres import binary_rows
 from workorders.core.postgres.arrays import integers, uuids
@@ -23,6 +22,7 @@ from workorders.core.postgres.binary_rows import ID_OF, KEY_OF, SOURCE_OF
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.rule_settings import IdempotencySettings
 from workorders.core.selectors import hash128
 
 _QUERIES = load_queries("workorders.core.admission", "sql/idempotency.sql")

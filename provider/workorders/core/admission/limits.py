@@ -8,10 +8,10 @@ import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from workorders.core.admission_rules import LimitSettings
 from workorders.core.exceptions import HardLimitError
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.rule_settings import LimitSettings
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")

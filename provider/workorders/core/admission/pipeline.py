@@ -15,11 +15,11 @@ from workorders.core.admission.duplicates import Ignored
 from workorders.core.admission.idempotency import IdempotencyRule
 from workorders.core.admission.rules import AdmissionState, Chunk, LimitRule, Rule, SequenceRule
 from workorders.core.admission.sequence_order import AdmissionRejection
-from workorders.core.admission_rules import Rules
 from workorders.core.items import Item
 from workorders.core.postgres.arrays import uuids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.rule_settings import RuleSettings
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/pipeline.sql")
@@ -39,7 +39,7 @@ class AdmissionResult(NamedTuple):
 class AdmissionPipeline:
     """The rules of one trigger, applied to what one call of `create_for` writes."""
 
-    def __init__(self, connection: Connection, trigger: Trigger, rules: Rules) -> None:
+    def __init__(self, connection: Connection, trigger: Trigger, rules: RuleSettings) -> None:
         self._state = AdmissionState(connection, trigger)
         self._rules = _in_lock_order(rules)
 
@@ -106,7 +106,7 @@ def reject_written(connection: Connection, rejected: Sequence[AdmissionRejection
         connection.execute(_QUERIES["reject"], arguments)
 
 
-def _in_lock_order(rules: Rules) -> list[Rule]:
+def _in_lock_order(rules: RuleSettings) -> list[Rule]:
     """Return the rules in the order in which every transaction takes their locks."""
     ordered: list[Rule] = []
     if rules.limits is not None:

@@ -21,9 +21,9 @@ from workorders.core.admission.sequence_order import (
     decide,
     parse_number,
 )
-from workorders.core.admission_rules import IdempotencySettings, LimitSettings, SequenceSettings
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
+from workorders.core.rule_settings import IdempotencySettings, LimitSettings, SequenceSettings
 from workorders.core.selectors import hash128
 from workorders.core.triggers import Trigger
 

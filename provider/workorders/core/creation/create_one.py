@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from workorders.core.admission import duplicates, idempotency
-from workorders.core.admission_rules import CallerKey, Rules
 from workorders.core.creation.work_orders import create_for
 from workorders.core.ids import increasing_ids
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.rule_settings import CallerKey, RuleSettings
 from workorders.core.triggers import Trigger, stream_id
 
 _QUERIES = load_queries("workorders.core.creation", "sql/create_one.sql")
@@ -59,7 +59,7 @@ def create_one(
         psycopg.Error: the database failed; nothing was created once the caller rolls back.
     """
     if key is not None:
-        rules = (trigger.rules or Rules()).with_caller_key(CallerKey(key_scope, key), key_seconds)
+        rules = (trigger.rules or RuleSettings()).with_caller_key(CallerKey(key_scope, key), key_seconds)
         trigger = replace(trigger, rules=rules)
     holder = _find_holder(connection, trigger, item)
     if holder is not None:

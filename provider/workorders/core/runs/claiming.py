@@ -15,6 +15,9 @@ from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core.runs", "sql/claiming.sql")
 
+CLAIMABLE_WORKFLOWS: Final = _QUERIES["claimable_workflows"]
+"""Returns those of the workflows `names` that have a run to claim, or to recover because its worker sent no heartbeat
+for `grace_seconds`. It is a query and no function, because triggers of Airflow run it asynchronously."""
 MAX_BYTES: Final = 64 * 1024 * 1024
 """A claim ends when its inputs reach this size."""
 _WINDOW: Final = 1000

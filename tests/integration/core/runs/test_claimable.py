@@ -9,13 +9,11 @@ import pytest
 from local_stack.stack import LocalStack
 from support.executing import Executing
 from workorders.core.postgres.connection import Connection
-from workorders.core.postgres.named_queries import load_queries
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
 
 pytestmark = pytest.mark.integration
 
-CLAIMABLE = load_queries("workorders.core.runs", "sql/claimable.sql")["claimable"]
 Make = Callable[..., Executing]
 
 
@@ -26,7 +24,9 @@ def make(stack: LocalStack, name: str) -> Make:
 
 
 def claimable(connection: Connection, *names: str, grace_seconds: float = 60.0) -> list[Any]:
-    rows = connection.execute(CLAIMABLE, {"names": list(names), "grace_seconds": grace_seconds}).fetchall()
+    rows = connection.execute(
+        claiming.CLAIMABLE_WORKFLOWS, {"names": list(names), "grace_seconds": grace_seconds}
+    ).fetchall()
     connection.commit()
     return [row[0] for row in rows]
 

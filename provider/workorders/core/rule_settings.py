@@ -1,4 +1,4 @@
-"""The rules of a trigger, read from its stored definition and from that of its workflow."""
+"""The settings of a trigger's rules, read from its stored definition and from that of its workflow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -79,8 +79,8 @@ class LimitSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """All rules of one trigger; each is None where the definition has none."""
+class RuleSettings:
+    """The settings of all rules of one trigger; each is None where the definition has none."""
 
     idempotency: tuple[IdempotencySettings, ...] = ()
     sequence: SequenceSettings | None = None
@@ -92,7 +92,7 @@ class Rules:
         idempotency: Mapping[str, Any] | None,
         sequence: Mapping[str, Any] | None,
         limits: Mapping[str, Any] | None,
-    ) -> "Rules | None":
+    ) -> "RuleSettings | None":
         """Return the rules of stored definitions; None if there is none, so that ingest costs nothing more."""
         rules = cls(
             () if idempotency is None else (_idempotency(idempotency),),
@@ -101,11 +101,11 @@ class Rules:
         )
         return None if rules == cls() else rules
 
-    def with_caller_key(self, key: CallerKey, window_seconds: float | None) -> "Rules":
+    def with_caller_key(self, key: CallerKey, window_seconds: float | None) -> "RuleSettings":
         """Return the same rules for an event that its caller names by a key; a repeat of it is ignored."""
         return replace(self, idempotency=(IdempotencySettings(key, window_seconds, "ignore"), *self.idempotency))
 
-    def beyond_soft_limits(self) -> "Rules":
+    def beyond_soft_limits(self) -> "RuleSettings":
         """Return the same rules with a soft limit that only counts, for one work order that a person reruns."""
         if self.limits is None or self.limits.hard:
             return self

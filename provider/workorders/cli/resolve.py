@@ -192,23 +192,7 @@ def _resolve(request: DecisionRequest, mode: _Mode) -> None:
 
 
 def _json(decision: Decision, number: int | None) -> dict[str, Any]:
-    state = decision.state
-    lost_start, lost_end = decision.lost or (None, None)
-    return {
-        "decision": number,
-        "trigger": state.trigger,
-        "topic": state.partition.topic,
-        "partition": state.partition.partition,
-        "kind": decision.kind.value,
-        "from_topic_id": state.partition.topic_id,
-        "from_offset": state.next_offset,
-        "to_topic_id": decision.to.topic_id,
-        "to_offset": decision.to_offset,
-        "lost_start": lost_start,
-        "lost_end": lost_end,
-        "superseded_batch": state.batch_id,
-        "sentence": str(decision),
-    }
+    return {"decision": number, "trigger": decision.state.trigger, **decision.facts, "sentence": str(decision)}
 
 
 def _offsets(start: int | None, end: int | None) -> str:

@@ -72,6 +72,23 @@ class Decision:
         """Whether the ledger goes back within its log, so that the consumer group must be set back first."""
         return self.to == self.state.partition and self.to_offset < self.state.next_offset
 
+    @property
+    def facts(self) -> dict[str, str | int | None]:
+        """What is recorded and shown of it: the partition, the topic ids and offsets from and to, and the batch."""
+        state, (lost_start, lost_end) = self.state, self.lost or (None, None)
+        return {
+            "topic": state.partition.topic,
+            "partition": state.partition.partition,
+            "kind": self.kind.value,
+            "from_topic_id": state.partition.topic_id,
+            "from_offset": state.next_offset,
+            "to_topic_id": self.to.topic_id,
+            "to_offset": self.to_offset,
+            "lost_start": lost_start,
+            "lost_end": lost_end,
+            "superseded_batch": state.batch_id,
+        }
+
     def __str__(self) -> str:
         """Return one sentence: the offsets from and to, what is lost, and what is superseded."""
         state = self.state

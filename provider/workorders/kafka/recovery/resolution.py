@@ -278,23 +278,8 @@ def _record(connection: Connection, trigger: Trigger, decision: Decision, signat
     """Record the decision, supersede the range, and set the ledger; return the decision's number."""
     state = decision.state
     place = {"topic": state.partition.topic, "partition": state.partition.partition}
-    lost_start, lost_end = decision.lost or (None, None)
     decision_id, epoch = fetch_row(
-        connection,
-        _QUERIES["insert_decision"],
-        {
-            **place,
-            **signature,
-            "trigger_id": trigger.id,
-            "kind": decision.kind.value,
-            "from_topic_id": state.partition.topic_id,
-            "from_offset": state.next_offset,
-            "to_topic_id": decision.to.topic_id,
-            "to_offset": decision.to_offset,
-            "lost_start": lost_start,
-            "lost_end": lost_end,
-            "batch_id": state.batch_id,
-        },
+        connection, _QUERIES["insert_decision"], {**decision.facts, **signature, "trigger_id": trigger.id}
     )
     if state.batch_id is not None:
         connection.execute(

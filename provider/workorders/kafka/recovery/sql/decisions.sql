@@ -10,7 +10,7 @@ FOR UPDATE NOWAIT;
 INSERT INTO workorders.kafka_decisions (actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset,
     to_topic_id, to_offset, lost_start, lost_end, superseded_batch_id, epoch, account, request_key)
 VALUES (%(actor)s, %(reason)s, %(trigger_id)s, %(topic)s, %(partition)s, %(kind)s, %(from_topic_id)s, %(from_offset)s,
-    %(to_topic_id)s, %(to_offset)s, %(lost_start)s, %(lost_end)s, %(batch_id)s, nextval('workorders.kafka_epochs'),
+    %(to_topic_id)s, %(to_offset)s, %(lost_start)s, %(lost_end)s, %(superseded_batch)s, nextval('workorders.kafka_epochs'),
     %(account)s, %(request_key)s)
 RETURNING id, epoch;
 

@@ -6,7 +6,7 @@ from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags.factories import START
+from workorders.airflow.dags.factories import START, owner_and_tags
 from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.exceptions import ConfigurationError
@@ -40,8 +40,7 @@ def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
         catchup=definition.catchup,
         # One at a time, because an input may be the output of the previous work order.
         max_active_runs=1,
-        default_args={"owner": definition.owner},
-        tags=sorted({"workorders", definition.type, definition.name, *definition.tags}),
+        **owner_and_tags(definition, definition.type),
         doc_md=_DOC.format(name=definition.name, workflow=definition.workflow, schedule=definition.schedule),
     ) as dag:
         CreateScheduledOperator(task_id="create_work_order", definition=definition, **unlimited_retries())

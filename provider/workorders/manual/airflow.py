@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, Param
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags.factories import manual_dag
+from workorders.airflow.dags.factories import manual_dag, owner_and_tags
 from workorders.airflow.operators.base import triggering_user
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import triggers
@@ -23,9 +23,8 @@ def make_dags(definition: ManualTriggerDefinition) -> list[DAG]:
     with manual_dag(
         f"{definition.name}_manual",
         description=definition.description or f"Creates a work order of {definition.workflow} by hand",
-        default_args={"owner": definition.owner},
         params=_params(definition),
-        tags=sorted({"workorders", definition.type, definition.name, *definition.tags}),
+        **owner_and_tags(definition, definition.type),
         doc_md=_DOC.format(name=definition.name, workflow=definition.workflow),
     ) as dag:
         CreateByHandOperator(task_id="create_work_order", definition=definition)

@@ -41,6 +41,12 @@ def scheduled_dag(dag_id: str, schedule: str, **about: Any) -> DAG:
     return DAG(dag_id, schedule=schedule, start_date=START, catchup=False, max_active_runs=1, **about)
 
 
+def owner_and_tags(definition: "TriggerDefinition | WorkflowDefinition", *roles: str) -> dict[str, Any]:
+    """Return the arguments of a Dag that tell whose it is: the definition's owner, and the tags to find it by."""
+    tags = {"workorders", definition.name, *roles, *definition.tags}
+    return {"default_args": {"owner": definition.owner}, "tags": sorted(tags)}
+
+
 def collect(
     kind: str, sources: Mapping[Path, Callable[[], Iterable[D]]], make: Callable[[D], Iterable[DAG]]
 ) -> dict[str, DAG]:

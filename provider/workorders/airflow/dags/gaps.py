@@ -5,7 +5,7 @@ from typing import Final
 
 from airflow.sdk import DAG
 
-from workorders.airflow.dags.factories import scheduled_dag
+from workorders.airflow.dags.factories import owner_and_tags, scheduled_dag
 from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
 from workorders.core.definitions.trigger import TriggerDefinition
 
@@ -20,8 +20,7 @@ def gap_dag(definition: TriggerDefinition) -> DAG:
         description=f"Alerts when a gap in a sequence of {definition.name} lasts too long or parks too much",
         # It changes nothing, and a trigger with sequences should alert without being unpaused.
         is_paused_upon_creation=False,
-        default_args={"owner": definition.owner},
-        tags=sorted({"workorders", definition.type, definition.name, "gaps", *definition.tags}),
+        **owner_and_tags(definition, definition.type, "gaps"),
         doc_md=_DOC.format(name=definition.name),
     ) as dag:
         AlertSequenceGapsOperator(

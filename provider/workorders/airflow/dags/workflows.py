@@ -7,7 +7,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from workorders.airflow.dags.factories import collect, continuous_dag
+from workorders.airflow.dags.factories import collect, continuous_dag, owner_and_tags
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.sensors.runs import WaitForDagRunsSensor, WaitForRunsSensor
@@ -51,8 +51,7 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
     with continuous_dag(
         f"{definition.name}_runs",
         description=definition.description or f"Executes the work orders of {definition.name}",
-        default_args={"owner": definition.owner},
-        tags=sorted({"workorders", "workflow", definition.name, *definition.tags}),
+        **owner_and_tags(definition, "workflow"),
         doc_md=_DOC.format(
             name=definition.name,
             does=definition.callable or f"the Dag {definition.dag_id}",

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, get_parsing_context
 
-from workorders.airflow.dags.factories import START, continuous_dag
+from workorders.airflow.dags.factories import START, continuous_dag, owner_and_tags
 from workorders.airflow.retries import unlimited_retries
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
@@ -41,8 +41,7 @@ def _listener_dag(definition: KafkaTriggerDefinition) -> DAG:
     with continuous_dag(
         _listener_id(definition),
         description=definition.description or f"Waits for messages on {', '.join(definition.topics)}",
-        default_args=_default_args(definition),
-        tags=_tags(definition, "listener"),
+        **owner_and_tags(definition, definition.type, "listener"),
         doc_md=_LISTENER_DOC.format(name=definition.name, topics=", ".join(definition.topics), ingest=ingest_dag_id),
     ) as dag:
         wait = WaitForMessagesSensor(
@@ -67,9 +66,8 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
         # A stalled batch keeps its Dag run active while it waits for its next try. With a limit here, a few stalled
         # partitions would delay all others. The limit is on running tasks, which excludes those that wait.
         max_active_runs=_RUNS_WITHOUT_LIMIT,
-        default_args=_default_args(definition),
         params={"batch_id": Param(type="integer", minimum=1, title="Batch", description=_BATCH_PARAM)},
-        tags=_tags(definition, "ingest"),
+        **owner_and_tags(definition, definition.type, "ingest"),
         doc_md=_INGEST_DOC.format(name=definition.name, group=definition.group, workflow=definition.workflow),
     ) as dag:
         create = CreateWorkOrdersOperator(
@@ -96,16 +94,8 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
     return dag
 
 
-def _default_args(definition: KafkaTriggerDefinition) -> dict[str, Any]:
-    return {"owner": definition.owner}
-
-
 def _pool(definition: KafkaTriggerDefinition) -> dict[str, Any]:
     return {} if definition.pool is None else {"pool": definition.pool}
-
-
-def _tags(definition: KafkaTriggerDefinition, role: str) -> list[str]:
-    return sorted({"workorders", definition.type, definition.name, role, *definition.tags})
 
 
 _BATCH_PARAM = "Number of a planned batch, as `workorders batches list` shows it; the listener fills it in."

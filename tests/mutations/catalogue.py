@@ -135,6 +135,14 @@ NO_DUPLICATES = (
                 "    if holder is not None and _find(connection, holder).id is not None:\n"
                 "        duplicates.count_ignored(",
             ),
+            # The rule below the front door has to forget it as well.
+            Change(
+                "core/admission/sql/idempotency.sql",
+                "WHERE stored.expires_at <= now() OR (stored.stream_id",
+                "WHERE stored.expires_at <= now()\n"
+                "    OR NOT EXISTS (SELECT FROM workorders.work_orders WHERE id = stored.work_order_id)\n"
+                "    OR (stored.stream_id",
+            ),
         ),
         (f"{SINGLE}::test_a_deleted_work_order_does_not_come_back",),
     ),

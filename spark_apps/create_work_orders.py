@@ -1,13 +1,5 @@
-"""Spark application: create the work orders of one planned batch. Submitted by the ingest Dag of a Kafka trigger."""
+"""Spark application: create the work orders of one planned batch. It is the package's own, submitted from a checkout."""
 
-import sys
+import runpy
 
-from workorders.kafka.spark.session import start_session
-
-if __name__ == "__main__":
-    session = start_session()
-
-    # Imported while the JVM starts, which saves a second per batch.
-    from workorders.kafka.spark.driver import main
-
-    sys.exit(main(session=session.result))
+runpy.run_module("workorders.kafka.spark.apps.create_work_orders", run_name="__main__")

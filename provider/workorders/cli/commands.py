@@ -24,6 +24,7 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
         "outbox": "Show the outbox, release or purge held messages.",
     },
     "Configure": {
+        "init": "Create a folder with a trigger and a workflow to begin with.",
         "triggers": "List triggers, check their files, print their schemas.",
         "workflows": "List, check, and register workflows; print their schema.",
     },
@@ -40,6 +41,7 @@ SUMMARIES: Final = {name: summary for panel in PANELS.values() for name, summary
 
 _PLACES: Final = {
     "status": "status:status",
+    "init": "init:init",
     "create": "create:create",
     "decisions": "resolve:decisions",
     "db": "maintenance:db",

@@ -1,0 +1,88 @@
+"""The Dag bundle of a folder of definitions, and its Dag files."""
+
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DAG
+
+from workorders.airflow.bundle import WorkOrdersDagBundle
+from workorders.airflow.dag_files import dag_files
+
+TRIGGER = "name: orders\ntype: kafka\nworkflow: ship\ntopics: [orders]\n"
+WORKFLOW = "name: ship\ncallable: shipping_of_bundle:ship\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    home = tmp_path / "it's a folder"
+    for name, text in {"triggers/orders.yaml": TRIGGER, "workflows/ship.yaml": WORKFLOW}.items():
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_text(text, encoding="utf-8")
+    (home / "shipping_of_bundle.py").write_text("def ship(order, context):\n    return {}\n", encoding="utf-8")
+    return home
+
+
+@pytest.fixture
+def bundle(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkOrdersDagBundle]:
+    monkeypatch.setenv("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH", str(tmp_path / "storage"))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield WorkOrdersDagBundle(name="workorders", folder=str(folder))
+    sys.modules.pop("shipping_of_bundle", None)
+
+
+def dags_of(file: Path) -> set[str]:
+    return {name for name, value in runpy.run_path(str(file)).items() if isinstance(value, DAG)}
+
+
+def test_the_bundle_makes_the_dags_of_the_folder(
+    bundle: WorkOrdersDagBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKORDERS_TRIGGERS", "/elsewhere")
+    monkeypatch.setenv("WORKORDERS_WORKFLOWS", "/elsewhere")
+    bundle.initialize()
+    found = {file.name: dags_of(file) for file in sorted(bundle.path.iterdir())}
+    assert found["workorders_triggers.py"] == {"orders_listener", "orders_ingest"}
+    assert found["workorders_workflows.py"] == {"ship_runs"}
+    assert found["workorders_resolve.py"] == {"workorders_resolve"}
+    assert found["workorders_outbox.py"] == {"outbox_relay"}
+    assert "workorders_retention" in found["workorders_history.py"]
+    assert len(found) == 5
+
+
+def test_airflow_takes_each_file_for_a_dag_file() -> None:
+    for name, text in dag_files("Path('/folder')").items():
+        assert name.endswith(".py")
+        assert {"airflow", "dag"} <= set(text.lower().replace(".", " ").replace("_", " ").split())
+
+
+def test_the_path_is_known_before_the_bundle_is_initialized(bundle: WorkOrdersDagBundle) -> None:
+    before = bundle.path
+    bundle.initialize()
+    assert bundle.path == before
+    assert before.is_dir()
+
+
+def test_a_second_task_does_not_write_the_files_again(bundle: WorkOrdersDagBundle) -> None:
+    bundle.initialize()
+    before = {file: file.stat().st_mtime_ns for file in bundle.path.iterdir()}
+    bundle.initialize()
+    assert {file: file.stat().st_mtime_ns for file in bundle.path.iterdir()} == before
+
+
+def test_a_bundle_with_another_folder_replaces_the_files(bundle: WorkOrdersDagBundle, tmp_path: Path) -> None:
+    bundle.initialize()
+    WorkOrdersDagBundle(name="workorders", folder=str(tmp_path), workflow_modules=["shop.orders"]).initialize()
+    text = (bundle.path / "workorders_workflows.py").read_text(encoding="utf-8")
+    assert str(tmp_path / "workflows") not in text  # the folder alone is named
+    assert repr(str(tmp_path)) in text
+    assert "['shop.orders']" in text
+
+
+def test_modules_of_the_folder_can_be_imported_by_a_task(bundle: WorkOrdersDagBundle, folder: Path) -> None:
+    bundle.initialize()
+    bundle.initialize()
+    assert sys.path.count(str(folder)) == 1
+    assert __import__("shipping_of_bundle").ship({}, None) == {}

@@ -2,7 +2,6 @@
 
 import json
 import secrets
-import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,8 +70,10 @@ class Airflow:
         database_url: str,
         kafka_settings: Mapping[str, str | int | float | bool],
         dags_folder: Path,
+        program: Path,
         stock: bool = False,
     ) -> None:
+        self._program = program
         self._port = free_port()
         self.home = home / "airflow"
         #: The address of the pages and of the API.
@@ -132,8 +133,7 @@ class Airflow:
             StackError: They could not be made.
         """
         self.home.mkdir()
-        program = Path(sys.executable).with_name("airflow")
-        ManagedProcess(processes, "airflow-db-migrate", [program, "db", "migrate"], environment).finish(
+        ManagedProcess(processes, "airflow-db-migrate", [self._program, "db", "migrate"], environment).finish(
             seconds=_MIGRATE_SECONDS, what="Making the tables of Airflow's metadata database"
         )
         # Without --skip-serve-logs these two open a port on every interface.
@@ -144,7 +144,7 @@ class Airflow:
             "triggerer": ["--skip-serve-logs"],
         }
         for name, added in arguments.items():
-            process = ManagedProcess(processes, f"airflow-{name}", [program, name, *added], environment)
+            process = ManagedProcess(processes, f"airflow-{name}", [self._program, name, *added], environment)
             self._components[name] = AirflowComponent(self, name, process)
 
     def start(self) -> None:

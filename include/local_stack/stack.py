@@ -54,6 +54,7 @@ class LocalStack:
         triggers_folder: Path | None = None,
         workflows_folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        programs: Path | None = None,
         name: str | None = None,
         say: Callable[[str], None] = say,
     ) -> None:
@@ -68,6 +69,7 @@ class LocalStack:
             triggers_folder: The trigger definitions, the repository's ``include/triggers`` unless given.
             workflows_folder: The workflow definitions, the repository's ``include/workflows`` unless given.
             environment: Variables to add to what Airflow and ``environment()`` have.
+            programs: The folder of Python's programs that Airflow and Spark use, this interpreter's unless given.
             name: Name of the log folder below ``build/logs``, the process id unless given.
             say: What to do with a line of progress.
         """
@@ -78,6 +80,7 @@ class LocalStack:
         self._triggers_folder = triggers_folder or CHECKOUT / "include" / "triggers"
         self._workflows_folder = workflows_folder or CHECKOUT / "include" / "workflows"
         self._added = dict(environment or {})
+        self._programs = programs or Path(sys.executable).parent
         self._say = say
         self._processes: Processes | None = None
         self._airflow: Airflow | None = None
@@ -181,7 +184,7 @@ class LocalStack:
     def variables(self) -> dict[str, str]:
         """Return what this stack adds to the environment of a program. It holds passwords."""
         java_home = str(find_java().home)
-        programs = [str(Path(sys.executable).parent), str(Path(java_home) / "bin"), os.environ.get("PATH", os.defpath)]
+        programs = [str(self._programs), str(Path(java_home) / "bin"), os.environ.get("PATH", os.defpath)]
         temporary = str(self.home / "tmp")
         java_options = f"-Djava.io.tmpdir={temporary} -XX:-UsePerfData"
         return {
@@ -195,7 +198,7 @@ class LocalStack:
             "WORKORDERS_WORKFLOWS": str(self._workflows_folder),
             "WORKORDERS_SPARK_APPS": str(CHECKOUT / "spark_apps"),
             "WORKORDERS_SPARK_JARS": ",".join(map(str, self.spark_jars)),
-            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": str(self._programs / "python"),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_HOSTNAME": "localhost",
             "SPARK_LOCAL_DIRS": temporary,
@@ -282,6 +285,7 @@ class LocalStack:
             database_url=self.database_url,
             kafka_settings=self.kafka_settings,
             dags_folder=self._dags_folder,
+            program=self._programs / "airflow",
             stock=self._stock,
         )
         with self._progress("Making Airflow's tables"):

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workorders.kafka.definition.spark import DEFAULT_CONF
-from workorders.kafka.spark.class_archive import split_jars, use_archive
+from workorders.kafka.spark.class_archive import use_archive
+from workorders.kafka.spark.kafka_source import split_jars
 
 CORES = 2
 

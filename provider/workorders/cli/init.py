@@ -11,7 +11,7 @@ from workorders.core.exceptions import ConfigurationError
 
 _FILES = {
     "triggers/orders.yaml": """\
-# One work order of the workflow `ship` for each message on the topic; `workorders triggers schema kafka` has all fields.
+# One work order of the workflow `ship` for each message; `workorders triggers schema kafka` has all fields.
 name: orders
 type: kafka
 workflow: ship

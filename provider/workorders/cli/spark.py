@@ -8,7 +8,8 @@ import typer
 
 from workorders.core.environment import SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.spark.class_archive import create_archive, split_jars
+from workorders.kafka.spark.class_archive import cache_folder, create_archive
+from workorders.kafka.spark.kafka_source import EXCLUDED, download, package, split_jars
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -30,8 +31,8 @@ def serve(
     """Run a Spark Connect server until it is stopped.
 
     Name it in Airflow by a connection of the type spark_connect, and the connection in a trigger's spark_connection.
-    The jars of Spark's Kafka source are those of WORKORDERS_SPARK_JARS. On an address that other machines reach, the
-    server needs a token in SPARK_CONNECT_AUTHENTICATE_TOKEN, and a TLS proxy before it.
+    The jars of Spark's Kafka source are those of WORKORDERS_SPARK_JARS, or come from Maven Central. On an address that
+    other machines reach, the server needs a token in SPARK_CONNECT_AUTHENTICATE_TOKEN, and a TLS proxy before it.
 
     \b
     Examples:
@@ -39,11 +40,8 @@ def serve(
       workorders spark serve --port 15010 --conf spark.driver.memory=4g
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     settings, jars = dict(map(_setting, conf or [])), _jars()
-    if not jars and "spark.jars.packages" not in settings:
-        raise ConfigurationError(
-            f"The Spark Connect server needs the jars of Spark's Kafka source; it was not started. Name their paths in "
-            f"{SPARK_JARS_VARIABLE}, or a Maven package in --conf spark.jars.packages=..."
-        )
+    if not jars:
+        settings = {"spark.jars.packages": package(), "spark.jars.excludes": EXCLUDED, **settings}
     from workorders.kafka.spark.connect_server import serve as run  # noqa: PLC0415 - PySpark, for this command alone
 
     run(host=host, port=port, master=master, jars=jars, conf=settings, ready=_ready)
@@ -61,6 +59,29 @@ def archive() -> None:
       workorders spark archive
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     print(create_archive(_jars()))
+
+
+@app.command()
+def jars(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Where to; by default a folder in ~/.cache/workorders.")
+    ] = None,
+) -> None:
+    """Download the jars of Spark's Kafka source, and print the value of WORKORDERS_SPARK_JARS.
+
+    Without that variable, each submitted application asks for them by their Maven coordinate, for which it needs a
+    network or a cache. With it, `workorders spark archive` can shorten the start of applications.
+
+    \b
+    Examples:
+      export WORKORDERS_SPARK_JARS=$(workorders spark jars)
+      workorders spark jars /opt/workorders/jars
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    print(",".join(map(str, download((folder or cache_folder() / "spark-jars" / _version()).resolve()))))
+
+
+def _version() -> str:
+    return package().rpartition(":")[2]
 
 
 def _jars() -> list[Path]:

@@ -16,3 +16,6 @@ WORKFLOW_MODULES_VARIABLE: Final = "WORKORDERS_WORKFLOW_MODULES"
 
 SPARK_JARS_VARIABLE: Final = "WORKORDERS_SPARK_JARS"
 """The paths of the jars of Spark's Kafka source, with commas between them."""
+
+SPARK_APPS_VARIABLE: Final = "WORKORDERS_SPARK_APPS"
+"""The folder of a Spark application of one's own; the package's is used if not given."""

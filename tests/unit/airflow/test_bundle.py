@@ -37,9 +37,7 @@ def dags_of(file: Path) -> set[str]:
     return {name for name, value in runpy.run_path(str(file)).items() if isinstance(value, DAG)}
 
 
-def test_the_bundle_makes_the_dags_of_the_folder(
-    bundle: WorkOrdersDagBundle, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bundle_makes_the_dags_of_the_folder(bundle: WorkOrdersDagBundle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKORDERS_TRIGGERS", "/elsewhere")
     monkeypatch.setenv("WORKORDERS_WORKFLOWS", "/elsewhere")
     bundle.initialize()

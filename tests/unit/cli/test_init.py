@@ -16,9 +16,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return Command(monkeypatch, capsys)
 
 
-def test_the_files_that_it_writes_are_right(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_files_that_it_writes_are_right(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "new" / "definitions"
     assert command("init", str(home)).code == 0
     monkeypatch.setattr(sys, "path", [*sys.path, str(home)])

@@ -14,7 +14,7 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.retries import describe_next_retry, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
 from workorders.core.admission import limits
-from workorders.core.environment import SPARK_JARS_VARIABLE
+from workorders.core.environment import SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
@@ -29,7 +29,9 @@ from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch
-from workorders.kafka.spark.class_archive import split_jars, use_archive
+from workorders.kafka.spark import kafka_source
+from workorders.kafka.spark.class_archive import use_archive
+from workorders.kafka.spark.kafka_source import split_jars
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -91,7 +93,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     ) -> None:
         kwargs.setdefault("application", default_application())
         kwargs["conf"] = {**DEFAULT_CONF, **(kwargs.get("conf") or {})}
-        kwargs.setdefault("jars", os.environ.get(SPARK_JARS_VARIABLE))
+        _add_kafka_source(kwargs)
         # With True, a task that is cleared after its success would find its old application and not submit again.
         kwargs.setdefault("durable", False)
         super().__init__(**kwargs)
@@ -256,5 +258,17 @@ def _nothing_committed(error: Exception) -> str:
 
 
 def default_application() -> str:
-    """Return the path of the Spark application: in the folder WORKORDERS_SPARK_APPS, or else `spark_apps` here."""
-    return str(Path(os.environ.get("WORKORDERS_SPARK_APPS", "spark_apps")) / "create_work_orders.py")
+    """Return the path of the Spark application: in the folder WORKORDERS_SPARK_APPS, or else the package's own."""
+    named = os.environ.get(SPARK_APPS_VARIABLE)
+    folder = Path(named) if named else Path(kafka_source.__file__).with_name("apps")
+    return str(folder / "create_work_orders.py")
+
+
+def _add_kafka_source(arguments: dict[str, Any]) -> None:
+    """Name the jars of Spark's Kafka source, or else its Maven package, unless the arguments name one of them."""
+    jars = os.environ.get(SPARK_JARS_VARIABLE)
+    if jars:
+        arguments.setdefault("jars", jars)
+    if not (arguments.get("jars") or arguments.get("packages") or "spark.jars.packages" in arguments["conf"]):
+        arguments["packages"] = kafka_source.package()
+        arguments.setdefault("exclude_packages", kafka_source.EXCLUDED)

@@ -30,11 +30,6 @@ _OUTPUT_CHARACTERS: Final = 2000
 _NO_BROKER: Final = "127.0.0.1:1"
 
 
-def split_jars(jars: str | None) -> list[Path]:
-    """Return the paths in a text with commas between them, as `--jars` and WORKORDERS_SPARK_JARS have it."""
-    return [Path(jar) for jar in (jars or "").split(",") if jar]
-
-
 def cache_folder() -> Path:
     """Return the folder of what a user makes or downloads once (`XDG_CACHE_HOME` or `~/.cache`)."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workorders"

@@ -1,4 +1,4 @@
-"""Spark application: create the work orders of one planned batch. It is the package's own, submitted from a checkout."""
+"""Spark application: create the work orders of one planned batch. It runs the application of the package."""
 
 import runpy
 

@@ -19,7 +19,8 @@ def build_wheel(folder: Path) -> Path:
     for name in _BUILT_FROM:
         shutil.copy(CHECKOUT / name, folder)
     # With the setuptools that `make install` has checked, and no other one.
-    options = ["--wheel", "--offline", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder / "dist"]
+    out = str(folder / "dist")
+    options = ["--wheel", "--offline", "--no-build-isolation", "--python", sys.executable, "--out-dir", out]
     done = subprocess.run(
         [Path(sys.executable).with_name("uv"), "build", *options, folder],
         capture_output=True,

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from workorders.kafka.spark import class_archive
-from workorders.kafka.spark.class_archive import CLASS_PATH, cache_folder, split_jars, use_archive
+from workorders.kafka.spark.class_archive import CLASS_PATH, cache_folder, use_archive
 
 JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
 
@@ -12,11 +12,6 @@ JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
 def archive(monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive for every Java and any jars."""
     monkeypatch.setattr(class_archive, "find_archive", lambda _: Path("/cache/spark.jsa"))
-
-
-def test_jars_are_separated_by_commas() -> None:
-    assert split_jars("/jars/a.jar,/jars/b.jar") == JARS
-    assert split_jars("") == split_jars(None) == []
 
 
 def test_the_cache_is_in_the_users_home_unless_the_desktop_standard_names_another_folder(

@@ -13,6 +13,8 @@ from local_stack.stack import CHECKOUT
 from mutations.mutation import CONTRACTS
 
 _SECONDS = 900
+# The first run has the tests of all mutations, which took 15 minutes next to other work.
+_SECONDS_A_TEST = 20
 _PARTS = ("provider", "include", "tests", "dags", "spark_apps", "docs", "setup.cfg", "pyproject.toml", "README.md")
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
@@ -58,15 +60,16 @@ class Copy:
         report = self.home / "report.xml"
         report.unlink(missing_ok=True)
         options = ["-q", "-p", "no:cacheprovider", f"--junitxml={report}", "-o", "junit_family=xunit1"]
-        done = self._run([sys.executable, "-m", "pytest", *options, *(f"tests/{test}" for test in tests)])
+        command = [sys.executable, "-m", "pytest", *options, *(f"tests/{test}" for test in tests)]
+        done = self._run(command, seconds=_SECONDS + _SECONDS_A_TEST * len(tests))
         (self.home / "output.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
         return _read(report) if report.exists() else {}
 
-    def _run(self, command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    def _run(self, command: Sequence[str], *, seconds: float = _SECONDS) -> "subprocess.CompletedProcess[str]":
         path = os.pathsep.join(str(self.home / part) for part in ("provider", "include", "tests"))
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
         return subprocess.run(
-            command, cwd=self.home, env=environment, capture_output=True, text=True, check=False, timeout=_SECONDS
+            command, cwd=self.home, env=environment, capture_output=True, text=True, check=False, timeout=seconds
         )
 
 

@@ -1,7 +1,8 @@
 """Batches and attempts without Kafka, and what the tables contain of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from workorders.core.postgres.connection import Connection
@@ -9,7 +10,7 @@ from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.positions import PartitionStatus
-from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
 
 def partition_of(topic: str, number: int = 0) -> Partition:
@@ -17,13 +18,19 @@ def partition_of(topic: str, number: int = 0) -> Partition:
     return Partition(topic, number, "topic-id")
 
 
-def plan(connection: Connection, trigger: Trigger, *ranges: OffsetRange) -> int:
-    """Record a batch, with a ledger at the start of each range, and commit."""
+def plan(connection: Connection, trigger: Trigger, *ranges: OffsetRange, cut_at: Sequence[int] = ()) -> int:
+    """Record a batch, with a ledger at the start of each range, and commit; each range may be cut at some offsets."""
     known = positions.positions(connection, trigger.name)
     for range_ in ranges:
         if range_.partition not in known:
             positions.insert(connection, trigger, range_.partition, range_.start)
-    batch_id = batches.create(connection, trigger, ranges)
+    parts = [
+        VirtualPartition(range_.partition, start, end, range_)
+        for range_ in ranges
+        for start, end in pairwise([range_.start, *cut_at, range_.end])
+        if cut_at
+    ]
+    batch_id = batches.create(connection, trigger, ranges, parts)
     connection.commit()
     return batch_id
 
@@ -43,6 +50,18 @@ def attempt(connection: Connection, batch_id: int, number: int = 0, **changes: A
         replayed=(part.created or 0) + (part.rejected or 0) if part.finished else None,
     )
     return replace(begun, **changes)
+
+
+def attempts(connection: Connection, batch_id: int) -> list[Attempt]:
+    """Begin a new attempt at the unfinished virtual partitions of a batch, as the driver does, and commit."""
+    epoch = positions.take_epoch(connection, batch_id)
+    batch = batches.load(connection, batch_id)
+    connection.commit()
+    return [
+        Attempt(batch_id=batch_id, trigger=batch.trigger, range=part.range, epoch=epoch, read_from=part.range.start)
+        for range_ in batch.unfinished
+        for part in range_.to_ingest
+    ]
 
 
 @dataclass
@@ -94,5 +113,10 @@ def everything(connection: Connection, trigger: Trigger) -> dict[str, list[tuple
         ).fetchall()
         for table, column in tables.items()
     }
+    found["kafka_virtual_partitions"] = connection.execute(
+        "SELECT parts.* FROM workorders.kafka_virtual_partitions AS parts "
+        "JOIN workorders.kafka_batches AS batches ON batches.id = batch_id WHERE trigger_id = %s ORDER BY parts::text",
+        (trigger.id,),
+    ).fetchall()
     connection.rollback()
     return found

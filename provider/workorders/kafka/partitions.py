@@ -55,6 +55,27 @@ class OffsetRange:
         """Return the form in which people see ranges: `orders 0 [100, 2100)`."""
         return f"{self.partition.topic} {self.partition.partition} [{self.start}, {self.end})"
 
+    @property
+    def planned(self) -> "OffsetRange":
+        """Return the range of the batch: this one, or the one that this virtual partition is a part of."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class VirtualPartition(OffsetRange):
+    """A part of a range, which is read and written in a transaction of its own, next to the other parts."""
+
+    cut_from: OffsetRange
+
+    def __str__(self) -> str:
+        """Return the part, and the range as people know it: `orders 0 [600, 1100) of [100, 2100)`."""
+        return f"{OffsetRange.__str__(self)} of [{self.cut_from.start}, {self.cut_from.end})"
+
+    @property
+    def planned(self) -> OffsetRange:
+        """Return the whole range."""
+        return self.cut_from
+
 
 @dataclass(frozen=True, slots=True)
 class Position:

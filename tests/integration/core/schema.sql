@@ -367,6 +367,19 @@ CREATE TABLE workorders.kafka_ranges (
     CONSTRAINT kafka_ranges_offsets_check CHECK (((start_offset >= 0) AND (start_offset < end_offset))),
     CONSTRAINT kafka_ranges_superseded_check CHECK (((superseded_by IS NULL) OR (finished_at IS NULL)))
 );
+CREATE TABLE workorders.kafka_virtual_partitions (
+    batch_id bigint NOT NULL,
+    topic text NOT NULL,
+    partition integer NOT NULL,
+    start_offset bigint NOT NULL,
+    end_offset bigint NOT NULL,
+    finished_at timestamp with time zone,
+    created bigint,
+    rejected bigint,
+    existing bigint,
+    CONSTRAINT kafka_virtual_partitions_finished_check CHECK ((((finished_at IS NULL) = (created IS NULL)) AND ((finished_at IS NULL) = (rejected IS NULL)) AND ((finished_at IS NULL) = (existing IS NULL)))),
+    CONSTRAINT kafka_virtual_partitions_offsets_check CHECK (((start_offset >= 0) AND (start_offset < end_offset)))
+);
 CREATE TABLE workorders.outbox_claims (
     shard smallint NOT NULL,
     batch bigint NOT NULL,
@@ -704,6 +717,8 @@ ALTER TABLE ONLY workorders.kafka_ledger
     ADD CONSTRAINT kafka_ledger_pkey PRIMARY KEY (trigger_id, topic, partition);
 ALTER TABLE ONLY workorders.kafka_ranges
     ADD CONSTRAINT kafka_ranges_pkey PRIMARY KEY (batch_id, topic, partition);
+ALTER TABLE ONLY workorders.kafka_virtual_partitions
+    ADD CONSTRAINT kafka_virtual_partitions_pkey PRIMARY KEY (batch_id, topic, partition, start_offset);
 ALTER TABLE ONLY workorders.outbox_claims
     ADD CONSTRAINT outbox_claims_pkey PRIMARY KEY (shard, batch, topic, bucket);
 ALTER TABLE ONLY workorders.outbox_counters
@@ -812,6 +827,8 @@ ALTER TABLE ONLY workorders.kafka_ranges
     ADD CONSTRAINT kafka_ranges_superseded_by_fkey FOREIGN KEY (superseded_by) REFERENCES workorders.kafka_decisions(id);
 ALTER TABLE ONLY workorders.kafka_ranges
     ADD CONSTRAINT kafka_ranges_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
+ALTER TABLE ONLY workorders.kafka_virtual_partitions
+    ADD CONSTRAINT kafka_virtual_partitions_batch_id_topic_partition_fkey FOREIGN KEY (batch_id, topic, partition) REFERENCES workorders.kafka_ranges(batch_id, topic, partition);
 ALTER TABLE ONLY workorders.outbox_claims
     ADD CONSTRAINT outbox_claims_shard_fkey FOREIGN KEY (shard) REFERENCES workorders.outbox_shards(shard);
 ALTER TABLE ONLY workorders.outbox_held

@@ -147,18 +147,21 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     def _begin(self, connections: JobSecrets, batch_id: int, *, again: bool) -> "_Begun | None":
         """Take the batch, and refuse to start Spark for a batch without readable messages.
 
-        Returns the attempt; None if an operator's decision left nothing to do. A retry then succeeds, and a
-        clear replays what was ingested.
+        Returns the attempt; None if there is nothing left to do: an operator's decision superseded it, or an earlier
+        attempt stored everything and died before it moved the ledger. A retry then succeeds, and a clear replays what
+        was ingested.
         """
         with _connect(connections) as database:
-            own_batch(database, batch_id, self.trigger_name)  # before the epoch is taken, because that fences others
+            # Before the epoch is taken, because that fences others.
+            before = own_batch(database, batch_id, self.trigger_name)
             epoch = ledger.take_epoch(database, batch_id)
             batches.mark_handed_over(database, [batch_id])
             batch = batches.load(database, batch_id)
             self.log.info("Batch %s of trigger %s (epoch %s): %s", batch_id, batch.trigger.name, epoch, batch.label)
             for sentence in batch.supersessions:
                 self.log.info("%s", sentence)
-            if batch.supersessions and not batch.unfinished and (again or not batch.finished):
+            superseded = bool(batch.supersessions) and (again or not batch.finished)
+            if not batch.unfinished and (before.unfinished or superseded):
                 self.log.info("Nothing of batch %s is left to ingest.", batch_id)
                 return None
             try:

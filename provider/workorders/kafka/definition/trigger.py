@@ -26,6 +26,9 @@ from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
 """A stall that lasts longer than an hour rarely ends by itself; a shorter one sends no alert."""
 
+MAX_VIRTUAL_PARTITIONS: Final = 32
+"""Each one of a partition takes another relation in Spark's plan."""
+
 
 def _group(value: str, info: ValidationInfo) -> str:
     return value or f"workorders-{info.data.get('name', '')}"
@@ -65,6 +68,10 @@ class KafkaTriggerDefinition(TriggerDefinition):
     """Maximum number of bytes per batch, estimated from previous sizes."""
     rate_limit_per_second: Rate | None = None
     """Maximum messages per second, averaged over the batches; no limit if not given."""
+    virtual_partitions: Whole = Field(default=1, ge=1, le=MAX_VIRTUAL_PARTITIONS)
+    """Maximum number of parts that a partition's range of a batch is cut into. They are read and written at the same
+    time, in any order, each in a transaction of its own. Not together with `sequence`, nor with a workflow that has an
+    `ordering_key` or `concurrency: 1`."""
     max_wait: Annotated[float, seconds(0)] = 0.0
     """Maximum time (seconds) that messages wait for `min_messages`."""
     min_messages: Whole = Field(default=1, ge=1, le=10_000_000)
@@ -82,7 +89,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
 
     max_rejected_share: Share | None = None
     """Share of a range's messages (above 0, below 1): if more are rejected, and at least ten, the partition stalls and
-    they are not recorded. No limit if not given."""
+    they are not recorded. Each virtual partition is counted alone. No limit if not given."""
 
     alert_after: Annotated[float, seconds(0)] = DEFAULT_ALERT_AFTER_SECONDS
     """Time (seconds) after which a stall causes an alert."""
@@ -102,6 +109,15 @@ class KafkaTriggerDefinition(TriggerDefinition):
         if minimum > 1 and info.data.get("max_wait") == 0:
             raise ValueError(f"expected max_wait, such as 30 s, with a minimum above 1, got {minimum} alone.")
         return minimum
+
+    @field_validator("virtual_partitions", mode="after")
+    @classmethod
+    def _needs_no_order(cls, count: int, info: ValidationInfo) -> int:
+        if count > 1 and info.data.get("sequence") is not None:
+            raise ValueError(
+                f"expected 1 with a sequence, because virtual partitions are written in any order, got {count}."
+            )
+        return count
 
     @field_validator("idempotency", mode="after")
     @classmethod

@@ -1,5 +1,7 @@
 """One attempt at one range, and its result. Both are sent through Spark."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from workorders.core.creation.work_orders import Created
@@ -9,7 +11,7 @@ from workorders.kafka.partitions import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt at one range of a batch."""
+    """An attempt at one range of a batch, or at one virtual partition of a range."""
 
     batch_id: int
     trigger: Trigger
@@ -44,3 +46,29 @@ class RangeOutcome:
     """Whether a newer attempt took over, which alone reports the range's result."""
     too_many_rejected: bool = False
     """Whether the breaker tripped. The messages stay the same, so the next try is late."""
+
+
+def combine(outcomes: Iterable[RangeOutcome]) -> list[RangeOutcome]:
+    """Return one outcome for each range of a batch; the outcomes of its virtual partitions are added up.
+
+    The error is that of the first virtual partition that failed: the ledger does not move over it.
+    """
+    by_range: defaultdict[OffsetRange, list[RangeOutcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_range[outcome.range.planned].append(outcome)
+    return [_combine(range_, parts) for range_, parts in by_range.items()]
+
+
+def _combine(range_: OffsetRange, parts: Sequence[RangeOutcome]) -> RangeOutcome:
+    failed = sorted((part for part in parts if part.error is not None), key=lambda part: part.range.start)
+    error = failed[0].error if failed else None
+    if len(failed) > 1:
+        error = f"{error} {len(failed) - 1} more of its virtual partitions failed."
+    return RangeOutcome(
+        range_,
+        sum((part.created for part in parts), Created()),
+        max(part.seconds for part in parts),
+        error,
+        any(part.fenced for part in parts),
+        any(part.too_many_rejected for part in parts),
+    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from workorders.kafka.exceptions import DataLostError, RangeError, TopicRecreatedError
 from workorders.kafka.ledger.batches import BatchRange
-from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+from workorders.kafka.partitions import OffsetRange, PartitionOffsets
 from workorders.kafka.recovery.decisions import DecisionKind, cli_command
 
 
@@ -72,22 +72,21 @@ def first_readable_offset(trigger: str, part: BatchRange, log: PartitionOffsets 
 
 def check_ranges(
     trigger: str, parts: Sequence[BatchRange], logs: Mapping[tuple[str, int], PartitionOffsets]
-) -> tuple[dict[Partition, int], dict[Partition, RangeError]]:
-    """Return the first offset to read of each readable range, and the error of each other one, by partition.
+) -> tuple[dict[OffsetRange, int], dict[OffsetRange, RangeError]]:
+    """Return the first offset to read of each readable range, and the error of each other one, in the given order.
 
     Args:
         trigger: name of the trigger.
-        parts: the ranges of a batch.
+        parts: the ranges of a batch, or their virtual partitions.
         logs: the partitions' ends now, by topic and number, with the topic ids of now.
     """
-    begins: dict[Partition, int] = {}
-    errors: dict[Partition, RangeError] = {}
+    begins: dict[OffsetRange, int] = {}
+    errors: dict[OffsetRange, RangeError] = {}
     for part in parts:
-        partition = part.range.partition
         try:
-            begins[partition] = first_readable_offset(trigger, part, logs.get(partition.topic_partition))
+            begins[part.range] = first_readable_offset(trigger, part, logs.get(part.range.partition.topic_partition))
         except RangeError as error:
-            errors[partition] = error
+            errors[part.range] = error
     return begins, errors
 
 

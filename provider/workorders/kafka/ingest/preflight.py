@@ -20,7 +20,7 @@ class PreflightResult:
     attempts: tuple[Attempt, ...]
     """Attempts at the ranges that can be read now."""
     unreadable: Mapping[OffsetRange, RangeError]
-    """Errors of the ranges that cannot be read."""
+    """Errors of the ranges that cannot be read; of a range that is cut, the error of the first virtual partition."""
 
 
 def preflight(
@@ -28,8 +28,9 @@ def preflight(
 ) -> PreflightResult:
     """Compare the batch with the logs that Kafka has now.
 
-    An attempt takes the unfinished ranges, so a retry after a partial failure reads nothing twice. If all are finished,
-    it is a replay and takes them all. Superseded ranges are never taken.
+    An attempt takes the unfinished ranges, and of a range that is cut the unfinished virtual partitions, so a retry
+    after a partial failure reads nothing twice. If all are finished, it is a replay and takes them all as whole ranges.
+    Superseded ranges are never taken.
 
     Args:
         kafka: librdkafka settings.
@@ -41,7 +42,7 @@ def preflight(
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused the client.
     """
-    parts = batch.unfinished or batch.finished
+    parts = [part for range_ in batch.unfinished or batch.finished for part in range_.to_ingest]
     if not parts:
         return PreflightResult((), {})
     places = {part.range.partition.topic_partition for part in batch.ranges}
@@ -53,13 +54,15 @@ def preflight(
             trigger=batch.trigger,
             range=part.range,
             epoch=epoch,
-            read_from=begins[part.range.partition],
+            read_from=begins[part.range],
             replayed=part.messages,
             generation=part.generation,
             max_rejected_share=max_rejected_share,
         )
         for part in parts
-        if part.range.partition in begins
+        if part.range in begins
     )
-    unreadable = {part.range: errors[part.range.partition] for part in parts if part.range.partition in errors}
+    unreadable: dict[OffsetRange, RangeError] = {}
+    for range_, error in errors.items():
+        unreadable.setdefault(range_.planned, error)
     return PreflightResult(attempts, unreadable)

@@ -20,7 +20,9 @@ from workorders.kafka.exceptions import (
 )
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.breaker import Breaker
-from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger import batches, positions, virtual_partitions
+from workorders.kafka.ledger.positions import LockedPosition
+from workorders.kafka.partitions import VirtualPartition
 
 VerifyEnd = Callable[[int], None]
 VerifyTopic = Callable[[], None]
@@ -80,6 +82,9 @@ def ingest(
 ) -> Created:
     """Create the work orders of one range, exactly once, and commit.
 
+    The ledger moves in the same transaction. After a virtual partition it moves in one of its own, as far as the range
+    is finished without a gap. Of a virtual partition that is finished already nothing is read.
+
     Args:
         connection: used by this call only, without an open transaction.
         attempt: the range and the epoch.
@@ -104,20 +109,47 @@ def ingest(
     watch = _OrderCheck(attempt)
     # The order first, because nothing can be concluded from messages that are not those of the range.
     watched = _watched(items, [watch] if breaker is None else [watch, breaker])
-    with connection.transaction():
-        positions.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
-        _require_ownership(connection, attempt)
 
-        def prove() -> None:
-            _require_whole(watch, attempt, verify_end)
-            verify_topic()
+    def prove() -> None:
+        _require_whole(watch, attempt, verify_end)
+        verify_topic()
 
+    def write() -> Created:
         created = _create(connection, attempt, watched, prove, fresh=_is_new(connection, attempt))
         if breaker is not None:
             breaker.require_within_share(created)
+        _record_complete(connection, attempt, created)
+        return created
+
+    if isinstance(attempt.range, VirtualPartition):
+        created = _write_virtual_partition(connection, attempt, attempt.range, write)
+        topic_partition = attempt.range.partition.topic_partition
+        virtual_partitions.advance(
+            connection, attempt.batch_id, topic_partition, attempt.epoch, watch.mean_message_bytes
+        )
+        return created
+    with connection.transaction():
+        positions.wait_for_copies(connection, attempt.range, attempt.epoch)
+        _require_position(attempt, _lock_ledger(connection, attempt))
+        created = write()
         positions.advance(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)
         batches.finish(connection, attempt.batch_id, attempt.range, created)
-        _record_complete(connection, attempt, created)
+    return created
+
+
+def _write_virtual_partition(
+    connection: Connection, attempt: Attempt, part: VirtualPartition, write: Callable[[], Created]
+) -> Created:
+    """Write a virtual partition and commit, or return the counts of the copy of this attempt that has finished it."""
+    with connection.transaction():
+        positions.wait_for_copies(connection, part, attempt.epoch)
+        locked = _lock_ledger(connection, attempt)
+        finished = virtual_partitions.lock(connection, attempt.batch_id, part)
+        if finished is not None:
+            return finished
+        _require_position(attempt, locked)
+        created = write()
+        virtual_partitions.finish(connection, attempt.batch_id, part, created)
     return created
 
 
@@ -141,8 +173,9 @@ def _record_complete(connection: Connection, attempt: Attempt, created: Created)
 def _is_new(connection: Connection, attempt: Attempt) -> bool:
     """Return whether no message of the range has a work order.
 
-    Messages may have work orders if an operator set the ledger back, or restored an older ledger. While the ledger's
-    row is locked only a replay may write here as well, and the unique key prevents duplicates.
+    Messages may have work orders if an operator set the ledger back, or restored an older ledger, or superseded a range
+    some of whose virtual partitions were finished. While the ledger's row is locked only a replay may write here as
+    well, and the unique key prevents duplicates.
     """
     stream = positions.stream_name(attempt.range.partition, attempt.generation)
     return not batches.has_work_orders(connection, attempt.trigger, stream, attempt.range)
@@ -160,7 +193,7 @@ def _replay(
             verify_topic()
 
     with connection.transaction():
-        positions.wait_for_copies(connection, attempt.range.partition, attempt.epoch)
+        positions.wait_for_copies(connection, attempt.range, attempt.epoch)
         created = _create(connection, attempt, _watched(items, [watch]), prove, fresh=False)
         missing = _missing_after_replay(connection, attempt)
     if missing > 0:
@@ -191,9 +224,11 @@ def _missing_after_replay(connection: Connection, attempt: Attempt) -> int:
     return (attempt.replayed or 0) - there
 
 
-def _require_ownership(connection: Connection, attempt: Attempt) -> None:
+def _lock_ledger(connection: Connection, attempt: Attempt) -> LockedPosition:
+    """Lock the range's ledger row, and check that no newer attempt and no decision has taken it over."""
     range_ = attempt.range
-    locked = positions.lock(connection, attempt.trigger, range_.partition)
+    is_shared = isinstance(range_, VirtualPartition)
+    locked = positions.lock(connection, attempt.trigger, range_.partition, is_shared=is_shared)
     where = f"{attempt.trigger.name}: {range_}"
     if locked.epoch != attempt.epoch:
         raise FencedError(
@@ -202,10 +237,16 @@ def _require_ownership(connection: Connection, attempt: Attempt) -> None:
         )
     if locked.topic_id != range_.partition.topic_id:
         raise TopicRecreatedError(f"{where}: the ledger follows another topic of that name now; nothing was committed.")
-    if locked.next_offset != range_.start:
+    return locked
+
+
+def _require_position(attempt: Attempt, locked: LockedPosition) -> None:
+    """Check that the ledger is at the range's start; before a virtual partition there may be unfinished ones."""
+    range_ = attempt.range
+    if not range_.planned.start <= locked.next_offset <= range_.start:
         raise LedgerConflictError(
-            f"{where}: the ledger is at {locked.next_offset} and not at the range's start; nothing was committed; save "
-            f"this log and report it, because no sequence of events leads here."
+            f"{attempt.trigger.name}: {range_}: the ledger is at {locked.next_offset} and not at the range's start; "
+            f"nothing was committed; save this log and report it, because no sequence of events leads here."
         )
 
 

@@ -1,7 +1,7 @@
 """Batches: immutable lists of offset ranges, recorded before they are read."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,8 @@ from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError, ForeignBatchError, UnknownBatchError
-from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.ledger import virtual_partitions
+from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
 
@@ -38,6 +39,8 @@ class BatchRange:
     """Log of the topic that the offsets belong to; see `positions.stream_name`."""
     cut_since: bool | None = False
     """Whether the log was truncated since, so that these offsets may mean other messages now."""
+    virtual_partitions: tuple["BatchRange", ...] = ()
+    """The parts that the range is cut into, by their offsets; empty if it is not cut."""
 
     @property
     def finished(self) -> bool:
@@ -53,6 +56,13 @@ class BatchRange:
     def unfinished(self) -> bool:
         """Whether the range waits to be ingested."""
         return not self.finished and not self.superseded
+
+    @property
+    def to_ingest(self) -> tuple["BatchRange", ...]:
+        """Return what an attempt reads: the unfinished virtual partitions, or the range itself, as for a replay."""
+        if self.finished or not self.virtual_partitions:
+            return (self,)
+        return tuple(part for part in self.virtual_partitions if not part.finished)
 
     @property
     def messages(self) -> int | None:
@@ -121,8 +131,16 @@ class BatchSummary:
     rejected: int
 
 
-def create(connection: Connection, trigger: Trigger, ranges: Sequence[OffsetRange]) -> int:
+def create(
+    connection: Connection, trigger: Trigger, ranges: Sequence[OffsetRange], parts: Iterable[VirtualPartition] = ()
+) -> int:
     """Record a batch, and return its number.
+
+    Args:
+        connection: where the caller's transaction is.
+        trigger: the trigger.
+        ranges: at most one for each partition.
+        parts: all virtual partitions of the ranges that are cut.
 
     Raises:
         psycopg.errors.UniqueViolation: a partition is in an unfinished batch already.
@@ -131,6 +149,7 @@ def create(connection: Connection, trigger: Trigger, ranges: Sequence[OffsetRang
     for range_ in ranges:
         place = {**_place(batch_id, range_), "trigger_id": trigger.id, "topic_id": range_.partition.topic_id}
         connection.execute(_QUERIES["insert_range"], {**place, "start_offset": range_.start, "end_offset": range_.end})
+    virtual_partitions.insert(connection, batch_id, parts)
     return batch_id
 
 
@@ -144,13 +163,34 @@ def load(connection: Connection, batch_id: int) -> Batch:
     if row is None:
         raise UnknownBatchError(f"There is no batch {batch_id} in this database; see `workorders batches list`.")
     id_, planned_at, handed_over_at, name, definition = row
+    parts = virtual_partitions.rows_of_batch(connection, batch_id)
     ranges = tuple(
-        BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results)
+        _cut(BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results), parts)
         for topic, partition, topic_id, start, end, *results in connection.execute(
             _QUERIES["ranges"], {"batch_id": batch_id}
         )
     )
     return Batch(id_, triggers.find(connection, name), definition, planned_at, handed_over_at, ranges)
+
+
+def _cut(range_: BatchRange, parts: Mapping[tuple[str, int], Sequence[Sequence[Any]]]) -> BatchRange:
+    """Return a range with its virtual partitions."""
+    planned = range_.range
+    rows = parts.get(planned.partition.topic_partition, ())
+    return replace(
+        range_,
+        virtual_partitions=tuple(
+            BatchRange(
+                VirtualPartition(planned.partition, start, end, planned),
+                finished_at,
+                created,
+                rejected,
+                existing=existing or 0,
+                generation=range_.generation,
+            )
+            for start, end, finished_at, created, rejected, existing in rows
+        ),
+    )
 
 
 def load_own(connection: Connection, batch_id: int, trigger: str) -> Batch:

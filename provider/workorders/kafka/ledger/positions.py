@@ -12,7 +12,7 @@ from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import FencedError
-from workorders.kafka.ledger import batches
+from workorders.kafka.ledger import batches, virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, Position
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/positions.sql")
@@ -102,14 +102,17 @@ def insert(connection: Connection, trigger: Trigger, partition: Partition, offse
 def take_epoch(connection: Connection, batch_id: int) -> int:
     """Begin a new attempt at a batch, which fences every attempt with an older epoch.
 
-    A silent attempt that holds a ledger row is terminated; this waits up to `lock_timeout` for one that works.
+    A silent attempt that holds a ledger row is terminated; this waits up to `lock_timeout` for one that works. The
+    ledger then moves over the virtual partitions that earlier attempts finished.
     """
     epoch = int(fetch_row(connection, _QUERIES["next_epoch"], {})[0])
     end_silent_writers(connection)
     with connection.transaction():
         # The ledger's rows before the batch's, in the order of a running attempt: the other order could deadlock.
+        connection.execute(_QUERIES["lock_batch"], {"batch_id": batch_id})
         connection.execute(_QUERIES["take_epoch"], {"epoch": epoch, "batch_id": batch_id})
         batches.begin_attempt(connection, batch_id, epoch)
+        virtual_partitions.advance_all(connection, batch_id, epoch)
     return epoch
 
 
@@ -118,13 +121,13 @@ def end_silent_writers(connection: Connection) -> None:
     connection.execute(_QUERIES["end_silent_writers"])
 
 
-def wait_for_copies(connection: Connection, partition: Partition, epoch: int) -> None:
-    """Lock the partition against other copies of this attempt until the transaction ends; wait for a running one.
+def wait_for_copies(connection: Connection, range_: OffsetRange, epoch: int) -> None:
+    """Lock the range against other copies of this attempt until the transaction ends; wait for a running one.
 
     Spark may run a task twice at once. For Spark a copy that reports a failure has completed, and the other, working
     copy is killed, so a copy must not fail because it waits. The other copy ends by its own limits.
     """
-    key = {"topic": partition.topic, "partition": str(partition.partition), "epoch": epoch}
+    key = {"range": str(range_), "epoch": epoch}
     while True:
         try:
             with connection.transaction():
@@ -135,13 +138,16 @@ def wait_for_copies(connection: Connection, partition: Partition, epoch: int) ->
             return
 
 
-def lock(connection: Connection, trigger: Trigger, partition: Partition) -> LockedPosition:
+def lock(connection: Connection, trigger: Trigger, partition: Partition, *, is_shared: bool = False) -> LockedPosition:
     """Return the ledger row, locked until the transaction ends.
+
+    A shared lock excludes a newer attempt and a decision, and neither other shared ones nor a move of the ledger.
 
     Raises:
         FencedError: the row was deleted, so the trigger does not have the partition any more.
     """
-    row = connection.execute(_QUERIES["lock_position"], _key(trigger, partition)).fetchone()
+    query = _QUERIES["share_position" if is_shared else "lock_position"]
+    row = connection.execute(query, _key(trigger, partition)).fetchone()
     if row is None:
         raise FencedError(
             f"{trigger.name}: {partition.topic} {partition.partition} is no longer in the ledger; "

@@ -6,7 +6,7 @@ Before a topic is read for the first time, the trigger's starting policy is reso
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from workorders.core import triggers
+from workorders.core import triggers, workflows
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.admin import KafkaAdmin
@@ -15,6 +15,7 @@ from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Position
 from workorders.kafka.planning.range_planning import BatchLimits, allowed_by_rate, drop_stale_ends, plan_ranges
+from workorders.kafka.planning.virtual_partitions import cut, require_no_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
     wait for the next batch. The second of two concurrent planners waits for the first and finds the partitions busy.
 
     Raises:
+        ConfigurationError: the trigger has virtual partitions, and its workflow needs order.
         UnknownTopicError: a topic of the trigger does not exist.
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused the client.
@@ -46,12 +48,15 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
     starts = await first_offsets(cluster, definition, logs, known)
     with connection.transaction():
         trigger = triggers.register_definition(connection, definition)
+        if definition.virtual_partitions > 1:
+            require_no_order(definition, workflows.find(connection, trigger.workflow))
         ledger.lock_trigger(connection, trigger)
         for partition in ledger.missing_from_ledger(starts, ledger.positions(connection, trigger.name)):
             ledger.insert(connection, trigger, partition, starts[partition])
         now = ledger.positions(connection, trigger.name)
         ranges = _ranges(connection, trigger, definition, drop_stale_ends(logs, known, now), now)
-        batch_id = batches.create(connection, trigger, ranges) if ranges else None
+        parts = [part for range_ in ranges for part in cut(range_, definition.virtual_partitions)]
+        batch_id = batches.create(connection, trigger, ranges, parts) if ranges else None
     return Plan(trigger, batch_id, tuple(ranges))
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import psycopg
 from py4j.protocol import Py4JError
@@ -16,10 +16,10 @@ from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import executor_settings, java_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import SparkServerError
-from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
+from workorders.kafka.ingest.attempt import Attempt, RangeOutcome, combine
 from workorders.kafka.ingest.preflight import PreflightResult, preflight
 from workorders.kafka.ingest.record_mapping import RecordMapping
-from workorders.kafka.ledger import batches, positions, stalls
+from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
@@ -181,16 +181,29 @@ def _server_lost(error: Exception) -> SparkServerError:
 def _reconcile_with_database(
     connections: JobSecrets, batch: Batch, epoch: int, results: Sequence[RangeOutcome]
 ) -> list[RangeOutcome]:
-    """Correct the outcomes by the database, which alone knows what is finished, and record the stalls."""
+    """Correct the outcomes by the database, which alone knows what is finished, and record the stalls.
+
+    Returns:
+        One outcome for each range; the outcomes of its virtual partitions are combined.
+    """
     with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
+        # A worker may have died between the commit of a virtual partition and this.
+        virtual_partitions.advance_all(connection, batch.id, epoch)
         now = batches.load(connection, batch.id)
-        before = {part.range for part in batch.ranges if part.finished}
-        finished = {part.range: part for part in now.ranges if part.finished and part.range not in before}
-        settled = [_reconcile(result, finished.get(result.range)) for result in results]
+        before = {part.range for part in _all_parts(batch) if part.finished}
+        finished = {part.range: part for part in _all_parts(now) if part.finished and part.range not in before}
+        settled = combine([_reconcile(result, finished.get(result.range)) for result in results])
         errors = {result.range: result.error for result in settled if result.error is not None}
         tripped = {result.range for result in settled if result.too_many_rejected}
         stalls.record(connection, now, epoch, errors, tripped)
     return settled
+
+
+def _all_parts(batch: Batch) -> Iterator[BatchRange]:
+    """Yield the ranges of a batch and their virtual partitions."""
+    for range_ in batch.ranges:
+        yield range_
+        yield from range_.virtual_partitions
 
 
 def _reconcile(result: RangeOutcome, finished: BatchRange | None) -> RangeOutcome:

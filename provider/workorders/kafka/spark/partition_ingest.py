@@ -1,4 +1,4 @@
-"""Runs in Spark's Python workers: creates the work orders of one partition in one transaction."""
+"""Runs in Spark's Python workers: creates the work orders of one range or virtual partition in one transaction."""
 
 import gc
 import time
@@ -11,14 +11,14 @@ from itertools import chain
 
 import orjson
 import pyarrow
-from pyarrow import json
+from pyarrow import compute, json
 
 from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.items import Item, ItemBlock, ItemBlocks
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.range_consumer import read_range
-from workorders.kafka.exceptions import FencedError, TooManyRejectedError
+from workorders.kafka.exceptions import FencedError, TooManyRejectedError, UnexpectedMessageError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.record_columns import blocks
 from workorders.kafka.ingest.record_mapping import RecordMapping
@@ -29,8 +29,8 @@ from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark.installed_package import installed_package
 
 RESULT_SCHEMA = (
-    "topic string, partition int, created long, rejected long, existing long, seconds double, error string, "
-    "fenced boolean, too_many_rejected boolean"
+    "topic string, partition int, start_offset long, created long, rejected long, existing long, seconds double, "
+    "error string, fenced boolean, too_many_rejected boolean"
 )
 # The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, so after its commit.
 _AS_RESULT = json.ParseOptions(
@@ -38,6 +38,7 @@ _AS_RESULT = json.ParseOptions(
         [
             ("topic", pyarrow.string()),
             ("partition", pyarrow.int32()),
+            ("start_offset", pyarrow.int64()),
             ("created", pyarrow.int64()),
             ("rejected", pyarrow.int64()),
             ("existing", pyarrow.int64()),
@@ -65,14 +66,14 @@ class PartitionIngest:
     """Which package the caller has; a worker with another one touches nothing."""
 
     def __call__(self, record_batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        """Ingest one Kafka partition and yield one row of RESULT_SCHEMA; nothing for a partition without messages.
+        """Ingest one range and yield one row of RESULT_SCHEMA; nothing for a range without messages.
 
         A failure is returned and not raised, because an exception would make Spark cancel the other partitions' tasks.
         """
         first = next((batch for batch in record_batches if batch.num_rows), None)
         if first is None:
             return
-        attempt = self._attempt(first["topic"][0].as_py(), first["partition"][0].as_py())
+        attempt = self._attempt(*(first[name][0].as_py() for name in ("topic", "partition", "offset")))
         if self.package != installed_package():
             yield _row(RangeOutcome(attempt.range, Created(), 0.0, self._other_package(attempt)))
             return
@@ -104,6 +105,7 @@ class PartitionIngest:
     def _blocks(self, attempt: Attempt, record_batches: Iterable[pyarrow.RecordBatch]) -> Iterator[ItemBlock]:
         stream = stream_name(attempt.range.partition, attempt.generation)
         for batch in record_batches:
+            _require_one_partition(attempt, batch)
             yield from blocks(self.mapping, batch, stream)
 
     def _ingest(self, attempt: Attempt, items: Iterable[Item]) -> RangeOutcome:
@@ -124,10 +126,28 @@ class PartitionIngest:
             too_many = isinstance(failure, TooManyRejectedError)
         return RangeOutcome(attempt.range, created, time.monotonic() - begun, error, fenced, too_many)
 
-    def _attempt(self, topic: str, partition: int) -> Attempt:
-        return next(
-            attempt for attempt in self.attempts if attempt.range.partition.topic_partition == (topic, partition)
+    def _attempt(self, topic: str, partition: int, offset: int) -> Attempt:
+        """Return the attempt that a message belongs to; another one of its partition then refuses the message."""
+        own = [attempt for attempt in self.attempts if attempt.range.partition.topic_partition == (topic, partition)]
+        return next((attempt for attempt in own if attempt.range.start <= offset < attempt.range.end), own[0])
+
+
+def _require_one_partition(attempt: Attempt, batch: pyarrow.RecordBatch) -> None:
+    """Raise if Spark gives one task the messages of several partitions, which the order of offsets may not show.
+
+    Raises:
+        UnexpectedMessageError: nothing of the range is committed.
+    """
+    topic, partition = attempt.range.partition.topic_partition
+    if not (_is_all(batch["partition"], partition) and _is_all(batch["topic"], topic)):
+        raise UnexpectedMessageError(
+            f"{attempt.trigger.name}: the reader of {attempt.range} delivered messages of another partition; nothing "
+            f"was committed there."
         )
+
+
+def _is_all(column: pyarrow.Array, value: object) -> bool:
+    return bool(compute.all(compute.equal(column, pyarrow.scalar(value, column.type))).as_py())
 
 
 @contextmanager
@@ -155,10 +175,10 @@ def describe_failure(range_: OffsetRange, failure: BaseException) -> str:
 
 def outcomes_from_rows(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) -> list[RangeOutcome]:
     """Turn the rows of RESULT_SCHEMA back into outcomes."""
-    ranges = {attempt.range.partition.topic_partition: attempt.range for attempt in attempts}
+    ranges = {(*attempt.range.partition.topic_partition, attempt.range.start): attempt.range for attempt in attempts}
     return [
         RangeOutcome(
-            ranges[row["topic"], row["partition"]],  # type: ignore[index]
+            ranges[row["topic"], row["partition"], row["start_offset"]],  # type: ignore[index]
             Created(row["created"], row["rejected"], row["existing"]),  # type: ignore[arg-type]
             row["seconds"],  # type: ignore[arg-type]
             row["error"],  # type: ignore[arg-type]
@@ -178,6 +198,7 @@ def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
     row = {
         "topic": outcome.range.partition.topic,
         "partition": outcome.range.partition.partition,
+        "start_offset": outcome.range.start,
         "created": outcome.created.created,
         "rejected": outcome.created.rejected,
         "existing": outcome.created.existing,

@@ -1,8 +1,10 @@
-"""Reads ranges of Kafka offsets with Spark's Kafka source, one Spark partition for each Kafka partition."""
+"""Reads ranges of Kafka offsets with Spark's Kafka source, one Spark partition for each range or virtual partition."""
 
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import zip_longest
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,7 +19,10 @@ _FETCHING = {
 
 
 def read_ranges(spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> DataFrame:
-    """Return the visible messages of the ranges, in the order of their offsets within a partition.
+    """Return the visible messages of the ranges, in the order of their offsets within a range.
+
+    One relation of Spark's source has one range of each partition, so virtual partitions take several relations. Spark
+    would also cut a range itself, by a formula that it does not promise.
 
     The columns are those that `record_columns.blocks` takes. Milliseconds are a plain number, because Spark would
     convert a timestamp to the session's time zone on its way to Python.
@@ -27,6 +32,19 @@ def read_ranges(spark: SparkSession, java_settings: Mapping[str, str], attempts:
         java_settings: settings of Kafka's Java client.
         attempts: what to read.
     """
+    relations = [_read_round(spark, java_settings, some) for some in rounds(attempts)]
+    return reduce(lambda one, other: one.union(other), relations)
+
+
+def rounds(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
+    """Return the attempts such that no list has two of one partition; the k-th of each partition are together."""
+    by_partition: dict[tuple[str, int], list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        by_partition[attempt.range.partition.topic_partition].append(attempt)
+    return [[attempt for attempt in some if attempt is not None] for some in zip_longest(*by_partition.values())]
+
+
+def _read_round(spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> DataFrame:
     return (
         spark.read.format("kafka")
         .options(**options(java_settings, attempts))
@@ -45,7 +63,10 @@ def read_ranges(spark: SparkSession, java_settings: Mapping[str, str], attempts:
 
 
 def options(java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> dict[str, str]:
-    """Return the options of Spark's Kafka source; the connection may override performance settings only."""
+    """Return the options of Spark's Kafka source for at most one range of each partition.
+
+    The connection may override performance settings only.
+    """
     assigned: dict[str, list[int]] = defaultdict(list)
     starts: dict[str, dict[str, int]] = defaultdict(dict)
     ends: dict[str, dict[str, int]] = defaultdict(dict)

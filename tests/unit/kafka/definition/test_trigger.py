@@ -55,6 +55,7 @@ def test_five_lines_are_enough() -> None:
         "max_wait": 0.0,
         "min_messages": 1,
         "poll_interval": 1.0,
+        "virtual_partitions": 1,
         "max_message_bytes": 10_485_760,
         "headers": "all",
         "tombstones": "reject",
@@ -168,6 +169,13 @@ def test_topics_are_told_apart_from_patterns() -> None:
             "idempotency: {key: body, window: 1 h, on_repeat: ignore}",
             "idempotency: expected on_repeat: reject, because every message has a work order; a replay could not tell "
             "an ignored message from a lost one.",
+        ),
+        ("virtual_partitions: 0", "virtual_partitions: expected a whole number from 1 to 32, got 0."),
+        ("virtual_partitions: 33", "virtual_partitions: expected a whole number from 1 to 32, got 33."),
+        (
+            "{virtual_partitions: 4, sequence: {key: 'body:/id', number: 'body:/number'}}",
+            "virtual_partitions: expected 1 with a sequence, because virtual partitions are written in any order, "
+            "got 4.",
         ),
         ("max_messages: 0", "max_messages: expected a whole number from 1 to 10000000, got 0."),
         ("max_messages: many", "max_messages: expected a whole number from 1 to 10000000, got 'many'."),

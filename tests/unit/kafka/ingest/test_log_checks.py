@@ -6,7 +6,7 @@ import pytest
 from workorders.kafka.exceptions import DataLostError, RangeError, TopicRecreatedError
 from workorders.kafka.ingest.log_checks import check_ranges, first_readable_offset, require_same_log
 from workorders.kafka.ledger.batches import BatchRange
-from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, VirtualPartition
 
 ORDERS = Partition("orders", 0, "id")
 PLANNED = BatchRange(OffsetRange(ORDERS, 100, 200), None, None, None)
@@ -107,8 +107,19 @@ def test_one_bad_range_leaves_the_others_of_a_batch_readable() -> None:
         for log in (HEALTHY, PartitionOffsets(replace(visits, topic_id="other"), 0, 9, 9))
     }
     begins, errors = check_ranges("shop", parts, logs)
-    assert begins == {ORDERS: 100}
-    assert {partition: type(error) for partition, error in errors.items()} == {
+    assert begins == {PLANNED.range: 100}
+    assert {range_.partition: type(error) for range_, error in errors.items()} == {
         patients: DataLostError,
         visits: TopicRecreatedError,
     }
+
+
+def test_only_the_virtual_partition_whose_messages_are_gone_is_unreadable() -> None:
+    parts = [
+        BatchRange(VirtualPartition(ORDERS, start, start + 50, PLANNED.range), None, None, None) for start in (100, 150)
+    ]
+    log = PartitionOffsets(ORDERS, 120, 200, 200)
+    begins, errors = check_ranges("shop", parts, {ORDERS.topic_partition: log})
+    assert begins == {parts[1].range: 150}
+    assert list(errors) == [parts[0].range]
+    assert "orders 0 [100, 150) of [100, 200): offsets [100, 120) were deleted" in str(errors[parts[0].range])

@@ -3,6 +3,7 @@ import pickle
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pyarrow
@@ -10,12 +11,12 @@ import pytest
 
 from support.record_batches import record_batch
 from workorders.core.creation.work_orders import Created
-from workorders.core.items import Item
+from workorders.core.items import Item, ItemBlocks
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError, TooManyRejectedError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
-from workorders.kafka.partitions import OffsetRange, Partition, Record
+from workorders.kafka.partitions import OffsetRange, Partition, Record, VirtualPartition
 from workorders.kafka.spark import partition_ingest
 from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
 
@@ -34,8 +35,8 @@ SPARK_TO_ARROW = {
 }
 
 
-def messages(*offsets: int) -> pyarrow.RecordBatch:
-    return record_batch(Record("orders", 3, offset, None, b"{}", 0, 0) for offset in offsets)
+def messages(*offsets: int, topic: str = "orders", partition: int = 3) -> pyarrow.RecordBatch:
+    return record_batch(Record(topic, partition, offset, None, b"{}", 0, 0) for offset in offsets)
 
 
 def test_a_partition_without_messages_answers_nothing() -> None:
@@ -74,6 +75,7 @@ def test_an_answer_becomes_the_outcome_of_its_own_range() -> None:
     row = {
         "topic": "orders",
         "partition": 4,
+        "start_offset": 0,
         "created": 1,
         "rejected": 2,
         "existing": 3,
@@ -103,6 +105,34 @@ def test_an_answer_contains_whether_the_attempt_was_fenced_and_whether_the_break
     (answer,) = INGEST(iter([messages(100)]))
     (outcome,) = outcomes_from_rows(answer.to_pylist(), [ATTEMPT])
     assert (outcome.fenced, outcome.too_many_rejected) == (fenced, too_many)
+
+
+def test_a_message_leads_to_the_virtual_partition_that_it_belongs_to() -> None:
+    parts = [VirtualPartition(ORDERS.partition, start, start + 50, ORDERS) for start in (100, 150)]
+    ingest = replace(INGEST, attempts=[replace(ATTEMPT, range=part, read_from=part.start) for part in parts])
+    for part in parts:
+        (answer,) = ingest(iter([messages(part.end - 1)]))
+        (outcome,) = outcomes_from_rows(answer.to_pylist(), ingest.attempts)
+        assert outcome.range == part
+        assert outcome.error is not None
+        assert outcome.error.startswith(f"orders 3 [{part.start}, {part.end}) of [100, 200): OperationalError")
+
+
+@pytest.mark.parametrize("stranger", [{"partition": 4}, {"topic": "visits"}])
+def test_messages_of_two_partitions_in_one_task_are_an_error_although_their_offsets_ascend(
+    monkeypatch: pytest.MonkeyPatch, stranger: dict[str, Any]
+) -> None:
+    def take(_connection: object, _attempt: Attempt, items: ItemBlocks, *_: object) -> Created:
+        return Created(sum(map(len, items.blocks)))
+
+    monkeypatch.setattr(partition_ingest, "connect", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(partition_ingest, "ingest", take)
+    (answer,) = INGEST(iter([messages(100, 101), messages(102, 103)]))
+    assert outcomes_from_rows(answer.to_pylist(), [ATTEMPT])[0].created == Created(4)
+    (answer,) = INGEST(iter([messages(100, 101), messages(102, 103, **stranger)]))
+    (outcome,) = outcomes_from_rows(answer.to_pylist(), [ATTEMPT])
+    assert outcome.error is not None
+    assert "the reader of orders 3 [100, 200) delivered messages of another partition; nothing" in outcome.error
 
 
 def test_our_own_failures_are_reported_as_they_are() -> None:

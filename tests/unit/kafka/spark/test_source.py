@@ -3,7 +3,7 @@ import json
 from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.partitions import OffsetRange, Partition
-from workorders.kafka.spark.source import options
+from workorders.kafka.spark.source import options, rounds
 
 TRIGGER = Trigger(1, "orders", "kafka", 1, "admit")
 
@@ -30,3 +30,9 @@ def test_no_setting_of_the_connection_weakens_what_is_promised() -> None:
     assert found["kafka.isolation.level"] == "read_committed"
     assert found["failOnDataLoss"] == "true"
     assert found["kafka.fetch.max.bytes"] == "9"
+
+
+def test_no_relation_of_spark_has_two_ranges_of_one_partition() -> None:
+    parts = [attempt("a", 0, start, start + 5, start) for start in (0, 5, 10)]
+    other, another = attempt("a", 1, 0, 9, 0), attempt("b", 0, 0, 9, 0)
+    assert rounds([*parts, other, another]) == [[parts[0], other, another], [parts[1]], [parts[2]]]

@@ -46,7 +46,16 @@ WHERE sessions.datname = current_database()
 
 -- name: lock_attempt
 -- Two copies of one attempt at a partition exist if Spark considers a task slow or lost.
-SELECT pg_advisory_xact_lock(hashtextextended('workorders range ' || %(topic)s || ' ' || %(partition)s, %(epoch)s));
+SELECT pg_advisory_xact_lock(hashtextextended('workorders range ' || %(range)s, %(epoch)s));
+
+-- name: lock_batch
+-- FOR UPDATE waits for running virtual partitions, which hold FOR KEY SHARE; the UPDATE after it alone would not.
+SELECT ledger.epoch
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.kafka_ranges AS ranges USING (trigger_id, topic, partition)
+WHERE ranges.batch_id = %(batch_id)s AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
+ORDER BY ledger.topic, ledger.partition
+FOR UPDATE OF ledger;
 
 -- name: take_epoch
 -- Only the partitions that this batch still holds: a replay of a finished range moves nothing, and a higher epoch would
@@ -66,6 +75,14 @@ SELECT next_offset, epoch, topic_id
 FROM workorders.kafka_ledger
 WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s
 FOR UPDATE;
+
+-- name: share_position
+-- The weakest lock that still excludes a newer epoch and a decision, which take FOR UPDATE. The ledger itself moves under
+-- FOR NO KEY UPDATE, which does not wait for this one.
+SELECT next_offset, epoch, topic_id
+FROM workorders.kafka_ledger
+WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s
+FOR KEY SHARE;
 
 -- name: advance
 -- Compare-and-set: a writer with an older epoch or another position changes no row, and reports it.

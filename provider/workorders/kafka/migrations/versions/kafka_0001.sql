@@ -98,3 +98,25 @@ CREATE TABLE workorders.kafka_ranges (
 -- A partition belongs to at most one unfinished batch: isolation and order rest on this index.
 CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges (trigger_id, topic, partition)
     WHERE finished_at IS NULL AND superseded_by IS NULL;
+
+-- The parts of a range that is cut, which together are the range. A row is written once more, with its work orders. The
+-- ledger moves over the parts that are finished without a gap; the range is finished when all its parts are.
+CREATE TABLE workorders.kafka_virtual_partitions (
+    batch_id bigint NOT NULL,
+    topic text NOT NULL,
+    partition integer NOT NULL,
+    start_offset bigint NOT NULL,
+    end_offset bigint NOT NULL,
+    finished_at timestamptz,
+    created bigint,
+    rejected bigint,
+    existing bigint,
+    PRIMARY KEY (batch_id, topic, partition, start_offset),
+    FOREIGN KEY (batch_id, topic, partition) REFERENCES workorders.kafka_ranges (batch_id, topic, partition),
+    CONSTRAINT kafka_virtual_partitions_offsets_check CHECK (start_offset >= 0 AND start_offset < end_offset),
+    CONSTRAINT kafka_virtual_partitions_finished_check CHECK (
+        (finished_at IS NULL) = (created IS NULL)
+        AND (finished_at IS NULL) = (rejected IS NULL)
+        AND (finished_at IS NULL) = (existing IS NULL)
+    )
+);

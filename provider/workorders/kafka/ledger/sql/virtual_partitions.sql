@@ -1,0 +1,90 @@
+-- name: insert
+INSERT INTO workorders.kafka_virtual_partitions (batch_id, topic, partition, start_offset, end_offset)
+VALUES (%(batch_id)s, %(topic)s, %(partition)s, %(start_offset)s, %(end_offset)s);
+
+-- name: of_batch
+SELECT topic, partition, start_offset, end_offset, finished_at, created, rejected, existing
+FROM workorders.kafka_virtual_partitions
+WHERE batch_id = %(batch_id)s
+ORDER BY topic, partition, start_offset;
+
+-- name: lock
+SELECT finished_at IS NOT NULL, created, rejected, existing
+FROM workorders.kafka_virtual_partitions
+WHERE batch_id = %(batch_id)s
+    AND topic = %(topic)s
+    AND partition = %(partition)s
+    AND start_offset = %(start_offset)s
+    AND end_offset = %(end_offset)s
+FOR UPDATE;
+
+-- name: finish
+UPDATE workorders.kafka_virtual_partitions
+SET finished_at = clock_timestamp(),
+    created = %(created)s,
+    rejected = %(rejected)s,
+    existing = %(existing)s
+WHERE batch_id = %(batch_id)s
+    AND topic = %(topic)s
+    AND partition = %(partition)s
+    AND start_offset = %(start_offset)s;
+
+-- name: unfinished_ranges
+SELECT DISTINCT ranges.topic, ranges.partition
+FROM workorders.kafka_ranges AS ranges
+JOIN workorders.kafka_virtual_partitions USING (batch_id, topic, partition)
+WHERE ranges.batch_id = %(batch_id)s AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
+ORDER BY ranges.topic, ranges.partition;
+
+-- name: lock_ledger
+-- Not FOR UPDATE, which would wait for the other virtual partitions of the range: each holds FOR KEY SHARE while it is
+-- written.
+SELECT ledger.epoch
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.kafka_ranges AS ranges USING (trigger_id, topic, partition)
+WHERE ranges.batch_id = %(batch_id)s
+    AND ranges.topic = %(topic)s
+    AND ranges.partition = %(partition)s
+    AND ledger.epoch = %(epoch)s
+FOR NO KEY UPDATE OF ledger;
+
+-- name: advance
+-- Compare-and-set under the lock. A statement of its own, because its snapshot must have every virtual partition that was
+-- committed before the lock was free. The range's row is written in the same statement, and so in the same snapshot.
+WITH prefix AS (
+    SELECT coalesce(min(start_offset) FILTER (WHERE parts.finished_at IS NULL), max(end_offset)) AS end_offset,
+        sum(created) AS created, sum(rejected) AS rejected, sum(existing) AS existing
+    FROM workorders.kafka_virtual_partitions AS parts
+    WHERE batch_id = %(batch_id)s AND topic = %(topic)s AND partition = %(partition)s
+), moved AS (
+    UPDATE workorders.kafka_ledger AS ledger
+    SET next_offset = prefix.end_offset,
+        status = 'active',
+        status_since = CASE WHEN ledger.status = 'active' THEN ledger.status_since ELSE now() END,
+        attempts = 0,
+        next_attempt_at = NULL,
+        last_error = NULL,
+        mean_message_bytes = coalesce(%(mean_message_bytes)s, ledger.mean_message_bytes)
+    FROM prefix, workorders.kafka_ranges AS ranges
+    WHERE ranges.batch_id = %(batch_id)s
+        AND ranges.topic = %(topic)s
+        AND ranges.partition = %(partition)s
+        AND ranges.finished_at IS NULL
+        AND ranges.superseded_by IS NULL
+        AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+        AND ledger.epoch = %(epoch)s
+        AND ledger.next_offset >= ranges.start_offset
+        AND ledger.next_offset < prefix.end_offset
+    RETURNING ledger.next_offset
+)
+UPDATE workorders.kafka_ranges AS ranges
+SET finished_at = clock_timestamp(),
+    created = prefix.created,
+    rejected = prefix.rejected,
+    existing = prefix.existing,
+    last_error = NULL
+FROM prefix, moved
+WHERE ranges.batch_id = %(batch_id)s
+    AND ranges.topic = %(topic)s
+    AND ranges.partition = %(partition)s
+    AND ranges.end_offset = moved.next_offset;

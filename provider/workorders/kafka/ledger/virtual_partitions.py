@@ -1,0 +1,88 @@
+"""Virtual partitions: the parts of a range, each written once, and the ledger that moves over the finished ones.
+
+A virtual partition is committed under a lock that others share, so many are written at once. The ledger moves in a
+short transaction of its own afterwards. A crash between the two leaves the ledger behind what is stored; the next
+attempt moves it first.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.kafka.exceptions import LedgerConflictError
+from workorders.kafka.partitions import VirtualPartition
+
+_QUERIES = load_queries("workorders.kafka.ledger", "sql/virtual_partitions.sql")
+
+
+def insert(connection: Connection, batch_id: int, parts: Iterable[VirtualPartition]) -> None:
+    """Record how ranges of a batch are cut, in the transaction that records the batch."""
+    for part in parts:
+        connection.execute(_QUERIES["insert"], _key(batch_id, part) | {"end_offset": part.end})
+
+
+def rows_of_batch(connection: Connection, batch_id: int) -> dict[tuple[str, int], list[Sequence[Any]]]:
+    """Return the virtual partitions of a batch by topic and partition: start, end, finished at, and three counts."""
+    found: defaultdict[tuple[str, int], list[Sequence[Any]]] = defaultdict(list)
+    for topic, partition, *columns in connection.execute(_QUERIES["of_batch"], {"batch_id": batch_id}):
+        found[topic, partition].append(columns)
+    return found
+
+
+def lock(connection: Connection, batch_id: int, part: VirtualPartition) -> Created | None:
+    """Lock a virtual partition until the transaction ends.
+
+    Returns:
+        The counts with which it was finished before; None if it is not finished.
+
+    Raises:
+        LedgerConflictError: the batch does not have it.
+    """
+    row = connection.execute(_QUERIES["lock"], _key(batch_id, part) | {"end_offset": part.end}).fetchone()
+    if row is None:
+        raise LedgerConflictError(
+            f"Batch {batch_id}: {part} was not planned; nothing was committed there. Save this log and report it, "
+            f"because no sequence of events leads here."
+        )
+    is_finished, *counts = row
+    return Created(*counts) if is_finished else None
+
+
+def finish(connection: Connection, batch_id: int, part: VirtualPartition, created: Created) -> None:
+    """Record that a virtual partition was ingested; the caller has locked it and knows that it was not finished."""
+    connection.execute(
+        _QUERIES["finish"],
+        _key(batch_id, part) | {"created": created.created, "rejected": created.rejected, "existing": created.existing},
+    )
+
+
+def advance(
+    connection: Connection,
+    batch_id: int,
+    topic_partition: tuple[str, int],
+    epoch: int,
+    mean_message_bytes: float | None = None,
+) -> None:
+    """Move the ledger to the end of the virtual partitions that are finished without a gap, and finish a whole range.
+
+    Changes nothing if a newer attempt has begun, which moves the ledger itself.
+    """
+    topic, partition = topic_partition
+    range_ = {"batch_id": batch_id, "topic": topic, "partition": partition, "epoch": epoch}
+    with connection.transaction():
+        if connection.execute(_QUERIES["lock_ledger"], range_).fetchone() is not None:
+            connection.execute(_QUERIES["advance"], {**range_, "mean_message_bytes": mean_message_bytes})
+
+
+def advance_all(connection: Connection, batch_id: int, epoch: int) -> None:
+    """Do what `advance` does for each unfinished range of a batch that is cut."""
+    for topic, partition in connection.execute(_QUERIES["unfinished_ranges"], {"batch_id": batch_id}).fetchall():
+        advance(connection, batch_id, (topic, partition), epoch)
+
+
+def _key(batch_id: int, part: VirtualPartition) -> dict[str, object]:
+    topic, partition = part.partition.topic_partition
+    return {"batch_id": batch_id, "topic": topic, "partition": partition, "start_offset": part.start}

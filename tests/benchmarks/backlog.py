@@ -22,15 +22,23 @@ class Ingested:
     """From the start of `spark-submit` to its end."""
 
 
-def ingest(stack: LocalStack, topic: str, count: int, *, conf: dict[str, str] | None = None) -> Ingested:
+def ingest(
+    stack: LocalStack,
+    topic: str,
+    count: int,
+    *,
+    partitions: int = PARTITIONS,
+    virtual_partitions: int = 1,
+    conf: dict[str, str] | None = None,
+) -> Ingested:
     """Produce a backlog into a new topic, plan it as one batch and ingest it.
 
     Raises:
         RuntimeError: not every message became a work order.
     """
-    messages.create_topics(stack.bootstrap_servers, [topic], PARTITIONS)
-    messages.produce(stack.bootstrap_servers, topic, PARTITIONS, count)
-    batch_id = batches.plan(stack, topic, most=count)
+    messages.create_topics(stack.bootstrap_servers, [topic], partitions)
+    messages.produce(stack.bootstrap_servers, topic, partitions, count)
+    batch_id = batches.plan(stack, topic, most=count, virtual_partitions=virtual_partitions)
     progress = batches.Progress(stack.database_url, batch_id)
 
     def watch(process: psutil.Process) -> None:

@@ -18,13 +18,13 @@ LARGEST_BYTES = 4 * 2**30
 _PAUSE_SECONDS = 0.05
 
 
-def plan(stack: LocalStack, topic: str, *, most: int) -> int:
+def plan(stack: LocalStack, topic: str, *, most: int, virtual_partitions: int = 1) -> int:
     """Plan the next batch of a topic under a trigger of the topic's name, and return its number.
 
     Raises:
         RuntimeError: no message waits.
     """
-    batch_id = _plan(stack, topic, most)
+    batch_id = _plan(stack, topic, most, virtual_partitions)
     if batch_id is None:
         raise RuntimeError(f"There was nothing to plan on {topic}.")
     return batch_id
@@ -40,9 +40,14 @@ def seed(stack: LocalStack, topic: str) -> None:
         raise RuntimeError(f"{topic} is not empty.")
 
 
-def _plan(stack: LocalStack, topic: str, most: int) -> int | None:
+def _plan(stack: LocalStack, topic: str, most: int, virtual_partitions: int = 1) -> int | None:
     definition = KafkaTriggerDefinition(
-        name=topic, workflow="benchmark", topics=[topic], max_messages=most, max_bytes=LARGEST_BYTES
+        name=topic,
+        workflow="benchmark",
+        topics=[topic],
+        max_messages=most,
+        max_bytes=LARGEST_BYTES,
+        virtual_partitions=virtual_partitions,
     )
     cluster = KafkaAdmin(client_settings(stack.kafka_settings))
     with connect(stack.database_url) as database:

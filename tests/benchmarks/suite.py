@@ -22,6 +22,7 @@ from benchmarks import (
     rerun,
     search,
     small_batch,
+    virtual,
     worker_memory,
 )
 from benchmarks.figures import Bar, Figure, middle, percentile
@@ -131,6 +132,24 @@ def spark(bench: Bench) -> list[Figure]:
         against("Spark application, start-up apart", working, around, base, Bar(0.4)),
         middle("Spark application, start-up included", total, "messages/s"),
         middle("start-up and end", [run.total_seconds - run.working_seconds for run in runs], "s"),
+    ]
+
+
+def virtual_partitions(bench: Bench) -> list[Figure]:
+    """One partition that is cut, in turns with four partitions and with one that is not cut."""
+    turns: list[virtual.Turn] = []
+    for number in range(bench.sizes.backlog_rounds):
+        bench.say(f"virtual partitions, {bench.sizes.backlog:,} messages, round {number + 1}")
+        turns.append(virtual.take_turn(bench.stack, bench.topic("cut"), bench.sizes.backlog))
+    base = f"{backlog.PARTITIONS} partitions"
+    real, cut, whole = (
+        [run.messages / run.working_seconds for run in runs]
+        for runs in zip(*((turn.partitions, turn.virtual, turn.whole) for turn in turns), strict=True)
+    )
+    return [
+        middle(base, real, "messages/s", note="start-up apart"),
+        against(f"1 partition, {backlog.PARTITIONS} virtual partitions", cut, real, base, Bar(0.8)),
+        against("1 partition, not cut", whole, real, base),
     ]
 
 
@@ -386,6 +405,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "create_for": create_work_orders,
     "dedup": duplicates_and_order,
     "spark": spark,
+    "virtual": virtual_partitions,
     "airflow_consume": airflow_operator,
     "small_batch": small_batches,
     "memory": memory,

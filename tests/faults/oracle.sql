@@ -113,11 +113,11 @@ WHERE CASE due.kind
 END;
 
 -- name: disordered
--- Within a range, ids grow with offsets; along a partition, each producer's numbers do.
+-- Within a range or a virtual partition, ids grow with offsets; along a partition, each producer's numbers do.
 SELECT
     (SELECT count(*) FROM (
         SELECT found.id, lag(found.id) OVER (
-            PARTITION BY ranges.batch_id, found.stream_id ORDER BY found.position
+            PARTITION BY ranges.batch_id, parts.start_offset, found.stream_id ORDER BY found.position
         ) AS before
         FROM found
         JOIN workorders.kafka_ranges AS ranges
@@ -127,6 +127,9 @@ SELECT
                 ranges.topic, '/', ranges.partition, '@', ranges.topic_id, '~' || nullif(ranges.generation, 0)
             )
             AND found.position >= ranges.start_offset AND found.position < ranges.end_offset
+        LEFT JOIN workorders.kafka_virtual_partitions AS parts
+            ON (parts.batch_id, parts.topic, parts.partition) = (ranges.batch_id, ranges.topic, ranges.partition)
+            AND found.position >= parts.start_offset AND found.position < parts.end_offset
     ) AS ids WHERE before >= id)
     + (SELECT count(*) FROM (
         SELECT (body ->> 'seq')::bigint AS sequence, lag((body ->> 'seq')::bigint) OVER (

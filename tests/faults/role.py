@@ -41,11 +41,12 @@ def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
 def ingest(connections: JobSecrets, batch_id: int) -> int:
     """Make one attempt as `CreateWorkOrdersOperator` does: a check, then Spark."""
     with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
+        before = batches.load(database, batch_id)
         epoch = ledger.take_epoch(database, batch_id)
         batches.mark_handed_over(database, [batch_id])
         batch = batches.load(database, batch_id)
-        if batch.supersessions and not batch.unfinished:
-            return 0  # an operator's decision has left nothing to do
+        if (before.unfinished or batch.supersessions) and not batch.unfinished:
+            return 0  # a decision has left nothing to do, or an attempt that died before it moved the ledger
         prepared = preflight(connections.kafka, batch, epoch)
         if not prepared.attempts:
             refusals = {range_: str(error) for range_, error in prepared.unreadable.items()}

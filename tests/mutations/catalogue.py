@@ -11,6 +11,7 @@ from mutations.protecting import SECRETS_AND_AUDIT
 from mutations.running_spark import RUNNING_SPARK
 from mutations.silence import SILENCE
 from mutations.starting import STARTING
+from mutations.virtual_partitions import VIRTUAL_PARTITIONS
 from mutations.webhooks import WEBHOOKS
 
 INGEST = "integration/kafka/ingest/test_transaction.py"
@@ -466,5 +467,6 @@ MUTATIONS = (
     *WEBHOOKS,
     *STARTING,
     *RUNNING_SPARK,
+    *VIRTUAL_PARTITIONS,
     *SECRETS_AND_AUDIT,
 )

@@ -167,6 +167,21 @@ class ObservedTrigger:
             """
         )
 
+    def virtual_partitions(self, batch_id: int) -> list[dict[str, Any]]:
+        """Return the virtual partitions of a batch, in the order of their offsets."""
+        return [
+            row
+            for row in self._rows(
+                """
+                SELECT parts.* FROM workorders.kafka_virtual_partitions AS parts
+                JOIN workorders.kafka_batches AS batches ON batches.id = parts.batch_id
+                JOIN workorders.triggers ON triggers.id = batches.trigger_id WHERE triggers.name = %(name)s
+                ORDER BY parts.batch_id, parts.partition, parts.start_offset
+                """
+            )
+            if row["batch_id"] == batch_id
+        ]
+
     def delete_work_orders(self, partition: int, offsets: Iterable[int]) -> int:
         """Delete work orders behind everybody's back, and return how many."""
         with psycopg.connect(self.database_url) as connection:

@@ -28,7 +28,15 @@ _STATEMENT_MS = 5000
 _SNAPSHOT = """
     SELECT ledger.partition, ledger.next_offset,
         count(orders.id) FILTER (WHERE orders.position < ledger.next_offset) AS behind,
-        count(orders.id) FILTER (WHERE orders.position >= ledger.next_offset) AS ahead, ledger.stream_id
+        count(orders.id) FILTER (WHERE orders.position >= ledger.next_offset AND NOT EXISTS (
+            SELECT FROM workorders.kafka_virtual_partitions AS parts
+            JOIN workorders.kafka_ranges AS ranges USING (batch_id, topic, partition)
+            WHERE (ranges.trigger_id, ranges.topic, ranges.partition)
+                = (ledger.trigger_id, ledger.topic, ledger.partition)
+                AND parts.finished_at IS NOT NULL
+                AND orders.position >= parts.start_offset
+                AND orders.position < parts.end_offset
+        )) AS ahead, ledger.stream_id
     FROM workorders.kafka_ledger AS ledger
     JOIN workorders.triggers ON triggers.id = ledger.trigger_id
     LEFT JOIN workorders.work_orders AS orders ON orders.stream_id = ledger.stream_id
@@ -46,7 +54,7 @@ class PartitionSnapshot:
     behind: int
     """Work orders before the ledger's position."""
     ahead: int
-    """Work orders at or after it, which one transaction must never leave behind."""
+    """Work orders at or after it that are in no finished virtual partition: no transaction may leave them behind."""
     stream_id: int = 0
     """Which log of the partition the ledger follows: an operator's decision may let it follow another one."""
 

@@ -1,6 +1,18 @@
 """The faults; importing this package puts them all on the list."""
 
-from faults.cases import broker, chance, clocks, decisions, driver, planner, postgres, running_spark, topics, worker
+from faults.cases import (
+    broker,
+    chance,
+    clocks,
+    decisions,
+    driver,
+    planner,
+    postgres,
+    running_spark,
+    topics,
+    virtual_partitions,
+    worker,
+)
 from faults.catalogue import FAULTS
 
 __all__ = [
@@ -14,5 +26,6 @@ __all__ = [
     "postgres",
     "running_spark",
     "topics",
+    "virtual_partitions",
     "worker",
 ]

@@ -26,6 +26,7 @@ def bench() -> Iterator[Bench]:
         "create_for",
         "dedup",
         "spark",
+        "virtual",
         "airflow_consume",
         "small_batch",
         "layout",

@@ -73,8 +73,8 @@ def advance(
     topic, partition = topic_partition
     range_ = {"batch_id": batch_id, "topic": topic, "partition": partition, "epoch": epoch}
     with connection.transaction():
-        if connection.execute(_QUERIES["lock_ledger"], range_).fetchone() is not None:
-            connection.execute(_QUERIES["advance"], {**range_, "mean_message_bytes": mean_message_bytes})
+        connection.execute(_QUERIES["lock_ledger"], range_)
+        connection.execute(_QUERIES["advance"], {**range_, "mean_message_bytes": mean_message_bytes})
 
 
 def advance_all(connection: Connection, batch_id: int, epoch: int) -> None:

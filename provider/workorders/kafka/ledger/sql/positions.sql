@@ -49,7 +49,7 @@ WHERE sessions.datname = current_database()
 SELECT pg_advisory_xact_lock(hashtextextended('workorders range ' || %(range)s, %(epoch)s));
 
 -- name: lock_batch
--- FOR UPDATE waits for running virtual partitions, which hold FOR KEY SHARE; the UPDATE after it alone would not.
+-- FOR UPDATE waits for running virtual partitions, which hold FOR KEY SHARE. The UPDATE after it alone would not.
 SELECT ledger.epoch
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.kafka_ranges AS ranges USING (trigger_id, topic, partition)

@@ -45,7 +45,6 @@ JOIN workorders.kafka_ranges AS ranges USING (trigger_id, topic, partition)
 WHERE ranges.batch_id = %(batch_id)s
     AND ranges.topic = %(topic)s
     AND ranges.partition = %(partition)s
-    AND ledger.epoch = %(epoch)s
 FOR NO KEY UPDATE OF ledger;
 
 -- name: advance

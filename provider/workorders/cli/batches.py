@@ -97,6 +97,10 @@ def _print(batch: Batch, parts: Sequence[_Part]) -> None:
     for _, row in parts:
         if row is not None and row.status == "stalled":
             print(safe(_stall(row)))
+    for found, _ in parts:
+        if found.unfinished and found.virtual_partitions:
+            stored = sum(part.finished for part in found.virtual_partitions)
+            print(safe(f"{found.range}: {stored} of {len(found.virtual_partitions)} virtual partitions are stored."))
     for sentence in batch.supersessions:
         print(safe(sentence))
 

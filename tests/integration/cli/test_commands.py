@@ -14,6 +14,7 @@ from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.command import Command
 from support.groups import commit
+from support.ingesting import plan
 from support.topics import Topics
 from support.work_orders import accepted, accepted_range, rejected
 from workorders.core import schema
@@ -22,8 +23,8 @@ from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.admin import KafkaAdmin, run
-from workorders.kafka.ledger import batches, positions
-from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.ledger import batches, positions, virtual_partitions
+from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
 pytestmark = pytest.mark.integration
 
@@ -146,6 +147,21 @@ def test_a_batch_is_shown_from_planned_to_finished(
     batches.finish(connection, batch, second, Created(10, 0, 0))
     connection.commit()
     assert (listed()["status"], listed()["created"]) == ("finished", 19)
+
+
+def test_a_batch_shows_how_much_of_a_range_is_stored(
+    workorders: Command, connection: Connection, trigger: Trigger
+) -> None:
+    range_ = OffsetRange(Partition("visits", 0, "id"), 0, 40)
+    batch = plan(connection, trigger, range_, cut_at=(10, 20, 30))
+    shown = workorders("batches", "show", str(batch)).out
+    assert shown.splitlines()[-1] == "visits 0 [0, 40): 0 of 4 virtual partitions are stored."
+    (first, *_) = batches.load(connection, batch).ranges[0].virtual_partitions
+    assert isinstance(first.range, VirtualPartition)
+    virtual_partitions.finish(connection, batch, first.range, Created(10))
+    connection.commit()
+    shown = workorders("batches", "show", str(batch)).out
+    assert shown.splitlines()[-1] == "visits 0 [0, 40): 1 of 4 virtual partitions are stored."
 
 
 def test_batches_continue_after_a_page(

@@ -24,7 +24,7 @@ from workorders.kafka.airflow.ingest_runs import run_id as run_id_of
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import StalledError
-from workorders.kafka.ledger import batches, stalls
+from workorders.kafka.ledger import batches, stalls, virtual_partitions
 from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
@@ -118,6 +118,27 @@ def test_a_batch_that_was_superseded_whole_is_done_at_once_however_often_it_is_c
     task.run(tries=2)
     task.run(clears=1)
     assert task.submitted == []
+
+
+def test_a_batch_whose_virtual_partitions_are_all_stored_needs_no_spark(
+    stack: LocalStack, connection: Connection, topics: Topics, *, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    topics.produce(name, [b"{}"] * 2000)
+    trigger = InProcessTrigger(stack, name, virtual_partitions=2)
+    batch_id = trigger.plan().batch_id
+    assert batch_id is not None
+    with monkeypatch.context() as crashed:  # each time after the commit, before the ledger moved
+        crashed.setattr(virtual_partitions, "advance", lambda *_: None)
+        trigger.attempt(batch_id)
+    assert not batches.load(connection, batch_id).finished
+    connection.commit()
+    task = Task(stack, name, batch_id, monkeypatch)
+    task.run(tries=2)
+    assert task.submitted == []
+    assert batches.load(connection, batch_id).ranges[0].messages == 2000
+    task.run(clears=1)
+    assert task.submitted == [False]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support.ingesting import attempt, no_proof, partition_of, plan, same_log
+from support.ingesting import attempt, attempts, no_proof, partition_of, plan, same_log
 from support.runs import finish_all, keeping
 from support.work_orders import accepted, accepted_range, positions, remove
 from workorders.core import triggers
@@ -134,6 +134,23 @@ def test_what_was_deleted_of_a_transactional_topic_is_a_row_a_batch(
     # Kafka has none of them any more: nevertheless none is missing.
     gone = attempt(connection, first, read_from=100)
     assert ingest(connection, gone, [], no_proof, same_log) == Created(0, 0, 0)
+    assert positions(connection, trigger, stream) == []
+
+
+def test_a_replay_of_virtual_partitions_creates_nothing_that_was_deleted(
+    connection: Connection, trigger: Trigger, partition: Partition
+) -> None:
+    stream = stream_name(partition)
+    batch_id = plan(connection, trigger, OffsetRange(partition, 0, 100), cut_at=(50,))
+    for part in attempts(connection, batch_id):
+        items = [accepted(stream, place) for place in range(part.range.start, part.range.end, 2)]
+        ingest(connection, part, items, lambda _: None, same_log)
+    finish_all(connection, trigger.workflow)
+    sweep(connection)
+    assert deleted(connection, trigger) == [(0, 50, 25), (50, 100, 25)]
+    whole = [accepted(stream, place) for place in range(0, 100, 2)]
+    replay = attempt(connection, batch_id)
+    assert ingest(connection, replay, whole, lambda _: None, same_log) == Created(0, 0, 50)
     assert positions(connection, trigger, stream) == []
 
 

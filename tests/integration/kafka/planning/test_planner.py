@@ -12,7 +12,9 @@ from support.groups import commit
 from support.ingesting import attempt, everything, no_proof, same_log
 from support.topics import Topics
 from support.work_orders import accepted_range
-from workorders.core import triggers
+from workorders.core import triggers, workflows
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
@@ -89,6 +91,20 @@ def test_the_first_plan_writes_down_where_reading_begins_and_what_is_read_first(
     assert [part.range for part in batch.ranges] == list(planned.ranges)
     assert batch.trigger == planned.trigger == triggers.find(connection, name)
     assert batch.definition == define(name).model_dump(mode="json")
+
+
+def test_virtual_partitions_of_a_workflow_that_needs_order_are_refused_and_nothing_is_recorded(
+    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name)
+    topics.produce(name, TEN)
+    ordered = WorkflowDefinition.model_validate({"name": name, "callable": "shop:ship", "ordering_key": "key"})
+    workflows.register(connection, ordered)
+    connection.commit()
+    with pytest.raises(ConfigurationError, match="has the ordering_key key and virtual partitions are written in any"):
+        plan(define(name, workflow=name, virtual_partitions=2))
+    assert begins(connection, name) == {}
+    assert plan(define(name, workflow=name)).batch_id is not None
 
 
 @pytest.mark.parametrize(("policy", "begin"), [("earliest", 0), ("latest", 10), ("group", 4), (1_600_000_007_000, 7)])

@@ -828,7 +828,7 @@ ALTER TABLE ONLY workorders.kafka_ranges
 ALTER TABLE ONLY workorders.kafka_ranges
     ADD CONSTRAINT kafka_ranges_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
 ALTER TABLE ONLY workorders.kafka_virtual_partitions
-    ADD CONSTRAINT kafka_virtual_partitions_batch_id_topic_partition_fkey FOREIGN KEY (batch_id, topic, partition) REFERENCES workorders.kafka_ranges(batch_id, topic, partition);
+    ADD CONSTRAINT kafka_virtual_partitions_batch_id_topic_partition_fkey FOREIGN KEY (batch_id, topic, partition) REFERENCES workorders.kafka_ranges(batch_id, topic, partition) ON UPDATE CASCADE ON DELETE CASCADE;
 ALTER TABLE ONLY workorders.outbox_claims
     ADD CONSTRAINT outbox_claims_shard_fkey FOREIGN KEY (shard) REFERENCES workorders.outbox_shards(shard);
 ALTER TABLE ONLY workorders.outbox_held

@@ -112,7 +112,8 @@ CREATE TABLE workorders.kafka_virtual_partitions (
     rejected bigint,
     existing bigint,
     PRIMARY KEY (batch_id, topic, partition, start_offset),
-    FOREIGN KEY (batch_id, topic, partition) REFERENCES workorders.kafka_ranges (batch_id, topic, partition),
+    FOREIGN KEY (batch_id, topic, partition) REFERENCES workorders.kafka_ranges (batch_id, topic, partition)
+        ON UPDATE CASCADE ON DELETE CASCADE,
     CONSTRAINT kafka_virtual_partitions_offsets_check CHECK (start_offset >= 0 AND start_offset < end_offset),
     CONSTRAINT kafka_virtual_partitions_finished_check CHECK (
         (finished_at IS NULL) = (created IS NULL)

@@ -98,9 +98,8 @@ def _print(batch: Batch, parts: Sequence[_Part]) -> None:
         if row is not None and row.status == "stalled":
             print(safe(_stall(row)))
     for found, _ in parts:
-        if found.unfinished and found.virtual_partitions:
-            stored = sum(part.finished for part in found.virtual_partitions)
-            print(safe(f"{found.range}: {stored} of {len(found.virtual_partitions)} virtual partitions are stored."))
+        if found.unfinished and found.progress:
+            print(safe(f"{found.range}: {found.progress}."))
     for sentence in batch.supersessions:
         print(safe(sentence))
 

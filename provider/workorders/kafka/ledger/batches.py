@@ -65,6 +65,13 @@ class BatchRange:
         return tuple(part for part in self.virtual_partitions if not part.finished)
 
     @property
+    def progress(self) -> str | None:
+        """How many of the virtual partitions are stored, as text; None for a range that is not cut."""
+        stored = sum(part.finished for part in self.virtual_partitions)
+        count = len(self.virtual_partitions)
+        return f"{stored} of {count} virtual partitions are stored" if count else None
+
+    @property
     def messages(self) -> int | None:
         """Number of messages that the first ingest found; None while unfinished."""
         return (self.created or 0) + (self.rejected or 0) + self.existing if self.finished else None

@@ -6,7 +6,7 @@ from typing import Final
 from workorders.core.backoff import delay_seconds
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import batches, positions
-from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange
 
 BREAKER_RETRY_SECONDS: Final = 600
@@ -50,8 +50,8 @@ def record_all(connection: Connection, batch: Batch, epoch: int, error: str) -> 
 def record_unexplained(connection: Connection, batch_id: int, epoch: int) -> None:
     """Stall the ranges whose attempt died without recording an error."""
     batch = batches.load(connection, batch_id)
-    unexplained = [part.range for part in batch.ranges if part.unfinished and part.last_error is None]
-    record(connection, batch, epoch, {range_: _unexplained(range_) for range_ in unexplained})
+    unexplained = [part for part in batch.ranges if part.unfinished and part.last_error is None]
+    record(connection, batch, epoch, {part.range: _unexplained(part) for part in unexplained})
 
 
 def errors_of_batch(connection: Connection, batch_id: int) -> list[str]:
@@ -60,11 +60,12 @@ def errors_of_batch(connection: Connection, batch_id: int) -> list[str]:
     An unfinished range without an error is included: its attempt died before it could record one.
     """
     return [
-        part.last_error or _unexplained(part.range)
+        part.last_error or _unexplained(part)
         for part in batches.load(connection, batch_id).ranges
         if not part.superseded and (part.last_error or not part.finished)
     ]
 
 
-def _unexplained(range_: OffsetRange) -> str:
-    return f"{range_}: the attempt ended without recording an error; nothing was committed there."
+def _unexplained(part: BatchRange) -> str:
+    committed = part.progress or "nothing was committed there"
+    return f"{part.range}: the attempt ended without recording an error; {committed}."

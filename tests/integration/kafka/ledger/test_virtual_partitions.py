@@ -15,7 +15,7 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import LedgerConflictError
 from workorders.kafka.ingest.attempt import Attempt
-from workorders.kafka.ledger import batches, positions, virtual_partitions
+from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
 from workorders.kafka.ledger.batches import BatchRange
 from workorders.kafka.partitions import OffsetRange, VirtualPartition
 
@@ -180,6 +180,18 @@ def test_a_virtual_partition_that_was_not_planned_is_a_conflict(
 ) -> None:
     with pytest.raises(LedgerConflictError, match=r"\[100, 115\) of \[100, 140\) was not planned"):
         virtual_partitions.lock(connection, batch_id, VirtualPartition(planned.partition, 100, 115, planned))
+
+
+def test_an_attempt_that_died_without_an_error_is_recorded_with_what_it_has_stored(
+    connection: Connection, trigger: Trigger, batch_id: int, planned: OffsetRange, begun: list[Attempt]
+) -> None:
+    finish(connection, begun[2])
+    stalls.record_unexplained(connection, batch_id, begun[0].epoch)
+    entry = row(connection, trigger)
+    assert entry.status == "stalled"
+    assert entry.last_error == (
+        f"{planned}: the attempt ended without recording an error; 1 of 4 virtual partitions are stored."
+    )
 
 
 def try_in_another_session(stack: LocalStack, query: str, trigger: Trigger) -> bool:

@@ -15,7 +15,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.eventually import eventually
-from support.ingesting import attempt, no_proof, partition_of, plan, row, same_log
+from support.ingesting import attempt, attempts, no_proof, partition_of, plan, row, same_log
 from support.vanishing import come_back, vanish
 from support.work_orders import accepted_range, positions, remove
 from workorders.core.creation.work_orders import Created
@@ -115,6 +115,15 @@ def free_within(stack: LocalStack, trigger: Trigger, seconds: float) -> bool:
         return True
 
 
+def takes_epoch(stack: LocalStack, old: Attempt, limits: str) -> bool:
+    """Whether a new attempt at the batch begins at the first try."""
+    with connect(f"{stack.database_url}?options={quote(limits)}", autocommit=True) as own:
+        try:
+            return ledger.take_epoch(own, old.batch_id) > old.epoch
+        except psycopg.errors.LockNotAvailable:
+            return False
+
+
 def test_a_machine_that_vanishes_during_a_copy_frees_its_partition(
     stack: LocalStack,
     connection: Connection,
@@ -165,20 +174,13 @@ def test_no_limit_of_a_session_ends_a_copy_whose_client_is_there_and_sends_nothi
 def test_the_next_attempt_ends_one_that_has_stopped_during_a_copy_once_a_statements_time_is_over(
     stack: LocalStack, connection: Connection, trigger: Trigger, first: Attempt, name: str
 ) -> None:
-    def taken(limits: str) -> bool:
-        with connect(f"{stack.database_url}?options={quote(limits)}", autocommit=True) as own:
-            try:
-                return ledger.take_epoch(own, first.batch_id) > first.epoch
-            except psycopg.errors.LockNotAvailable:
-                return False
-
     writer = Writer(stack, first, name)
     with at_work(writer) as (stopped,):
         until_in_copy(connection, name)
-        assert not taken("-c lock_timeout=100ms")
+        assert not takes_epoch(stack, first, "-c lock_timeout=100ms")
         # For those who give a statement two seconds, its time is soon over.
         limits = "-c lock_timeout=100ms -c statement_timeout=2s"
-        eventually(lambda: taken(limits), seconds=SECONDS, what="an epoch")
+        eventually(lambda: takes_epoch(stack, first, limits), seconds=SECONDS, what="an epoch")
         second = Writer(stack, attempt(connection, first.batch_id), "another")
         second.released.set()
         assert second.run() == Created(RANGE_END)
@@ -186,6 +188,27 @@ def test_the_next_attempt_ends_one_that_has_stopped_during_a_copy_once_a_stateme
         with pytest.raises(psycopg.OperationalError):
             stopped.result(SECONDS)
     assert positions(connection, trigger, stream_name(first.range.partition)) == list(range(RANGE_END))
+
+
+def test_the_next_attempt_ends_a_virtual_partition_that_has_stopped_during_a_copy(
+    stack: LocalStack, connection: Connection, trigger: Trigger, name: str
+) -> None:
+    whole = OffsetRange(partition_of(name), 0, RANGE_END + 10)
+    batch_id = plan(connection, trigger, whole, cut_at=(RANGE_END,))
+    first, _ = attempts(connection, batch_id)
+    writer = Writer(stack, first, name)
+    with at_work(writer) as (stopped,):
+        until_in_copy(connection, name)
+        assert not takes_epoch(stack, first, "-c lock_timeout=100ms")
+        limits = "-c lock_timeout=100ms -c statement_timeout=2s"
+        eventually(lambda: takes_epoch(stack, first, limits), seconds=SECONDS, what="an epoch")
+        second = Writer(stack, attempts(connection, batch_id)[0], "another")
+        second.released.set()
+        assert second.run() == Created(RANGE_END)
+        writer.released.set()
+        with pytest.raises(psycopg.OperationalError):
+            stopped.result(SECONDS)
+    assert positions(connection, trigger, stream_name(whole.partition)) == list(range(RANGE_END))
 
 
 def test_a_copy_that_holds_no_ledger_row_is_left_alone(stack: LocalStack) -> None:

@@ -100,8 +100,8 @@ def ingest(
 
     Raises:
         RangeError: the range cannot be ingested; nothing was committed.
-        psycopg.Error: the database failed; nothing was committed. If the connection broke during the commit itself,
-            the ledger shows whether it succeeded.
+        psycopg.Error: the database failed; nothing was committed. If the connection broke during the commit itself, or
+            a virtual partition is committed and the ledger could not be moved, the database shows what succeeded.
     """
     if attempt.is_replay:
         return _replay(connection, attempt, items, verify_end, verify_topic)

@@ -91,8 +91,9 @@ lock: $(INSTALLED) ## resolve the Python packages again into requirements.lock
 	$(BIN)/uv pip compile setup.cfg --all-extras --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
 		--no-emit-index-url --constraints constraints.txt --custom-compile-command "make lock" --output-file requirements.lock
 
-lock-jars: $(INSTALLED) ## resolve the jars again into include/local_stack/jars.lock
+lock-jars: $(INSTALLED) ## resolve the jars of the local stack and of the benchmarks again
 	$(BIN)/python -m local_stack lock-jars
+	$(BIN)/python -m benchmarks.connect_jars
 
 clean: ## remove what was built, except .venv
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -8,7 +8,7 @@ stack with a full cache starts without a network.
 import hashlib
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,8 +38,8 @@ EXPLICIT = {
 }
 
 _HEADER = """\
-# The jars of the local stack: group, Maven coordinate, SHA-256 of the content.
-# Written by `make lock-jars`; the coordinates it starts from are in jars.py.
+# Jars: group, Maven coordinate, SHA-256 of the content.
+# Written by `make lock-jars`; the module that names this file has the coordinates it starts from.
 """
 
 _LINE = re.compile(r"(?P<group>\w+) +(?P<coordinate>[^\s:]+:[^\s:]+:[^\s:]+) +sha256:(?P<sha256>[0-9a-f]{64})")
@@ -51,7 +51,7 @@ _DOWNLOAD_TIMEOUT_SECONDS = 60
 class Jar:
     """One line of the lock file."""
 
-    #: Who uses the jar: ``kafka`` (the broker) or ``spark`` (the Kafka source).
+    #: Who uses the jar: ``kafka`` (the broker), ``spark`` (the Kafka source), or ``connect`` (a benchmark).
     group: str
     #: Maven coordinate ``group:artifact:version``.
     coordinate: str
@@ -94,16 +94,19 @@ def format_lock(jars: Iterable[Jar]) -> str:
     return _HEADER + "".join(f"{jar.group} {jar.coordinate} sha256:{jar.sha256}\n" for jar in sorted(jars))
 
 
-def fetch(group: str, *, cache: Path | None = None) -> list[Path]:
-    """Return the files of one group of the lock, in its order; download those that the cache does not hold.
+def fetch(group: str, *, cache: Path | None = None, lock: Path | None = None) -> list[Path]:
+    """Return the files of one group of a lock, in its order; download those that the cache does not hold.
 
-    The cache is outside any checkout.
+    Args:
+        group: Who uses the jars.
+        cache: The folder of downloaded jars; one outside any checkout unless given.
+        lock: The lock file; that of the local stack unless given.
 
     Raises:
         StackError: A jar could not be downloaded, or its content differs from the lock.
     """
     folder = cache or cache_folder() / "jars"
-    jars = [jar for jar in parse_lock(LOCK_FILE.read_text(encoding="utf-8")) if jar.group == group]
+    jars = [jar for jar in parse_lock((lock or LOCK_FILE).read_text(encoding="utf-8")) if jar.group == group]
     missing = [jar for jar in jars if not jar.path(folder).exists()]
     if missing:
         folder.mkdir(parents=True, exist_ok=True)
@@ -142,14 +145,27 @@ def admit(jar: Jar, downloaded: Path, cache: Path) -> Path:
     return target
 
 
-def resolve_lock() -> tuple[Jar, ...]:
-    """Resolve and download all jars again and return the content of the lock file."""
+def resolve_lock(
+    resolved: Mapping[str, Sequence[str]] = RESOLVED,
+    explicit: Mapping[str, Sequence[str]] = EXPLICIT,
+    *,
+    without: tuple[str, ...] = (),
+) -> tuple[Jar, ...]:
+    """Resolve and download all jars again and return the content of a lock file, that of the local stack by default.
+
+    Args:
+        resolved: The jars to resolve, by group, together with everything they need at run time.
+        explicit: The jars to take as they are, by group.
+        without: How the coordinates begin that are left out.
+    """
     with tempfile.TemporaryDirectory(prefix="workorders-jars-") as scratch:
         folder = Path(scratch)
-        coordinates = [(group, name) for group, roots in RESOLVED.items() for name in _transitive(roots, folder)]
-        coordinates += [(group, name) for group, names in EXPLICIT.items() for name in names]
+        coordinates = [(group, name) for group, roots in resolved.items() for name in _transitive(roots, folder)]
+        coordinates += [(group, name) for group, names in explicit.items() for name in names]
         return tuple(
-            Jar(group=group, coordinate=name, sha256=sha256_of(_download(name, folder))) for group, name in coordinates
+            Jar(group=group, coordinate=name, sha256=sha256_of(_download(name, folder)))
+            for group, name in coordinates
+            if not name.startswith(without)
         )
 
 

@@ -95,6 +95,14 @@ def test_only_missing_jars_of_the_group_are_downloaded(
     assert asked == [JAR]
 
 
+def test_jars_of_another_lock_are_found_in_the_same_cache(tmp_path: Path, cache: Path, lock: Path) -> None:
+    lock.write_text("")
+    other = tmp_path / "other.lock"
+    other.write_text(jars.format_lock([JAR]))
+    jars.admit(JAR, downloaded(tmp_path, CONTENT), cache)
+    assert jars.fetch("spark", cache=cache, lock=other) == [JAR.path(cache)]
+
+
 def test_a_changed_checksum_is_another_file_in_the_cache(cache: Path) -> None:
     changed = Jar(group=JAR.group, coordinate=JAR.coordinate, sha256="0" * 64)
     assert changed.path(cache) != JAR.path(cache)

@@ -1,11 +1,12 @@
-"""The whole Spark application on a large backlog, in turns with raw COPY on as many connections as it has cores."""
+"""A large backlog as one batch: by the whole Spark application, and by a warm Spark Connect server."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import psutil
 
 from benchmarks import batches, messages
-from benchmarks.spark_submit import APPLICATION, submit
+from benchmarks.spark_submit import APPLICATION, run_on_server, submit
 from local_stack.stack import LocalStack
 
 PARTITIONS = 4
@@ -13,13 +14,13 @@ PARTITIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """One run of the application."""
+    """One run over all messages."""
 
     messages: int
     working_seconds: float
-    """From the first record batch in Python to the last commit."""
+    """From the first rows in Postgres, or the first record batch in Python, to the last commit."""
     total_seconds: float
-    """From the start of `spark-submit` to its end."""
+    """From the start of the process to its end, or to the last commit of one that does not end by itself."""
 
 
 def ingest(
@@ -38,13 +39,34 @@ def ingest(
     """
     messages.create_topics(stack.bootstrap_servers, [topic], partitions)
     messages.produce(stack.bootstrap_servers, topic, partitions, count)
-    batch_id = batches.plan(stack, topic, most=count, virtual_partitions=virtual_partitions)
+    return _ingest(
+        stack,
+        batches.plan(stack, topic, most=count, virtual_partitions=virtual_partitions),
+        count,
+        lambda arguments, watch: submit(stack, APPLICATION, arguments, conf=conf, while_running=watch),
+    )
+
+
+def ingest_on_server(stack: LocalStack, topic: str, count: int, trigger: str) -> Ingested:
+    """Plan all messages of a topic as one batch of a new trigger, and ingest it on the stack's Spark Connect server.
+
+    Raises:
+        RuntimeError: not every message became a work order.
+    """
+    return _ingest(
+        stack,
+        batches.plan(stack, topic, most=count, trigger=trigger),
+        count,
+        lambda arguments, watch: run_on_server(stack, arguments, while_running=watch),
+    )
+
+
+def _ingest(
+    stack: LocalStack, batch_id: int, count: int, run: Callable[[list[str], Callable[[psutil.Process], None]], float]
+) -> Ingested:
     progress = batches.Progress(stack.database_url, batch_id)
 
-    def watch(process: psutil.Process) -> None:
-        progress.watch(process)
-
-    seconds = submit(stack, APPLICATION, ["--batch", str(batch_id)], conf=conf, while_running=watch)
+    seconds = run(["--batch", str(batch_id)], progress.watch)
     there = batches.created(stack.database_url, batch_id)
     if there != count or progress.begun is None or progress.ended is None:
         raise RuntimeError(f"Batch {batch_id} made {there} work orders of {count} messages.")

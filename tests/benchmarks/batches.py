@@ -18,31 +18,31 @@ LARGEST_BYTES = 4 * 2**30
 _PAUSE_SECONDS = 0.05
 
 
-def plan(stack: LocalStack, topic: str, *, most: int, virtual_partitions: int = 1) -> int:
-    """Plan the next batch of a topic under a trigger of the topic's name, and return its number.
+def plan(stack: LocalStack, topic: str, *, most: int, trigger: str | None = None, virtual_partitions: int = 1) -> int:
+    """Plan the next batch of a topic under a trigger, of the topic's name unless given, and return its number.
 
     Raises:
         RuntimeError: no message waits.
     """
-    batch_id = _plan(stack, topic, most, virtual_partitions)
+    batch_id = _plan(stack, topic, most, trigger, virtual_partitions)
     if batch_id is None:
         raise RuntimeError(f"There was nothing to plan on {topic}.")
     return batch_id
 
 
-def seed(stack: LocalStack, topic: str) -> None:
-    """Write down where reading of an empty topic begins.
+def seed(stack: LocalStack, topic: str, *, trigger: str | None = None) -> None:
+    """Record where reading of an empty topic begins, under a trigger of the topic's name unless given.
 
     Raises:
         RuntimeError: messages wait, so that it is not empty.
     """
-    if _plan(stack, topic, 1) is not None:
+    if _plan(stack, topic, 1, trigger) is not None:
         raise RuntimeError(f"{topic} is not empty.")
 
 
-def _plan(stack: LocalStack, topic: str, most: int, virtual_partitions: int = 1) -> int | None:
+def _plan(stack: LocalStack, topic: str, most: int, trigger: str | None, virtual_partitions: int = 1) -> int | None:
     definition = KafkaTriggerDefinition(
-        name=topic,
+        name=trigger or topic,
         workflow="benchmark",
         topics=[topic],
         max_messages=most,

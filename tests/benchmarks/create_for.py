@@ -1,23 +1,26 @@
-"""Our `create_for` on one connection, in turns with raw COPY of the same values."""
+"""Our `create_for` on one connection, and the COPY of as many rows that are encoded beforehand."""
 
 import multiprocessing
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
-from benchmarks import messages
+from benchmarks import messages, plain_copy, plain_table
+from benchmarks.cpu import Cost, cost
 from workorders.core import triggers
-from workorders.core.creation.work_orders import create_for
+from workorders.core.creation.work_orders import CHUNK_ITEMS, create_for
+from workorders.core.ids import increasing_ids
 from workorders.core.items import Item, ItemBlocks
+from workorders.core.postgres import binary_rows
 from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.copy import copy_blocks
 from workorders.kafka.ingest.record_columns import blocks
 from workorders.kafka.ingest.record_mapping import RecordMapping
 
 _TOPIC: Final = "observations"
 _STREAM: Final = f"{_TOPIC}/0@benchmark"
-WAYS: Final = ("ready items", "mapped from Arrow")
-"""Whether the items are there before the clock starts, or are made from Spark's record batches while it runs."""
+_Work = Callable[[], object]
 
 
 def empty_tables(connection: Connection) -> None:
@@ -33,41 +36,87 @@ def register(connection: Connection, name: str) -> triggers.Trigger:
     return trigger
 
 
+def _plain_rows(connection: Connection, _trigger: triggers.Trigger, count: int) -> _Work:
+    run = plain_copy.WAYS["binary blocks"](plain_table.rows(_TOPIC, 0, count))
+    return lambda: run(connection.cursor())
+
+
+def _encoded_rows(connection: Connection, trigger: triggers.Trigger, count: int) -> _Work:
+    """Return the COPY of rows that are encoded, in the order in which `create_for` writes both tables."""
+    suffix = binary_rows.work_order_suffix(
+        trigger.id, trigger.workflow_id, triggers.stream_id(connection, trigger, _STREAM), "pending"
+    )
+    connection.commit()
+    items, ids = messages.items(_TOPIC, 0, count, _STREAM), increasing_ids()
+    chunks = []
+    while chunk := list(islice(zip(ids, items, strict=False), CHUNK_ITEMS)):
+        work_orders = b"".join(binary_rows.work_order(id_, item.position, suffix) for id_, item in chunk)
+        dataclips = b"".join(binary_rows.dataclip(id_, item.body or b"", item.request) for id_, item in chunk)
+        chunks.append((work_orders, dataclips))
+
+    def work() -> None:
+        for work_orders, dataclips in chunks:
+            copy_blocks(connection, "work_orders", binary_rows.WORK_ORDER_COLUMNS, [work_orders])
+            copy_blocks(connection, "dataclips", binary_rows.DATACLIP_COLUMNS, [dataclips])
+
+    return work
+
+
+def _ready_items(connection: Connection, trigger: triggers.Trigger, count: int) -> _Work:
+    return _creation(connection, trigger, list(messages.items(_TOPIC, 0, count, _STREAM)), count)
+
+
+def _mapped(connection: Connection, trigger: triggers.Trigger, count: int) -> _Work:
+    batches = messages.record_batches(_TOPIC, 0, count)
+    mapping = RecordMapping()
+    items = ItemBlocks(block for batch in batches for block in blocks(mapping, batch, _STREAM))
+    return _creation(connection, trigger, items, count)
+
+
+def _creation(connection: Connection, trigger: triggers.Trigger, items: Iterable[Item], count: int) -> _Work:
+    def work() -> None:
+        created = create_for(connection, trigger, items, fresh=True)
+        if created.created != count:
+            raise RuntimeError(f"{created} came of {count} messages.")
+
+    return work
+
+
+ENCODED: Final = "COPY of the same rows"
+PLAIN: Final = "COPY into the plain table"
+WAYS: Final[dict[str, Callable[[Connection, triggers.Trigger, int], _Work]]] = {
+    PLAIN: _plain_rows,
+    ENCODED: _encoded_rows,
+    "create_for, ready items": _ready_items,
+    "create_for, mapped from Arrow": _mapped,
+}
+"""What is written. The first two show Postgres's part, in a plain table and in the package's tables; the last one makes
+its items from Spark's record batches while the clock runs."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Load:
     url: str
     way: str
     count: int
 
-    def prepare(self) -> Iterable[Item]:
-        if self.way == "ready items":
-            return list(messages.items(_TOPIC, 0, self.count, _STREAM))
-        batches = messages.record_batches(_TOPIC, 0, self.count)
-        mapping = RecordMapping()
-        return ItemBlocks(block for batch in batches for block in blocks(mapping, batch, _STREAM))
 
-
-def rows_per_second(url: str, way: str, count: int) -> float:
-    """Create `count` work orders in one transaction, commit included."""
+def measure(url: str, way: str, count: int) -> Cost:
+    """Write `count` rows, or work orders with their inputs, into empty tables in one transaction, commit included."""
+    plain_table.create(url)
     context = multiprocessing.get_context("spawn")
-    seconds = context.SimpleQueue()
-    process = context.Process(target=_run, args=(_Load(url, way, count), seconds))
+    costs = context.SimpleQueue()
+    process = context.Process(target=_run, args=(_Load(url, way, count), costs))
     process.start()
     process.join()
     if process.exitcode:
-        raise RuntimeError("Creating work orders failed; see above.")
-    taken: float = seconds.get()
-    return count / taken
+        raise RuntimeError(f"{way} failed; see above.")
+    taken: Cost = costs.get()
+    return taken
 
 
-def _run(load: _Load, seconds: "multiprocessing.SimpleQueue[float]") -> None:
+def _run(load: _Load, costs: "multiprocessing.SimpleQueue[Cost]") -> None:
     with connect(load.url) as connection:
         empty_tables(connection)
-        trigger = register(connection, "create-for")
-        items = load.prepare()
-        begun = time.monotonic()
-        with connection.transaction():
-            created = create_for(connection, trigger, items, fresh=True)
-        seconds.put(time.monotonic() - begun)
-    if created.created != load.count:
-        raise RuntimeError(f"{created} came of {load.count} messages.")
+        work = WAYS[load.way](connection, register(connection, "create-for"), load.count)
+        costs.put(cost(connection, work))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks import messages
+from benchmarks import messages, trigger_files
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
 from support.airflow_api import AirflowApi
@@ -16,15 +16,7 @@ from support.flow import Flow
 from support.observed_trigger import ObservedTrigger, Place
 
 _NAME = "latency"
-_TOPIC = "bench.latency"
 _SECONDS = 300.0
-_TRIGGER = f"""\
-name: {_NAME}
-type: kafka
-workflow: benchmark
-topics: [{_TOPIC}]
-spark_connection: {{}}
-"""
 
 
 def seconds_to_work_order(count: int, connection: str, say: Callable[[str], None]) -> list[float]:
@@ -43,18 +35,18 @@ def seconds_to_work_order(count: int, connection: str, say: Callable[[str], None
 @contextmanager
 def _flow(connection: str, say: Callable[[str], None]) -> Iterator[tuple[LocalStack, Flow]]:
     with tempfile.TemporaryDirectory(prefix="triggers-") as folder:
-        (Path(folder) / "latency.yaml").write_text(_TRIGGER.format(connection), encoding="utf-8")
+        topic = trigger_files.write(Path(folder), _NAME, connection=connection)
         with LocalStack(
             airflow=True,
-            spark_connect=connection == "spark_connect_default",
+            spark_connect=connection == trigger_files.ON_SERVER,
             triggers_folder=Path(folder),
             name="bench-latency",
             say=say,
         ) as stack:
             trigger = ObservedTrigger(
-                _NAME, _TOPIC, kafka_settings=stack.kafka_settings, database_url=stack.database_url
+                _NAME, topic, kafka_settings=stack.kafka_settings, database_url=stack.database_url
             )
-            messages.create_topics(stack.bootstrap_servers, [_TOPIC], 1)
+            messages.create_topics(stack.bootstrap_servers, [topic], 1)
             api = AirflowApi(stack.airflow_url)
             yield stack, Flow(api, trigger)
             api.close()
@@ -65,7 +57,7 @@ def _one(stack: LocalStack, flow: Flow, number: int) -> float:
     (place,) = flow.trigger.produce([(0, messages.value(number))])
     begun = time.monotonic()
     if not wait_until(lambda: _is_there(stack.database_url, place), seconds=_SECONDS):
-        raise RuntimeError(f"Message {place.offset} of {_TOPIC} was no work order after {_SECONDS:g} s.")
+        raise RuntimeError(f"Message {place.offset} of {flow.trigger.topic} was no work order after {_SECONDS:g} s.")
     seconds = time.monotonic() - begun
     flow.until_settled()
     return seconds

@@ -22,8 +22,8 @@ def create(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"DROP TABLE IF EXISTS {TABLE}")
         connection.execute(
-            f"CREATE TABLE {TABLE} (id uuid PRIMARY KEY, topic text NOT NULL, partition integer NOT NULL, "
-            f'"offset" bigint NOT NULL, body jsonb NOT NULL, request jsonb NOT NULL, '
+            f"CREATE TABLE {TABLE} (id uuid PRIMARY KEY DEFAULT uuidv7(), topic text NOT NULL, "
+            f'partition integer NOT NULL, "offset" bigint NOT NULL, body jsonb NOT NULL, request jsonb NOT NULL, '
             f'UNIQUE (topic, partition, "offset"))'
         )
 

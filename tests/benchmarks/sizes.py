@@ -1,6 +1,7 @@
 """How much is measured: in full, or just enough to see that every benchmark works."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,18 @@ class Sizes:
     """Groups of a hundred that are claimed, started and finished."""
     idle_triggers: int = 100
     idle_seconds: float = 30.0
+    idle_settle_seconds: float = 60.0
+    """Time between the last trigger that began to wait and the measurement of a whole stack."""
+    idle_stack_seconds: float = 180.0
     latency_messages: int = 20
+    trickle_triggers: int = 20
+    """Triggers that get a message per second each."""
+    trickle_seconds: float = 300.0
+    drained: Mapping[int, int] = field(default_factory=lambda: {4_000: 120_000, 100_000: 500_000})
+    """Messages that wait for a trigger in Airflow, by the most messages that one of its batches has."""
+    drain_seconds: float = 60.0
+    """Time after which a backlog that is not drained counts as far as it came."""
+    million_rounds: int = 2
     search_rows: int = 10_000_000
     """Work orders among which some are sought."""
     search_rounds: int = 100
@@ -68,7 +80,14 @@ QUICK = Sizes(
     claim_groups=4,
     idle_triggers=5,
     idle_seconds=3.0,
+    idle_settle_seconds=1.0,
+    idle_stack_seconds=3.0,
     latency_messages=1,
+    trickle_triggers=2,
+    trickle_seconds=3.0,
+    drained={20: 100},
+    drain_seconds=120.0,
+    million_rounds=1,
     search_rows=3_000,
     search_rounds=3,
     rerun_seconds=1.0,

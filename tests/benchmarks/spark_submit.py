@@ -1,7 +1,8 @@
-"""`spark-submit` as the ingest DAG calls it, on a given number of cores of this machine."""
+"""Spark as the ingest Dag uses it: `spark-submit` on a given number of cores, and a driver on a running server."""
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from pathlib import Path
 import psutil
 
 from local_stack.stack import CHECKOUT, LocalStack
+from support.attempt_on_server import ON_SERVER
 from support.spark_submit import submit_command
 
 APPLICATION = CHECKOUT / "spark_apps" / "create_work_orders.py"
@@ -37,8 +39,35 @@ def submit(
         RuntimeError: the application failed.
     """
     command = submit_command(",".join(map(str, stack.spark_jars)), application, arguments, conf)
-    environment = {**stack.environment(), "PYTHONPATH": _python_path()}
-    output = stack.logs / "spark-submit.log"
+    return _run(stack, application.name, command, {"PYTHONPATH": _python_path()}, while_running)
+
+
+def run_on_server(
+    stack: LocalStack, arguments: Sequence[str], *, while_running: Callable[[psutil.Process], None] | None = None
+) -> float:
+    """Make an attempt at a batch on the stack's Spark Connect server; return the seconds of the whole driver process.
+
+    Args:
+        stack: where it works; its server runs.
+        arguments: those of the application.
+        while_running: as in `submit`.
+
+    Raises:
+        RuntimeError: the attempt failed.
+    """
+    command = [sys.executable, "-m", "support.attempt_on_server", *arguments]
+    return _run(stack, "attempt_on_server", command, {ON_SERVER: stack.spark_connect.airflow_connection}, while_running)
+
+
+def _run(
+    stack: LocalStack,
+    name: str,
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    while_running: Callable[[psutil.Process], None] | None,
+) -> float:
+    environment = {**stack.environment(), **variables}
+    output = stack.logs / f"{name}.log"
     begun = time.monotonic()
     with output.open("wb") as log, ThreadPoolExecutor(1) as pool:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
@@ -52,7 +81,7 @@ def submit(
             watching.result()
     if code != 0:
         last = "\n".join(output.read_text(encoding="utf-8", errors="replace").splitlines()[-30:])
-        raise RuntimeError(f"{application.name} ended with exit code {code}:\n{last}")
+        raise RuntimeError(f"{name} ended with exit code {code}:\n{last}")
     return seconds
 
 

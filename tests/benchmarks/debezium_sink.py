@@ -22,8 +22,8 @@ from local_stack.stack import LocalStack
 from support.spark_submit import CORES
 
 _TRANSFORM: Final = Path(__file__).with_name("RecordToRow.java")
-# As Kafka's own script starts it.
-_JVM_OPTIONS: Final = ("-Xms256M", "-Xmx2G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+# Kafka's own script takes G1, with which the sink needs a third more CPU per row.
+_JVM_OPTIONS: Final = ("-Xms2G", "-Xmx2G", "-XX:+UseParallelGC")
 _SINK: Final = {
     "name": "plain-rows",
     "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",

@@ -120,8 +120,8 @@ def _write(file: Path, settings: Mapping[str, str]) -> None:
 
 
 def _watch(url: str, worker: ManagedProcess, topic: str, count: int) -> float:
-    """Wait for the last row; return the seconds that the rows after the first look took, as if all had been new."""
-    seen, first, began, changed = 0, 0, 0.0, time.monotonic()
+    """Wait for the last row; return the seconds since the last look that found none: the first batch takes no time."""
+    seen, began, changed = 0, time.monotonic(), time.monotonic()
     with psycopg.connect(url, autocommit=True) as connection:
         while seen < count:
             time.sleep(_LOOK_SECONDS)
@@ -129,11 +129,11 @@ def _watch(url: str, worker: ManagedProcess, topic: str, count: int) -> float:
             if found == seen and (now - changed > _IDLE_SECONDS or not worker.running):
                 log = worker.log.read_text(encoding="utf-8", errors="replace")[-4000:]
                 raise RuntimeError(f"Debezium's sink wrote {found} rows of {count}; its log ends:\n{log}")
+            if found == 0:
+                began = now
             if found != seen:
                 seen, changed = found, now
-                if not began:
-                    first, began = found, now
-    return (changed - began) * count / max(count - first, 1)
+    return changed - began
 
 
 def _rows(connection: psycopg.Connection, topic: str) -> int:

@@ -81,7 +81,7 @@ schema: $(INSTALLED) check-java ## write which tables an upgrade creates, for th
 mutations: $(INSTALLED) check-java ## break the code on purpose; the named tests must fail
 	$(BIN)/python -m mutations
 
-bench: $(INSTALLED) check-java ## measure, against plain COPY and Airflow's own operator
+bench: $(INSTALLED) check-java ## measure, against plain COPY, Debezium's JDBC sink and Airflow's own operator
 	$(BIN)/python -m benchmarks
 
 faults: $(INSTALLED) check-java ## inject faults and count the messages; SEED= and MINUTES= for random ones

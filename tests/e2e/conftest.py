@@ -26,6 +26,7 @@ PARTITIONS = {
     "decisions": 1,
     "clicks": 1,
     "components": 2,
+    "backlog": 2,
 }
 
 

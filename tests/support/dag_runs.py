@@ -8,9 +8,11 @@ from airflow.sdk.api.datamodels._generated import DagRunState
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import (
+    DagResult,
     DagRunStateResult,
     DRCount,
     ErrorResponse,
+    GetDag,
     GetDagRunState,
     GetDRCount,
     GetXCom,
@@ -50,6 +52,9 @@ class DagRuns:
         """Whether a question is one that Airflow fails at each time."""
         self.returned: Any = None
         """What the task `sum` of every DAG run returned."""
+        self.is_paused = False
+        """Whether every Dag is paused."""
+        self.on_is_paused: Callable[[], object] = lambda: None
         self.on_start: Callable[[dict[str, Any]], object] = lambda _: None
         self.on_look: Callable[[str], object] = lambda _: None
         self.on_count: Callable[[], object] = lambda: None
@@ -80,6 +85,18 @@ class DagRuns:
         match message:
             case TriggerDagRun():
                 return self._start(message)
+            case GetDag():
+                self.on_is_paused()
+                return DagResult(
+                    dag_id=message.dag_id,
+                    is_paused=self.is_paused,
+                    bundle_name=None,
+                    bundle_version=None,
+                    relative_fileloc=None,
+                    owners=None,
+                    tags=[],
+                    next_dagrun=None,
+                )
             case GetDagRunState():
                 return DagRunStateResult(state=DagRunState(self._look(message.run_id)))
             case GetDRCount():

@@ -18,8 +18,17 @@ def partition_of(topic: str, number: int = 0) -> Partition:
     return Partition(topic, number, "topic-id")
 
 
-def plan(connection: Connection, trigger: Trigger, *ranges: OffsetRange, cut_at: Sequence[int] = ()) -> int:
-    """Record a batch, with a ledger at the start of each range, and commit; each range may be cut at some offsets."""
+def plan(
+    connection: Connection,
+    trigger: Trigger,
+    *ranges: OffsetRange,
+    cut_at: Sequence[int] = (),
+    taken_by: int | None = None,
+) -> int:
+    """Record a batch, with a ledger at the start of each range, and commit.
+
+    Each range may be cut at some offsets, and the task of another batch may take the batch.
+    """
     known = positions.positions(connection, trigger.name)
     for range_ in ranges:
         if range_.partition not in known:
@@ -30,7 +39,7 @@ def plan(connection: Connection, trigger: Trigger, *ranges: OffsetRange, cut_at:
         for start, end in pairwise([range_.start, *cut_at, range_.end])
         if cut_at
     ]
-    batch_id = batches.create(connection, trigger, ranges, parts)
+    batch_id = batches.create(connection, trigger, ranges, parts, taken_by=taken_by)
     connection.commit()
     return batch_id
 

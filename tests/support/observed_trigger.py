@@ -157,6 +157,16 @@ class ObservedTrigger:
         """Return the ledger's next offset, by partition."""
         return {partition: row["next_offset"] for partition, row in self.ledger().items()}
 
+    def batches(self) -> list[dict[str, Any]]:
+        """Return all batches, oldest first."""
+        return self._rows(
+            """
+            SELECT batches.* FROM workorders.kafka_batches AS batches
+            JOIN workorders.triggers ON triggers.id = batches.trigger_id WHERE triggers.name = %(name)s
+            ORDER BY batches.id
+            """
+        )
+
     def ranges(self) -> list[dict[str, Any]]:
         """Return the ranges of all batches, oldest batch first."""
         return self._rows(

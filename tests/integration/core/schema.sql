@@ -280,7 +280,8 @@ CREATE TABLE workorders.kafka_batches (
     trigger_id integer NOT NULL,
     planned_at timestamp with time zone DEFAULT now() NOT NULL,
     handed_over_at timestamp with time zone,
-    epoch bigint DEFAULT 0 NOT NULL
+    epoch bigint DEFAULT 0 NOT NULL,
+    taken_by bigint
 );
 ALTER TABLE workorders.kafka_batches ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME workorders.kafka_batches_id_seq
@@ -789,7 +790,9 @@ ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_pkey PRIMARY KEY (id);
 CREATE INDEX duplicates_original_id_idx ON workorders.duplicates USING btree (original_id);
 CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys USING btree (expires_at);
+CREATE INDEX kafka_batches_taken_by_idx ON workorders.kafka_batches USING btree (taken_by) WHERE (taken_by IS NOT NULL);
 CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches USING btree (trigger_id, id);
+CREATE INDEX kafka_batches_without_run_idx ON workorders.kafka_batches USING btree (trigger_id) WHERE (handed_over_at IS NULL);
 CREATE UNIQUE INDEX kafka_decisions_request_idx ON workorders.kafka_decisions USING btree (request_key, partition) WHERE (request_key IS NOT NULL);
 CREATE INDEX kafka_decisions_trigger_id_id_idx ON workorders.kafka_decisions USING btree (trigger_id, id);
 CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges USING btree (trigger_id, topic, partition) WHERE ((finished_at IS NULL) AND (superseded_by IS NULL));
@@ -811,6 +814,8 @@ CREATE INDEX work_orders_ordering_key_idx ON workorders.work_orders USING btree 
 CREATE INDEX work_orders_waiting_idx ON workorders.work_orders USING btree (workflow_id, id) WHERE (state = 'pending'::workorders.work_order_state);
 ALTER TABLE ONLY workorders.deleted_positions
     ADD CONSTRAINT deleted_positions_stream_id_fkey FOREIGN KEY (stream_id) REFERENCES workorders.source_streams(id);
+ALTER TABLE ONLY workorders.kafka_batches
+    ADD CONSTRAINT kafka_batches_taken_by_fkey FOREIGN KEY (taken_by) REFERENCES workorders.kafka_batches(id) ON DELETE SET NULL;
 ALTER TABLE ONLY workorders.kafka_batches
     ADD CONSTRAINT kafka_batches_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
 ALTER TABLE ONLY workorders.kafka_decisions

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time import task_runner
-from airflow.sdk.execution_time.comms import ErrorResponse, GetDagRunState, GetDRCount, TriggerDagRun
+from airflow.sdk.execution_time.comms import ErrorResponse, GetDag, GetDagRunState, GetDRCount, TriggerDagRun
 from airflow.sdk.execution_time.xcom import XCom
 
 from workorders.core.worker.exceptions import InputUnreadableError
@@ -82,6 +82,10 @@ class DagRuns:
             if _status(error.error) == HTTPStatus.NOT_FOUND:
                 return None
             raise
+
+    def is_paused(self) -> bool:
+        """Return whether the Dag is paused."""
+        return bool(self._ask(GetDag(dag_id=self.dag_id)).is_paused)
 
     def output(self, dag_run_id: str, task_id: str) -> Any:
         """Return what a task of a Dag run returned; None when it returned nothing, or was mapped or skipped.

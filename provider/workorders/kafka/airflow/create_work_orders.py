@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.retries import describe_next_retry, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
 from workorders.core.admission import limits
@@ -18,11 +19,14 @@ from workorders.core.environment import SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
-from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch
+from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch, run_id
+from workorders.kafka.airflow.next_batches import NextBatches
 from workorders.kafka.airflow.stall_notifications import Alerting
+from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.secrets import JobSecrets
+from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.spark import DEFAULT_CONF
-from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS
+from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ingest.preflight import PreflightResult, preflight
 from workorders.kafka.ledger import batches, stalls
@@ -58,6 +62,10 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     Each attempt takes a new epoch, so that an earlier one changes nothing any more. A clear of the task of a finished
     batch ingests exactly that batch again.
 
+    While a backlog waits, the task on a server then takes the trigger's next full batches, for a minute at most. The
+    ingest run of such a batch is started afterwards and is skipped, because it has nothing to do; a clear of its task
+    replays it.
+
     Args:
         batch_id: number of the batch; by default that in the id of the ingest run, or else in its configuration.
         trigger_name: name of the trigger; a batch of another one is refused.
@@ -68,6 +76,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             the next planned batch: a stalled trigger may plan none.
         alert_after: seconds after which a stall is worth an alert.
         notify: import paths of notifiers.
+        definition: the trigger; with it and a Spark Connect server, the task takes the next batches.
+        listener_dag_id: the Dag that plans the batches. While it is paused, the task takes no other batch.
         kwargs: arguments of `SparkSubmitOperator`.
     """
 
@@ -89,6 +99,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         max_rejected_share: float | None = None,
         alert_after: float = DEFAULT_ALERT_AFTER_SECONDS,
         notify: Sequence[str] = (),
+        definition: KafkaTriggerDefinition | None = None,
+        listener_dag_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("application", default_application())
@@ -104,6 +116,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         self.max_rejected_share = max_rejected_share
         self.alert_after = alert_after
         self.notify = tuple(notify)
+        self.definition = definition
+        self.listener_dag_id = listener_dag_id
         self._session: ConnectSession | None = None
 
     @log_failure_wrapped
@@ -113,12 +127,14 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         Raises:
             StalledError: some ranges could not be ingested; the others were.
             AirflowFailException: the batch belongs to another trigger; nothing was done.
+            AirflowSkipException: the task of another batch has ingested it.
         """
         batch_id = int(self.batch_id)
         alerting = Alerting(self.alert_after, self.notify)
         try:
             self._attempt(context, batch_id)
-        except AirflowFailException:  # the alerts of another trigger are not claimed here
+        # The alerts of another trigger are not claimed here, and nothing was attempted for a skipped batch.
+        except (AirflowFailException, AirflowSkipException):
             raise
         except Exception:
             alerting.after_attempt(self.database_connection, batch_id, context, self.log)
@@ -129,7 +145,11 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         try:
             connections = JobSecrets(database_url(self.database_connection), kafka_settings(self.kafka_connection))
             with attempt_lock(connections.database_url, batch_id):
-                begun = self._begin(connections, batch_id, again=self._is_retry(context))
+                with _connect(connections) as database:
+                    batch = own_batch(database, batch_id, self.trigger_name)  # before an epoch, which fences others
+                    batches.mark_handed_over(database, [batch_id])
+                    self._skip_if_taken(context, batch)
+                    begun = self._begin(database, connections, batch_id, again=self._is_retry(context))
                 if begun is not None:
                     self._ingest(context, connections, begun)
         except StalledError as error:
@@ -144,63 +164,126 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         ti = context["ti"]
         return tries_since_clear(ti.try_number, ti.max_tries) > 1
 
-    def _begin(self, connections: JobSecrets, batch_id: int, *, again: bool) -> "_Begun | None":
+    def _skip_if_taken(self, context: "Context", batch: Batch) -> None:
+        """End the first try of the run that shows a batch which another batch's task has ingested.
+
+        A later try follows a clear, and a run of another id was started by a person: both replay the batch.
+        """
+        ti = context["ti"]
+        is_own_first_try = ti.try_number == 1 and ti.run_id == run_id(batch.id)
+        if batch.taken_by is None or batch.finished != batch.ranges or not is_own_first_try:
+            return
+        for part in batch.finished:
+            self.log.info(
+                "%s: %s created, %s rejected, %s existing", part.range, part.created, part.rejected, part.existing
+            )
+        raise AirflowSkipException(
+            f"Trigger {self.trigger_name}, batch {batch.id}: the task of run {run_id(batch.taken_by)} ingested it "
+            f"while a backlog waited. Nothing was done here; clear this task to replay the batch."
+        )
+
+    def _begin(self, database: Connection, connections: JobSecrets, batch_id: int, *, again: bool) -> "_Begun | None":
         """Take the batch, and refuse to start Spark for a batch without readable messages.
 
         Returns the attempt; None if there is nothing left to do: an operator's decision superseded it, or an earlier
         attempt stored everything and died before it moved the ledger. A retry then succeeds, and a clear replays what
         was ingested.
         """
-        with _connect(connections) as database:
-            # Before the epoch is taken, because that fences others.
-            before = own_batch(database, batch_id, self.trigger_name)
-            epoch = ledger.take_epoch(database, batch_id)
-            batches.mark_handed_over(database, [batch_id])
-            batch = batches.load(database, batch_id)
-            self.log.info("Batch %s of trigger %s (epoch %s): %s", batch_id, batch.trigger.name, epoch, batch.label)
-            for sentence in batch.supersessions:
-                self.log.info("%s", sentence)
-            superseded = bool(batch.supersessions) and (again or not batch.finished)
-            if not batch.unfinished and (before.unfinished or superseded):
-                self.log.info("Nothing of batch %s is left to ingest.", batch_id)
-                return None
-            try:
-                if batch.unfinished:  # a replay creates nothing that was not counted before
-                    limits.require_capacity(database, batch.trigger)
-                prepared = preflight(connections.kafka, batch, epoch, max_rejected_share=self.max_rejected_share)
-            except WorkOrdersError as error:
-                stalls.record_all(database, batch, epoch, _nothing_committed(error))
-                raise
-            if not prepared.attempts:
-                refusals = {range_: str(error) for range_, error in prepared.unreadable.items()}
-                stalls.record(database, batch, epoch, refusals)
-                raise StalledError(" ".join(refusals.values()))
+        before = batches.load(database, batch_id)
+        epoch = ledger.take_epoch(database, batch_id)
+        batch = batches.load(database, batch_id)
+        self.log.info("Batch %s of trigger %s (epoch %s): %s", batch_id, batch.trigger.name, epoch, batch.label)
+        for sentence in batch.supersessions:
+            self.log.info("%s", sentence)
+        superseded = bool(batch.supersessions) and (again or not batch.finished)
+        if not batch.unfinished and (before.unfinished or superseded):
+            self.log.info("Nothing of batch %s is left to ingest.", batch_id)
+            return None
+        try:
+            if batch.unfinished:  # a replay creates nothing that was not counted before
+                limits.require_capacity(database, batch.trigger)
+            prepared = preflight(connections.kafka, batch, epoch, max_rejected_share=self.max_rejected_share)
+        except WorkOrdersError as error:
+            stalls.record_all(database, batch, epoch, _nothing_committed(error))
+            raise
+        if not prepared.attempts:
+            refusals = {range_: str(error) for range_, error in prepared.unreadable.items()}
+            stalls.record(database, batch, epoch, refusals)
+            raise StalledError(" ".join(refusals.values()))
         return _Begun(batch, epoch, prepared)
 
     def _ingest(self, context: "Context", connections: JobSecrets, begun: "_Begun") -> None:
         server = connect_server(self._conn_id)
         if server is None:
             errors = self._submit(context, connections, begun.batch.id, begun.epoch)
+            _require_ingested(connections, begun.batch.id, errors)
         else:
-            errors = self._run_on_server(server, connections, begun)
-        if errors:
-            with _connect(connections) as database:
-                wait = ledger.seconds_to_next_try(database, begun.batch.id)
-            raise StalledError(" ".join(errors), retry_after_seconds=wait)
+            self._run_on_server(context, server, connections, begun)
 
-    def _run_on_server(self, server: "ConnectServer", connections: JobSecrets, begun: "_Begun") -> list[str]:
-        """Do the driver's part in this process, with a session on a running server; return the errors of ranges."""
+    def _run_on_server(
+        self, context: "Context", server: "ConnectServer", connections: JobSecrets, begun: "_Begun"
+    ) -> None:
+        """Do the driver's part in this process, with a session on a running server; take the next batches after it."""
         # A task that submits loads neither PySpark nor Arrow.
         from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
-        from workorders.kafka.spark.driver import ingest_prepared  # noqa: PLC0415
-        from workorders.kafka.spark.report import outcome_table  # noqa: PLC0415
 
         conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
         with ConnectSession(server, pool=self.trigger_name, conf=conf) as self._session:
-            results = ingest_prepared(connections, begun.batch, begun.epoch, begun.prepared, self._session.open)
+            self._run_in_session(self._session, connections, begun)
+            if begun.batch.unfinished:  # before this attempt; a replay is what a person asked for, and not more
+                self._take_next_batches(context, self._session, connections, begun.batch.id)
+
+    def _take_next_batches(
+        self, context: "Context", session: "ConnectSession", connections: JobSecrets, taker: int
+    ) -> None:
+        """Take the trigger's next batches while a backlog waits, and start their runs.
+
+        Never fails for one of them: the task's own batch is ingested.
+        """
+        if self.definition is None or self.listener_dag_id is None:
+            return
+        try:
+            with _connect(connections) as database:
+                next_batches = NextBatches(
+                    taker,
+                    self.definition,
+                    listener=DagRuns(self.listener_dag_id),
+                    ingest=DagRuns(context["ti"].dag_id),
+                    database=database,
+                    cluster=KafkaAdmin(client_settings(connections.kafka)),
+                    log=self.log,
+                )
+                self._ingest_each(next_batches, database, session, connections)
+                next_batches.start_runs()
+        except EXPECTED_FAILURES as error:
+            self.log.warning("The listener starts the runs of further batches: %s", reason(error))
+
+    def _ingest_each(
+        self, next_batches: NextBatches, database: Connection, session: "ConnectSession", connections: JobSecrets
+    ) -> None:
+        """Ingest one batch after the other, until none is planned or one fails."""
+        try:
+            while (batch_id := next_batches.plan()) is not None:
+                with attempt_lock(connections.database_url, batch_id):
+                    begun = self._begin(database, connections, batch_id, again=False)
+                    if begun is not None:
+                        self._run_in_session(session, connections, begun)
+        except EXPECTED_FAILURES as error:
+            self.log.warning("The task takes no further batch; what is unfinished has its own run. %s", reason(error))
+
+    def _run_in_session(self, session: "ConnectSession", connections: JobSecrets, begun: "_Begun") -> None:
+        """Ingest a batch on the server, and log the table of its ranges.
+
+        Raises:
+            StalledError: some ranges could not be ingested; the others were.
+        """
+        from workorders.kafka.spark.driver import ingest_prepared  # noqa: PLC0415
+        from workorders.kafka.spark.report import outcome_table  # noqa: PLC0415
+
+        results = ingest_prepared(connections, begun.batch, begun.epoch, begun.prepared, session.open)
         for line in outcome_table(results).splitlines():
             self.log.info("%s", line)
-        return [result.error for result in results if result.error is not None]
+        _require_ingested(connections, begun.batch.id, [result.error for result in results if result.error is not None])
 
     def on_kill(self) -> None:
         """End the Spark application, or the query on the server."""
@@ -254,6 +337,14 @@ def _require_client_mode(hook: SparkSubmitHook) -> None:
 
 def _connect(connections: JobSecrets) -> Connection:
     return connect(connections.database_url, autocommit=True, application_name="workorders check")
+
+
+def _require_ingested(connections: JobSecrets, batch_id: int, errors: Sequence[str]) -> None:
+    """Raise the errors of a batch's ranges, if there are any, with the time of the next try."""
+    if errors:
+        with _connect(connections) as database:
+            wait = ledger.seconds_to_next_try(database, batch_id)
+        raise StalledError(" ".join(errors), retry_after_seconds=wait)
 
 
 def _nothing_committed(error: Exception) -> str:

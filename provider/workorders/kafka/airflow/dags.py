@@ -78,6 +78,8 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
             max_rejected_share=definition.max_rejected_share,
             alert_after=definition.alert_after,
             notify=definition.notify,
+            definition=definition,
+            listener_dag_id=_listener_id(definition),
             conn_id=definition.spark_connection,
             name=f"workorders {definition.name}",
             conf=dict(definition.spark.conf),

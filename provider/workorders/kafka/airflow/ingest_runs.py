@@ -27,10 +27,20 @@ def run_id(batch_id: int) -> str:
     return f"batch_{batch_id}"
 
 
-def start(dag_runs: DagRuns, batch: Batch, log: Log, *, is_new: bool) -> bool:
-    """Start the ingest run of an unfinished batch, and return whether it was started.
+def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *, is_new: bool) -> bool:
+    """Start the ingest run of a batch, record that it exists, and return whether it was started; as `start` does."""
+    batch = batches.load(database, batch_id)
+    database.commit()  # no attempt at a batch waits for an answer of Airflow
+    started = start(dag_runs, batch, log, is_new=is_new)
+    batches.mark_handed_over(database, [batch_id])
+    database.commit()
+    return started
 
-    A Dag run that has ended is started again, and an active one is not changed.
+
+def start(dag_runs: DagRuns, batch: Batch, log: Log, *, is_new: bool) -> bool:
+    """Start the ingest run of a batch, and return whether it was started.
+
+    A Dag run that has ended is started again if the batch is unfinished, and an active one is not changed.
 
     Args:
         dag_runs: the Dag runs of the ingest.
@@ -44,10 +54,12 @@ def start(dag_runs: DagRuns, batch: Batch, log: Log, *, is_new: bool) -> bool:
     name, dag_id = run_id(batch.id), dag_runs.dag_id
     conf, note = {"batch_id": batch.id}, _note(batch.label)
     if dag_runs.start(name, conf, note):
-        if not is_new:
+        if batch.unfinished and not is_new:
             log.warning("Batch %s is unfinished and has no run %s; it is dispatched now.", batch.id, name)
         log.info("Started run %s of Dag %s.", name, dag_id)
         return True
+    if not batch.unfinished:
+        return False
     # Airflow kills the tasks of a Dag run that it clears, also of one that the last try of this task just started.
     if dag_runs.find_unfinished([name]) is not None:
         log.info("Run %s of Dag %s is active already; nothing was started.", name, dag_id)

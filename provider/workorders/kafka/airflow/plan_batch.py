@@ -12,7 +12,7 @@ from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.kafka.airflow.connections import kafka_settings
-from workorders.kafka.airflow.ingest_runs import IngestRuns, run_id, start
+from workorders.kafka.airflow.ingest_runs import IngestRuns, dispatch, run_id
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -33,6 +33,7 @@ class PlanBatchOperator(BaseOperator):
 
     - the new one;
     - one that a listener run planned before it died;
+    - one that an ingest task took, finished or not, before it died;
     - one whose Dag run was deleted, or marked as failed or as success. It holds its partitions until it is finished, so
       it is dispatched again.
 
@@ -80,13 +81,14 @@ class PlanBatchOperator(BaseOperator):
         return plan.batch_id
 
     def _list_inactive(self, database: Connection, context: "Context", new: int | None) -> list[int]:
-        """Return the unfinished batches without an active Dag run, oldest first; the new one has none."""
+        """Return the batches that need a Dag run and have no active one, oldest first; the new one has none."""
         runs = IngestRuns(self.ingest_dag_id, context["ti"].get_dr_count)
         name = self.definition.name
         active = runs.active([batch.id for batch in batches.unfinished(database, name) if batch.id != new])
         batches.mark_handed_over(database, active)
         # Again, because a batch that finished meanwhile has no active run either.
-        return [batch.id for batch in batches.unfinished(database, name) if batch.id not in active]
+        unfinished = [batch.id for batch in batches.unfinished(database, name) if batch.id not in active]
+        return sorted([*unfinished, *batches.finished_without_run(database, name)])
 
     def _start(self, database: Connection, batch_ids: Iterable[int], new: int | None) -> list[str]:
         """Start the ingest runs of batches, and return the ids of those that were started; one refusal stops no other.
@@ -98,19 +100,14 @@ class PlanBatchOperator(BaseOperator):
         started: list[str] = []
         failures: list[str] = []
         for batch_id in batch_ids:
-            batch = batches.load(database, batch_id)
-            database.commit()  # no attempt at a batch waits for an answer of Airflow
             try:
-                if start(dag_runs, batch, self.log, is_new=batch_id == new):
+                if dispatch(database, batch_id, dag_runs, self.log, is_new=batch_id == new):
                     started.append(run_id(batch_id))
             except (AirflowRuntimeError, InputUnreadableError) as error:
                 name = run_id(batch_id)
                 failures.append(f"the run {name} of Dag {self.ingest_dag_id} was not started: {reason(error)}")
                 if len(failures) > 1 and not dag_runs.has_answered:
                     break  # Airflow is unavailable, and each further request would last as long
-            else:
-                batches.mark_handed_over(database, [batch_id])
-                database.commit()
         for failure in failures[1:]:
             self.log.error("Trigger %s: %s", self.definition.name, failure)
         if failures:

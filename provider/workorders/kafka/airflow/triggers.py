@@ -170,11 +170,13 @@ class _MessagesProbe:
             self._waiting_since = None
             return None
         self._waiting_since = self._waiting_since or now
+        seconds_ago, is_taken = next(iter(await self._fetch(_BATCHES["newest_batch"])), (None, False))
         if not should_plan(
             waiting,
             self._policy,
             waited_seconds=now - self._waiting_since,
-            seconds_since_last_batch=await self._seconds_since_last_batch(),
+            seconds_since_last_batch=seconds_ago,
+            is_taken=is_taken,
         ):
             return None
         if waiting.new:
@@ -185,18 +187,14 @@ class _MessagesProbe:
             return f"Kafka and the ledger contradict each other on {places}; the next batch reports how."
         return f"{waiting.offsets:,} offsets wait to be read."
 
-    async def _seconds_since_last_batch(self) -> float | None:
-        if self._trigger.rate_limit_per_second is None:
-            return None
-        rows = await self._fetch(_BATCHES["seconds_since_last_batch"])
-        return rows[0][0] if rows else None
-
     async def _find_inactive(self) -> str | None:
         found = unfinished_from(await self._fetch(_BATCHES["unfinished"], seconds=DISPATCH_SECONDS))
         if not all(batch.handed_over for batch in found):
             return "A batch was planned and not dispatched; it is dispatched now."
         if found and not await self._all_active([batch.id for batch in found]):
             return "A batch is unfinished and its ingest run is gone or has ended; it is dispatched again."
+        if await self._fetch(_BATCHES["finished_without_run"]):
+            return "A batch was ingested by a task that ended before it started the batch's own run; it is started now."
         return None
 
     async def _all_active(self, batch_ids: list[int]) -> bool:

@@ -88,6 +88,8 @@ class Batch:
     planned_at: datetime
     handed_over_at: datetime | None
     ranges: tuple[BatchRange, ...]
+    taken_by: int | None = None
+    """Number of the batch whose task planned and ingested this one as well; None if the listener planned it."""
 
     @property
     def label(self) -> str:
@@ -139,7 +141,12 @@ class BatchSummary:
 
 
 def create(
-    connection: Connection, trigger: Trigger, ranges: Sequence[OffsetRange], parts: Iterable[VirtualPartition] = ()
+    connection: Connection,
+    trigger: Trigger,
+    ranges: Sequence[OffsetRange],
+    parts: Iterable[VirtualPartition] = (),
+    *,
+    taken_by: int | None = None,
 ) -> int:
     """Record a batch, and return its number.
 
@@ -148,11 +155,13 @@ def create(
         trigger: the trigger.
         ranges: at most one for each partition.
         parts: all virtual partitions of the ranges that are cut.
+        taken_by: the batch whose task takes this one; None if the listener plans it.
 
     Raises:
         psycopg.errors.UniqueViolation: a partition is in an unfinished batch already.
     """
-    batch_id = int(fetch_row(connection, _QUERIES["insert_batch"], {"trigger_id": trigger.id})[0])
+    values = {"trigger_id": trigger.id, "taken_by": taken_by}
+    batch_id = int(fetch_row(connection, _QUERIES["insert_batch"], values)[0])
     for range_ in ranges:
         place = {**_place(batch_id, range_), "trigger_id": trigger.id, "topic_id": range_.partition.topic_id}
         connection.execute(_QUERIES["insert_range"], {**place, "start_offset": range_.start, "end_offset": range_.end})
@@ -169,7 +178,7 @@ def load(connection: Connection, batch_id: int) -> Batch:
     row = connection.execute(_QUERIES["batch"], {"batch_id": batch_id}).fetchone()
     if row is None:
         raise UnknownBatchError(f"There is no batch {batch_id} in this database; see `workorders batches list`.")
-    id_, planned_at, handed_over_at, name, definition = row
+    id_, planned_at, handed_over_at, taken_by, name, definition = row
     parts = virtual_partitions.rows_of_batch(connection, batch_id)
     ranges = tuple(
         _cut(BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results), parts)
@@ -177,7 +186,7 @@ def load(connection: Connection, batch_id: int) -> Batch:
             _QUERIES["ranges"], {"batch_id": batch_id}
         )
     )
-    return Batch(id_, triggers.find(connection, name), definition, planned_at, handed_over_at, ranges)
+    return Batch(id_, triggers.find(connection, name), definition, planned_at, handed_over_at, ranges, taken_by)
 
 
 def _cut(range_: BatchRange, parts: Mapping[tuple[str, int], Sequence[Sequence[Any]]]) -> BatchRange:
@@ -252,7 +261,7 @@ def write_error(connection: Connection, batch_id: int, range_: OffsetRange, *, e
 
 
 def unfinished(connection: Connection, trigger: str, *, older_than_seconds: float = 0.0) -> list[UnfinishedBatch]:
-    """Return the unfinished batches whose next try is due, oldest first."""
+    """Return the unfinished batches whose next try is due, oldest first; none that a running task took."""
     arguments = {"trigger": trigger, "seconds": older_than_seconds}
     return unfinished_from(connection.execute(_QUERIES["unfinished"], arguments))
 
@@ -262,6 +271,11 @@ def unfinished_from(rows: Iterable[Sequence[Any]]) -> list[UnfinishedBatch]:
     return [UnfinishedBatch(*row) for row in rows]
 
 
+def finished_without_run(connection: Connection, trigger: str) -> list[int]:
+    """Return the finished batches whose ingest run the task that took them did not start before it ended."""
+    return [batch_id for (batch_id,) in connection.execute(_QUERIES["finished_without_run"], {"trigger": trigger})]
+
+
 def mark_handed_over(connection: Connection, batch_ids: Iterable[int]) -> None:
     """Record that the ingest runs of these batches exist."""
     connection.execute(_QUERIES["mark_handed_over"], {"batch_ids": list(batch_ids)})
@@ -269,8 +283,8 @@ def mark_handed_over(connection: Connection, batch_ids: Iterable[int]) -> None:
 
 def seconds_since_last(connection: Connection, trigger: Trigger) -> float | None:
     """Return the seconds since the trigger's last batch was planned, by the database's clock; None if none was."""
-    seconds: float | None = fetch_row(connection, _QUERIES["seconds_since_last_batch"], {"trigger": trigger.name})[0]
-    return seconds
+    row = connection.execute(_QUERIES["newest_batch"], {"trigger": trigger.name}).fetchone()
+    return None if row is None else float(row[0])
 
 
 def summaries(

@@ -203,7 +203,7 @@ def lock_group_commits(connection: Connection, trigger_id: int) -> None:
 
 
 def positions_of_batch(connection: Connection, batch_id: int) -> dict[Partition, int]:
-    """Return the ledger's current positions of the partitions of a batch."""
+    """Return the ledger's current positions of the partitions of a batch, and of the batches that its task took."""
     cursor = connection.execute(_QUERIES["positions_of_batch"], {"batch_id": batch_id})
     return {Partition(topic, partition, topic_id): offset for topic, partition, topic_id, offset in cursor}
 

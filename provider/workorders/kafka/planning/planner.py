@@ -14,7 +14,13 @@ from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Position
-from workorders.kafka.planning.range_planning import BatchLimits, allowed_by_rate, drop_stale_ends, plan_ranges
+from workorders.kafka.planning.range_planning import (
+    BatchLimits,
+    allowed_by_rate,
+    drop_stale_ends,
+    is_full,
+    plan_ranges,
+)
 from workorders.kafka.planning.virtual_partitions import cut, require_no_order
 
 
@@ -24,15 +30,25 @@ class Plan:
 
     trigger: Trigger
     batch_id: int | None
-    """The new batch; None if there was nothing to plan."""
+    """The new batch; None if nothing was planned."""
     ranges: tuple[OffsetRange, ...]
 
 
-async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: KafkaTriggerDefinition) -> Plan:
+async def plan_batch(
+    connection: Connection, cluster: KafkaAdmin, definition: KafkaTriggerDefinition, *, taken_by: int | None = None
+) -> Plan:
     """Record the next batch of a trigger, and the starting offsets of new partitions.
 
     Kafka is asked before the transaction begins, which must not wait for a network. Messages that arrive after that
     wait for the next batch. The second of two concurrent planners waits for the first and finds the partitions busy.
+
+    Args:
+        connection: a connection without a transaction.
+        cluster: the trigger's cluster.
+        definition: the trigger.
+        taken_by: the batch whose task takes the new one; None for the listener. A task takes full batches only. A
+            smaller one costs Airflow as much, and more messages may arrive before the listener plans it; a rate limit
+            and `min_messages` are obeyed in this way too.
 
     Raises:
         ConfigurationError: the trigger has virtual partitions, and its workflow needs order.
@@ -55,8 +71,10 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
             ledger.insert(connection, trigger, partition, starts[partition])
         now = ledger.positions(connection, trigger.name)
         ranges = _ranges(connection, trigger, definition, drop_stale_ends(logs, known, now), now)
+        if taken_by is not None and not is_full(ranges, _limits(definition)):
+            ranges = []
         parts = [part for range_ in ranges for part in cut(range_, definition.virtual_partitions)]
-        batch_id = batches.create(connection, trigger, ranges, parts) if ranges else None
+        batch_id = batches.create(connection, trigger, ranges, parts, taken_by=taken_by) if ranges else None
     return Plan(trigger, batch_id, tuple(ranges))
 
 
@@ -67,13 +85,17 @@ def _ranges(
     logs: Sequence[PartitionOffsets],
     positions: Mapping[Partition, Position],
 ) -> list[OffsetRange]:
-    limits = BatchLimits(definition.max_messages, definition.max_bytes)
+    limits = _limits(definition)
     allowed = allowed_by_rate(
         definition.rate_limit_per_second, batches.seconds_since_last(connection, trigger), limits.messages
     )
     if allowed < limits.messages:
         limits = limits.allow(allowed)
     return plan_ranges(logs, positions, limits)
+
+
+def _limits(definition: KafkaTriggerDefinition) -> BatchLimits:
+    return BatchLimits(definition.max_messages, definition.max_bytes)
 
 
 async def first_offsets(

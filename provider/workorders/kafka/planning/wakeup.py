@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 from workorders.kafka.partitions import Partition, Position
 from workorders.kafka.planning.range_planning import allowed_by_rate, deleted_partitions
+
+TAKER_SECONDS: Final = 3.0
+"""How long the listener leaves free partitions to a running task that takes the trigger's next batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,29 @@ def backlog(
 
 
 def should_plan(
-    waiting: Backlog, policy: BatchPolicy, *, waited_seconds: float, seconds_since_last_batch: float | None
+    waiting: Backlog,
+    policy: BatchPolicy,
+    *,
+    waited_seconds: float,
+    seconds_since_last_batch: float | None,
+    is_taken: bool = False,
 ) -> bool:
-    """Return whether a batch should be planned now."""
+    """Return whether a batch should be planned now.
+
+    Args:
+        waiting: what waits to be read.
+        policy: when the trigger's next batch is planned.
+        waited_seconds: time for which something has waited.
+        seconds_since_last_batch: time since the last batch was planned; None if none was.
+        is_taken: whether a running task took the last batch, and is likely to take the next one too.
+    """
     if waiting.new:
         return True
     if waiting.empty:
+        return False
+    # Between two batches of that task all partitions are free for a moment. A round of the listener would cost more
+    # than a batch. A batch that takes longer than this must not delay the partitions that it does not read.
+    if is_taken and min(waited_seconds, seconds_since_last_batch or 0.0) < TAKER_SECONDS:
         return False
     enough = (
         bool(waiting.mismatches) or waiting.offsets >= policy.min_messages or waited_seconds >= policy.max_wait_seconds

@@ -2,29 +2,34 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.execution_time.comms import TriggerDagRun
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
+from support.dag_runs import DagRuns
 from support.definitions import define
 from support.in_process_trigger import TEN, InProcessTrigger, decided
 from support.ingesting import everything
 from support.topics import Topics
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.airflow import create_work_orders
+from workorders.kafka.airflow import create_work_orders, next_batches
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.ingest_runs import run_id as run_id_of
+from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import StalledError
-from workorders.kafka.ledger import batches, stalls, virtual_partitions
+from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
 from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
@@ -43,11 +48,12 @@ class Task:
         monkeypatch: pytest.MonkeyPatch,
         *,
         application: Callable[[], None] | None = None,
+        **arguments: Any,
     ) -> None:
         self._stack = stack
         self._batch_id = batch_id
         self._operator = CreateWorkOrdersOperator(
-            task_id="create", trigger_name=name, batch_id=batch_id, **unlimited_retries()
+            task_id="create", trigger_name=name, batch_id=batch_id, **arguments, **unlimited_retries()
         )
         #: For each application that was submitted, whether an operator could have decided meanwhile.
         self.submitted: list[bool] = []
@@ -59,9 +65,14 @@ class Task:
         else:
             monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: application())
 
-    def run(self, *, tries: int = 1, clears: int = 0) -> None:
-        """Run the task's next try, after some tries and clears."""
-        ti = SimpleNamespace(try_number=clears + tries, max_tries=clears + UNLIMITED_RETRIES)
+    def run(self, *, tries: int = 1, clears: int = 0, run_id: str | None = None) -> None:
+        """Run the task's next try, after some tries and clears, in the batch's own run or in another."""
+        ti = SimpleNamespace(
+            try_number=clears + tries,
+            max_tries=clears + UNLIMITED_RETRIES,
+            dag_id="an_ingest",
+            run_id=run_id or run_id_of(self._batch_id),
+        )
         context: Any = {"ti": ti}
         self._operator.execute(context)
 
@@ -261,3 +272,140 @@ def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configura
     for operator in (create, commit):
         operator.render_template_fields({"run_id": run_id, "params": {"batch_id": 5}})
         assert int(operator.batch_id) == batch
+
+
+@dataclass
+class Backlog:
+    """Three full batches of one partition and a message more, of which the first batch is planned."""
+
+    stack: LocalStack
+    name: str
+    airflow: DagRuns
+    trigger: InProcessTrigger
+    own: int
+    monkeypatch: pytest.MonkeyPatch
+
+    def task(self, batch_id: int) -> Task:
+        """Return the task of a batch, which uses the server."""
+        return Task(
+            self.stack,
+            self.name,
+            batch_id,
+            self.monkeypatch,
+            application=lambda: pytest.fail("an application was submitted"),
+            definition=self.trigger.definition,
+            listener_dag_id="a_listener",
+        )
+
+    def ledger(self, connection: Connection) -> int:
+        """Return the next offset of the partition."""
+        connection.rollback()
+        (position,) = positions.positions(connection, self.name).values()
+        return position.next_offset
+
+
+@pytest.fixture
+def backlog(stack: LocalStack, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch) -> Backlog:
+    """Return a backlog whose trigger uses a running server."""
+    stack.start_spark_connect()
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", stack.spark_connect.airflow_connection)
+    topics.create(name)
+    topics.produce(name, [*TEN, *TEN, *TEN, b"{}"])
+    trigger = InProcessTrigger(stack, name, max_messages=10)
+    own = trigger.plan().batch_id
+    assert own is not None
+    return Backlog(stack, name, DagRuns.in_place(monkeypatch), trigger, own, monkeypatch)
+
+
+def test_a_task_takes_the_next_full_batches_whose_runs_are_skipped_until_a_clear_replays_them(
+    connection: Connection, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backlog.task(backlog.own).run()
+    taken = [backlog.own + 1, backlog.own + 2]
+    assert list(backlog.airflow.confs) == [f"batch_{batch}" for batch in taken]
+    found = [batches.load(connection, batch) for batch in taken]
+    assert [batch.label for batch in found] == [f"{backlog.name} 0 [10, 20)", f"{backlog.name} 0 [20, 30)"]
+    assert all(batch.finished and batch.handed_over_at and batch.taken_by == backlog.own for batch in found)
+    assert backlog.ledger(connection) == 30  # a single message is left to the listener
+    heard = Heard()
+    monkeypatch.setattr(Alerting, "after_attempt", heard)
+    shown = backlog.task(taken[0])
+    before = everything(connection, found[0].trigger)
+    with pytest.raises(AirflowSkipException) as skipped:
+        shown.run()
+    assert str(skipped.value) == (
+        f"Trigger {backlog.name}, batch {taken[0]}: the task of run batch_{backlog.own} ingested it while a backlog "
+        f"waited. Nothing was done here; clear this task to replay the batch."
+    )
+    assert everything(connection, found[0].trigger) == before
+    assert heard.calls == 0
+    backlog.airflow.asked.clear()
+    shown.run(clears=1)
+    shown.run(run_id="manual__2026-01-01")  # a person's
+    assert backlog.airflow.asked == []  # a replay takes no other batch
+    connection.rollback()
+    after = everything(connection, found[0].trigger)
+    assert after.pop("kafka_batches") != before.pop("kafka_batches")  # a replay has an epoch of its own
+    assert after == before
+
+
+def test_no_batch_is_taken_for_a_paused_trigger(connection: Connection, backlog: Backlog) -> None:
+    backlog.airflow.is_paused = True
+    backlog.task(backlog.own).run()
+    assert (backlog.ledger(connection), backlog.airflow.confs) == (10, {})
+
+
+def test_no_batch_is_taken_after_the_time_of_a_task(
+    connection: Connection, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(next_batches, "TAKING_SECONDS", 0.0)
+    backlog.task(backlog.own).run()
+    assert (backlog.ledger(connection), backlog.airflow.confs) == (10, {})
+
+
+def test_a_batch_that_was_taken_and_fails_is_left_to_its_own_run_and_the_task_succeeds(
+    connection: Connection, backlog: Backlog, topics: Topics
+) -> None:
+    def lose_what_comes_next() -> None:
+        topics.delete_before(backlog.name, 15)
+
+    backlog.airflow.on_is_paused = lose_what_comes_next
+    backlog.task(backlog.own).run()
+    (taken,) = backlog.airflow.confs
+    assert taken == f"batch_{backlog.own + 1}"
+    assert backlog.ledger(connection) == 10
+    (stalled,) = positions.status(connection, backlog.name)
+    assert (stalled.status, stalled.batch_id) == ("stalled", backlog.own + 1)
+    with pytest.raises(StalledError, match="were deleted by retention"):
+        backlog.task(backlog.own + 1).run()
+
+
+def test_a_task_whose_airflow_starts_no_run_succeeds_and_the_listener_starts_the_runs(
+    connection: Connection, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backlog.airflow.never_answers = lambda message: isinstance(message, TriggerDagRun)
+    backlog.task(backlog.own).run()
+    assert (backlog.ledger(connection), backlog.airflow.confs) == (30, {})
+    backlog.airflow.never_answers = lambda _: False
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": dict(backlog.stack.kafka_settings)})
+    )
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", backlog.stack.database_url)
+    plan = PlanBatchOperator(
+        task_id="plan", definition=backlog.trigger.definition, ingest_dag_id="an_ingest", **unlimited_retries()
+    )
+    ti: Any = SimpleNamespace(get_dr_count=RuntimeTaskInstance.get_dr_count)
+    started = plan.execute({"ti": ti})
+    # The two that were taken, and the new one of the last message.
+    assert started == [f"batch_{backlog.own + number}" for number in (1, 2, 3)]
+    assert batches.finished_without_run(connection, backlog.name) == []
+
+
+def test_the_task_of_a_submitted_batch_takes_no_other(backlog: Backlog) -> None:
+    backlog.monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    submitted: list[None] = []
+    task = backlog.task(backlog.own)
+    backlog.monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: submitted.append(None))
+    task.run()
+    assert len(submitted) == 1
+    assert "GetDag" not in backlog.airflow.asked  # the question that precedes each batch that a task takes

@@ -1,12 +1,15 @@
 import psycopg
 import pytest
 
+from local_stack.stack import LocalStack
+from support.eventually import eventually
 from support.ingesting import partition_of, plan
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError, UnknownBatchError
 from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import UnfinishedBatch
 from workorders.kafka.partitions import OffsetRange
 
@@ -110,6 +113,53 @@ def test_a_batch_that_failed_is_left_alone_before_its_next_try_is_due(
     assert batches.unfinished(connection, name) == []
     positions.stall(connection, trigger, ranges[1].partition, epoch=epoch, error="no", delay_seconds=0)
     assert [batch.id for batch in batches.unfinished(connection, name)] == [batch_id]
+
+
+def test_a_batch_without_a_run_is_left_to_the_task_that_took_it_while_that_runs(
+    stack: LocalStack, connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
+) -> None:
+    own = plan(connection, trigger, ranges[0])
+    finish(connection, own, ranges[0])
+    batches.mark_handed_over(connection, [own])
+    with attempt_lock(stack.database_url, own):
+        taken = plan(connection, trigger, ranges[1], taken_by=own)
+        assert batches.load(connection, taken).taken_by == own
+        assert batches.unfinished(connection, name) == []
+        # It failed, and its own run continues with it.
+        batches.mark_handed_over(connection, [taken])
+        assert batches.unfinished(connection, name) == [UnfinishedBatch(taken, handed_over=True)]
+        connection.rollback()
+    assert batches.unfinished(connection, name) == [UnfinishedBatch(taken, handed_over=False)]
+
+
+def test_a_finished_batch_that_was_taken_lacks_its_run_once_its_taker_has_ended(
+    stack: LocalStack, connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
+) -> None:
+    own = plan(connection, trigger, ranges[0])
+    finish(connection, own, ranges[0])
+    with attempt_lock(stack.database_url, own):
+        taken = plan(connection, trigger, ranges[1], taken_by=own)
+        finish(connection, taken, ranges[1])
+        assert batches.finished_without_run(connection, name) == []
+    assert batches.finished_without_run(connection, name) == [taken]
+    assert batches.finished_without_run(connection, f"{name}-other") == []
+    batches.mark_handed_over(connection, [taken])
+    assert batches.finished_without_run(connection, name) == []
+
+
+def test_a_taker_whose_process_is_gone_takes_nothing_any_more(
+    stack: LocalStack, connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
+) -> None:
+    own = plan(connection, trigger, ranges[0])
+    with attempt_lock(stack.database_url, own) as held:
+        taken = plan(connection, trigger, ranges[1], taken_by=own)
+        assert taken not in [batch.id for batch in batches.unfinished(connection, name)]
+        connection.execute("SELECT pg_terminate_backend(%s)", (held.info.backend_pid,))
+        eventually(
+            lambda: taken in [batch.id for batch in batches.unfinished(connection, name)],
+            seconds=10,
+            what="the release of the lock",
+        )
 
 
 def test_marking_a_start_again_keeps_the_first_time(

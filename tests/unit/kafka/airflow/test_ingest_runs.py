@@ -99,11 +99,12 @@ def table(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
     return DagRuns.in_place(monkeypatch)
 
 
-def batch_of(ranges: int) -> Batch:
+def batch_of(ranges: int, finished_at: datetime | None = None) -> Batch:
     """Return batch 7, with ranges of 100 messages each."""
     trigger = Trigger(1, "orders", "kafka", 1, "ship")
     parts = (
-        BatchRange(OffsetRange(Partition("orders", part, "a"), 0, 100), None, None, None) for part in range(ranges)
+        BatchRange(OffsetRange(Partition("orders", part, "a"), 0, 100), finished_at, None, None)
+        for part in range(ranges)
     )
     return Batch(7, trigger, {}, datetime.now(UTC), None, tuple(parts))
 
@@ -158,4 +159,18 @@ def test_a_run_that_the_last_try_started_without_hearing_the_answer_is_not_clear
         started()
     table.states["batch_7"] = "running"
     assert not started()
+    assert table.cleared == []
+
+
+@pytest.mark.parametrize("state", ["success", "running"])
+def test_a_run_that_shows_a_finished_batch_is_started_once_and_never_again(
+    table: DagRuns, log: Lines, state: str
+) -> None:
+    """It was started by a task that died before it could record that."""
+    finished = batch_of(1, datetime.now(UTC))
+    orders = client.DagRuns("orders_ingest")
+    assert start(orders, finished, LOG, is_new=False)
+    assert log == ["Started run batch_7 of Dag orders_ingest."]
+    table.states["batch_7"] = state
+    assert not start(orders, finished, LOG, is_new=False)
     assert table.cleared == []

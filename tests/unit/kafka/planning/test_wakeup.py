@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from workorders.kafka.partitions import Partition, PartitionOffsets, Position
 from workorders.kafka.planning.range_planning import BatchLimits, plan_ranges
-from workorders.kafka.planning.wakeup import Backlog, BatchPolicy, backlog, needs_high_watermark, should_plan
+from workorders.kafka.planning.wakeup import (
+    TAKER_SECONDS,
+    Backlog,
+    BatchPolicy,
+    backlog,
+    needs_high_watermark,
+    should_plan,
+)
 
 ORDERS, PATIENTS = Partition("orders", 0, "id"), Partition("patients", 3, "id")
 NOTHING = Backlog(0, (), ())
@@ -80,6 +87,32 @@ def test_a_batch_is_wanted_with_enough_messages_or_after_the_longest_wait(
 def test_a_rate_limit_is_slept_out(since_last: float | None, wanted: bool) -> None:
     slow = replace(AT_ONCE, rate_limit_per_second=0.5)
     assert awake(Backlog(1000, (), ()), slow, since_last=since_last) is wanted
+
+
+@pytest.mark.parametrize(
+    ("waited", "since_last", "wanted"),
+    [
+        pytest.param(1e9, TAKER_SECONDS - 0.1, False, id="it has just taken one"),
+        pytest.param(TAKER_SECONDS - 0.1, 1e9, False, id="partitions have just become free"),
+        pytest.param(TAKER_SECONDS, TAKER_SECONDS, True, id="its batch takes long"),
+    ],
+)
+@pytest.mark.parametrize("waiting", [Backlog(1000, (), ()), Backlog(0, (), (ORDERS,))], ids=["messages", "a mismatch"])
+def test_free_partitions_are_left_for_a_moment_to_a_task_that_takes_batches(
+    waiting: Backlog, waited: float, since_last: float, *, wanted: bool
+) -> None:
+    def planned(*, is_taken: bool) -> bool:
+        return should_plan(
+            waiting, AT_ONCE, waited_seconds=waited, seconds_since_last_batch=since_last, is_taken=is_taken
+        )
+
+    assert planned(is_taken=True) is wanted
+    assert planned(is_taken=False)
+
+
+def test_a_new_partition_is_not_left_to_a_task_that_takes_batches() -> None:
+    new = Backlog(0, (ORDERS,), ())
+    assert should_plan(new, AT_ONCE, waited_seconds=0.0, seconds_since_last_batch=0.0, is_taken=True)
 
 
 def test_a_new_partition_does_not_wait_for_the_rate_limit() -> None:

@@ -1,5 +1,16 @@
+-- block: taker_runs
+-- Whether the task that took the batch still runs: it holds the lock of attempts at its own batch, whose key Postgres
+-- shows in two halves. To request the lock instead would make an attempt wait.
+EXISTS (
+    SELECT FROM pg_locks AS locks
+    WHERE locks.locktype = 'advisory'
+        AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND locks.objsubid = 1
+        AND locks.classid::bigint << 32 | locks.objid::bigint = hashtextextended('workorders attempt', batches.taken_by)
+)
+
 -- name: insert_batch
-INSERT INTO workorders.kafka_batches (trigger_id) VALUES (%(trigger_id)s) RETURNING id;
+INSERT INTO workorders.kafka_batches (trigger_id, taken_by) VALUES (%(trigger_id)s, %(taken_by)s) RETURNING id;
 
 -- name: insert_range
 -- The generation is the ledger's current one: the log of the topic that these offsets belong to.
@@ -10,14 +21,19 @@ SELECT %(batch_id)s, %(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(s
 FROM workorders.kafka_ledger
 WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s;
 
--- name: seconds_since_last_batch
-SELECT extract(epoch FROM clock_timestamp() - max(batches.planned_at))::double precision
+-- name: newest_batch
+SELECT extract(epoch FROM clock_timestamp() - batches.planned_at)::double precision AS seconds_ago,
+-- use: taker_runs
+AS is_taken
 FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
-WHERE triggers.name = %(trigger)s;
+WHERE triggers.name = %(trigger)s
+ORDER BY batches.id DESC
+LIMIT 1;
 
 -- name: unfinished
--- A batch that failed is left alone until its next try is due, which the ledger knows.
+-- A batch that failed is left alone until its next try is due, which the ledger knows. A batch without an ingest run is
+-- left to the task that took it.
 SELECT batches.id, batches.handed_over_at IS NOT NULL AS handed_over
 FROM workorders.triggers
 JOIN workorders.kafka_ranges AS ranges
@@ -27,8 +43,27 @@ LEFT JOIN workorders.kafka_ledger AS ledger
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
 WHERE triggers.name = %(trigger)s
     AND batches.planned_at <= now() - %(seconds)s * interval '1 second'
+    AND (batches.handed_over_at IS NOT NULL OR NOT
+-- use: taker_runs
+    )
 GROUP BY batches.id
 HAVING coalesce(max(ledger.next_attempt_at) <= now(), true)
+ORDER BY batches.id;
+
+-- name: finished_without_run
+-- Batches that a task took and whose ingest run it could not start before it ended.
+SELECT batches.id
+FROM workorders.triggers
+JOIN workorders.kafka_batches AS batches ON batches.trigger_id = triggers.id
+WHERE triggers.name = %(trigger)s
+    AND batches.handed_over_at IS NULL
+    AND batches.taken_by IS NOT NULL
+    AND NOT EXISTS (
+        SELECT FROM workorders.kafka_ranges AS ranges
+        WHERE ranges.batch_id = batches.id AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
+    )
+    AND NOT
+-- use: taker_runs
 ORDER BY batches.id;
 
 -- name: mark_handed_over
@@ -37,7 +72,7 @@ SET handed_over_at = now()
 WHERE id = ANY (%(batch_ids)s) AND handed_over_at IS NULL;
 
 -- name: batch
-SELECT batches.id, batches.planned_at, batches.handed_over_at, triggers.name, triggers.definition
+SELECT batches.id, batches.planned_at, batches.handed_over_at, batches.taken_by, triggers.name, triggers.definition
 FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 WHERE batches.id = %(batch_id)s;

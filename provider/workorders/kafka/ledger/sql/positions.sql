@@ -126,12 +126,13 @@ WHERE ranges.batch_id = %(batch_id)s
 SELECT pg_advisory_xact_lock(hashtextextended('workorders commit', %(trigger_id)s));
 
 -- name: positions_of_batch
--- Without superseded ranges: Kafka may not have their partitions any more.
-SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset
-FROM workorders.kafka_ledger AS ledger
-JOIN workorders.kafka_ranges AS ranges
+-- With the batches that its task took. Without superseded ranges: Kafka may not have their partitions any more.
+SELECT DISTINCT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset
+FROM workorders.kafka_batches AS batches
+JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
+JOIN workorders.kafka_ledger AS ledger
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
-WHERE ranges.batch_id = %(batch_id)s AND ranges.superseded_by IS NULL
+WHERE (batches.id = %(batch_id)s OR batches.taken_by = %(batch_id)s) AND ranges.superseded_by IS NULL
 ORDER BY ledger.topic, ledger.partition;
 
 -- name: status

@@ -36,9 +36,14 @@ CREATE TABLE workorders.kafka_batches (
     trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
     planned_at timestamptz NOT NULL DEFAULT now(),
     handed_over_at timestamptz,
-    epoch bigint NOT NULL DEFAULT 0
+    epoch bigint NOT NULL DEFAULT 0,
+    -- The batch whose task planned and ingested this one as well; NULL if the listener planned it.
+    taken_by bigint REFERENCES workorders.kafka_batches (id) ON DELETE SET NULL
 );
 CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches (trigger_id, id);
+CREATE INDEX kafka_batches_taken_by_idx ON workorders.kafka_batches (taken_by) WHERE taken_by IS NOT NULL;
+-- The batches whose ingest run is still to be started: a few at any moment.
+CREATE INDEX kafka_batches_without_run_idx ON workorders.kafka_batches (trigger_id) WHERE handed_over_at IS NULL;
 
 -- What operators decided where Kafka lost data. Rows are only added.
 CREATE TABLE workorders.kafka_decisions (

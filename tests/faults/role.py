@@ -1,4 +1,4 @@
-"""The tasks of a trigger's two DAGs, each as a process: `python -m faults.role plan|ingest|commit ...`.
+"""The tasks of a trigger's two DAGs, each as a process: `python -m faults.role plan|ingest|take|commit ...`.
 
 They call what Airflow's operators call, in the same order, without Airflow.
 """
@@ -23,9 +23,12 @@ from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.preflight import preflight
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
+from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.planning.planner import plan_batch
 
 ANSWER = "answer: "
+FEW = 30
+"""Messages of a batch that is taken."""
 
 
 def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
@@ -34,16 +37,39 @@ def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
     with connect(connections.database_url, application_name="workorders plan") as database:
         planned = run(plan_batch(database, cluster, definition))
         waiting = [batch.id for batch in batches.unfinished(database, definition.name) if not batch.handed_over]
+        waiting += batches.finished_without_run(database, definition.name)
     print(f"{ANSWER}{json.dumps({'planned': planned.batch_id, 'waiting': waiting})}", flush=True)
     return 0
 
 
 def ingest(connections: JobSecrets, batch_id: int) -> int:
-    """Make one attempt as `CreateWorkOrdersOperator` does: a check, then Spark."""
+    """Make one attempt in the batch's own run, as `CreateWorkOrdersOperator` does."""
+    with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
+        batches.mark_handed_over(database, [batch_id])
+    return attempt(connections, batch_id)
+
+
+def take(connections: JobSecrets, own: int) -> int:
+    """Take the next batch, a small one, as the task of a batch on a running Spark does after its own."""
+    cluster = KafkaAdmin(client_settings(connections.kafka))
+    with (
+        attempt_lock(connections.database_url, own),
+        connect(connections.database_url, autocommit=True, application_name="workorders plan") as database,
+    ):
+        definition = KafkaTriggerDefinition.model_validate(batches.load(database, own).definition)
+        small = definition.model_copy(update={"max_messages": FEW})
+        taken = run(plan_batch(database, cluster, small, taken_by=own)).batch_id
+        if taken is None or attempt(connections, taken):
+            return 1
+        batches.mark_handed_over(database, [taken])  # instead of the start of its run
+    return 0
+
+
+def attempt(connections: JobSecrets, batch_id: int) -> int:
+    """Make one attempt at a batch: a check, then Spark."""
     with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
         before = batches.load(database, batch_id)
         epoch = ledger.take_epoch(database, batch_id)
-        batches.mark_handed_over(database, [batch_id])
         batch = batches.load(database, batch_id)
         if (before.unfinished or batch.supersessions) and not batch.unfinished:
             return 0  # a decision has left nothing to do, or an attempt that died before it moved the ledger
@@ -79,17 +105,20 @@ def commit(connections: JobSecrets, batch_id: int) -> int:
     return 0
 
 
+_OF_A_BATCH = {"ingest": ingest, "take": take, "commit": commit}
+
+
 def main() -> int:
     """Play one role; 1 with a sentence when it could not be done."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("role", choices=["plan", "ingest", "commit"])
+    parser.add_argument("role", choices=["plan", *_OF_A_BATCH])
     parser.add_argument("of", help="the trigger's definition as JSON, or the number of a batch")
     given = parser.parse_args()
     connections = JobSecrets.from_environment()
     try:
         if given.role == "plan":
             return plan(connections, KafkaTriggerDefinition.model_validate_json(given.of))
-        return (ingest if given.role == "ingest" else commit)(connections, int(given.of))
+        return _OF_A_BATCH[given.role](connections, int(given.of))
     except (WorkOrdersError, psycopg.Error) as error:
         print(" ".join(str(error).split()), flush=True)
         return 1

@@ -136,6 +136,10 @@ class Scene:
         """Start an attempt at a batch: check and Spark application."""
         return self._start("ingest", str(batch_id), variables)
 
+    def start_take(self, batch_id: int, variables: Mapping[str, str] | None = None) -> Task:
+        """Let the task of a batch that is ingested take the next one."""
+        return self._start("take", str(batch_id), variables)
+
     def start_commit(self, batch_id: int) -> Task:
         """Start the commit of the group's offsets."""
         return self._start("commit", str(batch_id))

@@ -280,8 +280,8 @@ ORDER_OF_COMMITS = (
         (
             Change(
                 LEDGER_SQL,
-                "SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset\n",
-                "SELECT ledger.topic, ledger.partition, ledger.topic_id, ranges.end_offset\n",
+                "SELECT DISTINCT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset\n",
+                "SELECT DISTINCT ledger.topic, ledger.partition, ledger.topic_id, ranges.end_offset\n",
             ),
         ),
         (f"{LEDGER}::test_the_positions_of_a_batch_are_the_ledgers_and_not_the_ranges",),

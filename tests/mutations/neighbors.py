@@ -34,7 +34,7 @@ ISOLATION = (
     Mutation(
         "airflow-asked-under-the-locks-of-batches",
         4,
-        (Change("kafka/airflow/plan_batch.py", "  database.commit()  # no attempt", "  # no attempt"),),
+        (Change("kafka/airflow/ingest_runs.py", "  database.commit()  # no attempt", "  # no attempt"),),
         (f"{PLAN_BATCH}::test_an_attempt_at_a_batch_does_not_wait_while_airflow_is_asked_for_the_runs_of_others",),
     ),
     Mutation(

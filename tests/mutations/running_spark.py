@@ -4,6 +4,8 @@ from mutations.mutation import Change, Mutation
 
 CONNECT = "integration/kafka/spark/test_connect.py"
 SERVER = "unit/kafka/spark/test_connect_server.py"
+CREATE, BATCHES = "integration/kafka/airflow/test_create_work_orders.py", "integration/kafka/ledger/test_batches.py"
+OPERATOR, BATCHES_SQL = "kafka/airflow/create_work_orders.py", "kafka/ledger/sql/batches.sql"
 
 RUNNING_SPARK = (
     Mutation(
@@ -33,5 +35,91 @@ RUNNING_SPARK = (
         0,
         (Change("kafka/spark/connect_server.py", "if host != LOOPBACK and not token:", "if False:"),),
         (f"{SERVER}::test_a_server_that_others_reach_needs_a_token",),
+    ),
+    Mutation(
+        "running-attempt-at-a-taken-batch-fenced-by-the-listener",
+        4,
+        (Change(BATCHES_SQL, "AND (batches.handed_over_at IS NOT NULL OR NOT", "AND (TRUE OR NOT"),),
+        (f"{BATCHES}::test_a_batch_without_a_run_is_left_to_the_task_that_took_it_while_that_runs",),
+    ),
+    Mutation(
+        "taken-batch-of-a-dead-task-never-dispatched",
+        1,
+        (
+            Change(
+                BATCHES_SQL,
+                "SELECT FROM pg_locks AS locks\n    WHERE ",
+                "SELECT FROM pg_locks AS locks\n    WHERE true OR ",
+            ),
+        ),
+        (f"{BATCHES}::test_a_taker_whose_process_is_gone_takes_nothing_any_more",),
+    ),
+    Mutation(
+        "finished-batch-without-a-run",
+        5,
+        (Change("kafka/airflow/plan_batch.py", "*batches.finished_without_run(database, name)", ""),),
+        (f"{CREATE}::test_a_task_whose_airflow_starts_no_run_succeeds_and_the_listener_starts_the_runs",),
+    ),
+    Mutation(
+        "cleared-run-of-a-taken-batch-skipped",
+        7,
+        (Change(OPERATOR, "is_own_first_try = ti.try_number == 1 and ", "is_own_first_try = "),),
+        (f"{CREATE}::test_a_task_takes_the_next_full_batches_whose_runs_are_skipped_until_a_clear_replays_them",),
+    ),
+    Mutation(
+        "run-by-hand-of-a-taken-batch-skipped",
+        7,
+        (Change(OPERATOR, " and ti.run_id == run_id(batch.id)", ""),),
+        (f"{CREATE}::test_a_task_takes_the_next_full_batches_whose_runs_are_skipped_until_a_clear_replays_them",),
+    ),
+    Mutation(
+        "run-of-a-finished-batch-started-again",
+        5,
+        (Change("kafka/airflow/ingest_runs.py", "    if not batch.unfinished:\n        return False\n", ""),),
+        (
+            "unit/kafka/airflow/test_ingest_runs.py::test_a_run_that_shows_a_finished_batch_is_started_once_and_never_again",
+        ),
+    ),
+    Mutation(
+        "batches-taken-for-a-paused-trigger",
+        0,
+        (Change("kafka/airflow/next_batches.py", " or self._listener.is_paused()", ""),),
+        (f"{CREATE}::test_no_batch_is_taken_for_a_paused_trigger",),
+    ),
+    Mutation(
+        "batches-taken-without-end",
+        4,
+        (Change("kafka/airflow/next_batches.py", "time.monotonic() > self._deadline or ", ""),),
+        (f"{CREATE}::test_no_batch_is_taken_after_the_time_of_a_task",),
+    ),
+    Mutation(
+        "few-messages-taken",
+        0,
+        (Change("kafka/planning/planner.py", " and not is_full(ranges, _limits(definition))", " and False"),),
+        (
+            "integration/kafka/planning/test_planner.py::test_a_task_takes_full_batches_only_and_the_listener_plans_the_rest",
+        ),
+    ),
+    Mutation(
+        "other-partitions-wait-for-a-task-that-takes-batches",
+        4,
+        (
+            Change(
+                "kafka/planning/wakeup.py",
+                " and min(waited_seconds, seconds_since_last_batch or 0.0) < TAKER_SECONDS",
+                "",
+            ),
+        ),
+        (
+            "unit/kafka/planning/test_wakeup.py::test_free_partitions_are_left_for_a_moment_to_a_task_that_takes_batches",
+        ),
+    ),
+    Mutation(
+        "offsets-of-taken-batches-not-committed",
+        0,
+        (Change("kafka/ledger/sql/positions.sql", " OR batches.taken_by = %(batch_id)s", ""),),
+        (
+            "integration/kafka/ledger/test_positions.py::test_the_positions_of_a_batch_include_those_of_the_batches_that_its_task_took",
+        ),
     ),
 )

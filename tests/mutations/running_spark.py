@@ -83,7 +83,7 @@ RUNNING_SPARK = (
     Mutation(
         "batches-taken-for-a-paused-trigger",
         0,
-        (Change("kafka/airflow/next_batches.py", " or self._listener.is_paused()", ""),),
+        (Change("kafka/airflow/next_batches.py", " or self._listener.is_paused() or self._ingest.is_paused()", ""),),
         (f"{CREATE}::test_no_batch_is_taken_for_a_paused_trigger",),
     ),
     Mutation(

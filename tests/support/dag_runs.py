@@ -52,8 +52,8 @@ class DagRuns:
         """Whether a question is one that Airflow fails at each time."""
         self.returned: Any = None
         """What the task `sum` of every DAG run returned."""
-        self.is_paused = False
-        """Whether every Dag is paused."""
+        self.paused: set[str] = set()
+        """Ids of the Dags that are paused."""
         self.on_is_paused: Callable[[], object] = lambda: None
         self.on_start: Callable[[dict[str, Any]], object] = lambda _: None
         self.on_look: Callable[[str], object] = lambda _: None
@@ -89,7 +89,7 @@ class DagRuns:
                 self.on_is_paused()
                 return DagResult(
                     dag_id=message.dag_id,
-                    is_paused=self.is_paused,
+                    is_paused=message.dag_id in self.paused,
                     bundle_name=None,
                     bundle_version=None,
                     relative_fileloc=None,

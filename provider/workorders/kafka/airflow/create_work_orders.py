@@ -77,7 +77,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         alert_after: seconds after which a stall is worth an alert.
         notify: import paths of notifiers.
         definition: the trigger; with it and a Spark Connect server, the task takes the next batches.
-        listener_dag_id: the Dag that plans the batches. While it is paused, the task takes no other batch.
+        listener_dag_id: the Dag that plans the batches. While it or the task's own Dag is paused, the task takes no
+            other batch.
         kwargs: arguments of `SparkSubmitOperator`.
     """
 

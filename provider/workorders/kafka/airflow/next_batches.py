@@ -28,8 +28,8 @@ class NextBatches:
     Args:
         taker: the batch whose task takes the others.
         definition: the trigger.
-        listener: the Dag runs of its listener; while that is paused, no batch is taken.
-        ingest: the Dag runs of its ingest.
+        listener: the Dag runs of its listener; a paused listener disables the trigger.
+        ingest: the Dag runs of its ingest; a paused ingest holds batches back.
         database: a connection in autocommit mode.
         cluster: the trigger's cluster.
         log: of the task.
@@ -62,9 +62,9 @@ class NextBatches:
         Raises:
             KafkaUnavailableError: the cluster did not answer.
             psycopg.Error: the database failed.
-            AirflowRuntimeError: Airflow did not answer whether the trigger is paused.
+            AirflowRuntimeError: Airflow did not answer whether a Dag is paused.
         """
-        if time.monotonic() > self._deadline or self._listener.is_paused():
+        if time.monotonic() > self._deadline or self._listener.is_paused() or self._ingest.is_paused():
             return None
         plan = run(plan_batch(self._database, self._cluster, self._definition, taken_by=self._taker))
         if plan.batch_id is not None:
@@ -73,7 +73,7 @@ class NextBatches:
         return plan.batch_id
 
     def start_runs(self) -> None:
-        """Start the ingest runs of the planned batches: those that are finished are only shown, the others go on.
+        """Start the ingest runs of the planned batches: finished ones are shown, the others continue.
 
         Raises:
             AirflowRuntimeError: Airflow did not start a run; the listener starts it.

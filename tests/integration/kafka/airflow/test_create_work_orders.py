@@ -349,8 +349,9 @@ def test_a_task_takes_the_next_full_batches_whose_runs_are_skipped_until_a_clear
     assert after == before
 
 
-def test_no_batch_is_taken_for_a_paused_trigger(connection: Connection, backlog: Backlog) -> None:
-    backlog.airflow.is_paused = True
+@pytest.mark.parametrize("dag_id", ["a_listener", "an_ingest"])
+def test_no_batch_is_taken_for_a_paused_trigger(connection: Connection, backlog: Backlog, dag_id: str) -> None:
+    backlog.airflow.paused = {dag_id}
     backlog.task(backlog.own).run()
     assert (backlog.ledger(connection), backlog.airflow.confs) == (10, {})
 

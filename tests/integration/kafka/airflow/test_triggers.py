@@ -18,12 +18,14 @@ from support.eventually import eventually
 from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
 from workorders.airflow.triggers.resources import MAX_CONNECTIONS
+from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.triggers import DISPATCH_SECONDS, NewMessagesTrigger
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ledger import batches
+from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.planning.planner import plan_batch
 
 pytestmark = pytest.mark.integration
@@ -234,6 +236,32 @@ def test_it_fires_for_a_batch_that_was_not_dispatched(
     known.plan_long_ago()
     assert isinstance(known.event(), TaskSuccessEvent)
     assert "A batch was planned and not dispatched" in capfd.readouterr().out
+
+
+def test_free_partitions_are_left_for_a_moment_to_a_running_task_that_took_the_last_batch(
+    known: Waiting, stack: LocalStack, name: str, topics: Topics
+) -> None:
+    topics.produce(name, [b"{}"])
+    batch_id = known.plan_and_dispatch()
+    with connect(stack.database_url) as connection:
+        connection.execute("UPDATE workorders.kafka_batches SET taken_by = id WHERE id = %s", (batch_id,))
+    topics.produce(name, [b"{}"], 1)
+    with attempt_lock(stack.database_url, batch_id):
+        assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
+        assert isinstance(known.event(), TaskSuccessEvent)  # its batch takes long
+
+
+def test_it_fires_for_a_batch_whose_run_the_task_that_took_it_did_not_start(
+    known: Waiting, stack: LocalStack, name: str, topics: Topics, capfd: pytest.CaptureFixture[str]
+) -> None:
+    topics.produce(name, [b"{}"])
+    batch_id = known.plan()
+    assert batch_id is not None
+    with connect(stack.database_url) as connection:
+        connection.execute("UPDATE workorders.kafka_batches SET taken_by = id WHERE id = %s", (batch_id,))
+        batches.finish(connection, batch_id, batches.load(connection, batch_id).ranges[0].range, Created(1, 0, 0))
+    assert isinstance(known.event(), TaskSuccessEvent)
+    assert "ended before it started the batch's own run; it is started now." in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("at_work", [1, 0])

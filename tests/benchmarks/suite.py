@@ -171,7 +171,8 @@ def virtual_partitions(bench: Bench) -> list[Figure]:
     turns: list[virtual.Turn] = []
     for number in range(bench.sizes.backlog_rounds):
         bench.say(f"virtual partitions, {bench.sizes.backlog:,} messages, round {number + 1}")
-        turns.append(virtual.take_turn(bench.stack, bench.topic("cut"), bench.sizes.backlog))
+        topic = bench.topic("cut")
+        turns.append(virtual.take_turn(bench.stack, topic, bench.sizes.backlog, backwards=number % 2 == 1))
     base = f"{backlog.PARTITIONS} partitions"
     real, cut, whole = (
         [run.messages / run.working_seconds for run in runs]

@@ -19,14 +19,15 @@ class Turn:
     """In one partition that is not cut."""
 
 
-def take_turn(stack: LocalStack, topic: str, count: int) -> Turn:
-    """Ingest a backlog in each form, from topics of its own.
+def take_turn(stack: LocalStack, topic: str, count: int, *, backwards: bool) -> Turn:
+    """Ingest a backlog in each form, from topics of its own; `backwards` changes which one comes first.
 
     Raises:
         RuntimeError: not every message became a work order.
     """
-    return Turn(
-        backlog.ingest(stack, f"{topic}-partitions", count),
-        backlog.ingest(stack, f"{topic}-virtual", count, partitions=1, virtual_partitions=PARTITIONS),
-        backlog.ingest(stack, f"{topic}-whole", count, partitions=1),
-    )
+    forms = {"partitions": (PARTITIONS, 1), "virtual": (1, PARTITIONS), "whole": (1, 1)}
+    done: dict[str, Ingested] = {}
+    for name in sorted(forms, reverse=backwards):
+        real, cut = forms[name]
+        done[name] = backlog.ingest(stack, f"{topic}-{name}", count, partitions=real, virtual_partitions=cut)
+    return Turn(**done)

@@ -4,8 +4,7 @@ GRANT USAGE ON SCHEMA workorders TO workorders_writer, workorders_reader;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA workorders TO workorders_writer;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA workorders TO workorders_writer;
 GRANT EXECUTE ON FUNCTION workorders.enqueue_many TO workorders_writer;
-REVOKE DELETE ON workorders.kafka_ledger, workorders.kafka_batches, workorders.kafka_ranges,
-    workorders.kafka_virtual_partitions FROM workorders_writer;
+REVOKE DELETE ON workorders.kafka_ledger FROM workorders_writer;
 -- A recorded decision is not changed. A job also has its progress, and retention erases the words that it looked for.
 REVOKE UPDATE, DELETE ON workorders.kafka_decisions, workorders.sequence_decisions, workorders.bulk_jobs
     FROM workorders_writer;

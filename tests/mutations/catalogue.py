@@ -2,7 +2,7 @@
 
 from mutations.admitting import ADMISSION
 from mutations.hostile import HOSTILE_VALUES
-from mutations.keeping import DELETED_IS_NOT_NEW
+from mutations.keeping import DELETED_IS_NOT_NEW, MERGED_BATCHES
 from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.neighbors import ISOLATION
 from mutations.outages import OUTAGES
@@ -459,6 +459,7 @@ MUTATIONS = (
     *TRANSACTIONS_AND_LOSS,
     *ADMISSION,
     *DELETED_IS_NOT_NEW,
+    *MERGED_BATCHES,
     *HOSTILE_VALUES,
     *ISOLATION,
     *OUTBOX,

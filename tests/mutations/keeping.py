@@ -3,6 +3,9 @@
 from mutations.mutation import Change, Mutation
 
 RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/ingest/test_retention.py"
+MERGES, GROUPS = "integration/kafka/ledger/test_batch_merges.py", "unit/kafka/ledger/test_batch_merges.py"
+ANY_HISTORY = f"{MERGES}::test_after_any_history_every_offset_is_covered_as_before_and_every_number_finds_its_own"
+READ_BATCH = '    row = connection.execute(_QUERIES["batch"], {"batch_id": batch_id}).fetchone()\n'
 
 DELETED_IS_NOT_NEW = (
     Mutation(
@@ -82,5 +85,128 @@ DELETED_IS_NOT_NEW = (
             ),
         ),
         (f"{REPLAYED}::test_what_was_deleted_of_a_transactional_topic_is_a_row_a_batch",),
+    ),
+)
+
+MERGED_BATCHES = (
+    Mutation(
+        "batches-merged-across-a-gap",
+        7,
+        (
+            Change(
+                "kafka/ledger/batch_merges.py",
+                "follows = all(ends.get(log[:2], (log, start)) == (log, start) for log, (start, _) in "
+                "batch.ranges.items())",
+                "follows = True",
+            ),
+        ),
+        (f"{GROUPS}::test_ranges_that_do_not_follow_one_another_stay_apart", ANY_HISTORY),
+    ),
+    Mutation(
+        "batches-of-two-logs-merged",
+        7,
+        (
+            Change(
+                "kafka/ledger/batch_merges.py",
+                "ends.get(log[:2], (log, start)) == (log, start)",
+                "ends.get(log[:2], (log, start))[1] == start",
+            ),
+        ),
+        (f"{GROUPS}::test_offsets_of_another_log_stay_apart", ANY_HISTORY),
+    ),
+    Mutation(
+        "batch-merged-during-its-replay",
+        7,
+        (Change("kafka/ledger/batch_merges.py", "can_merge=batch.id in free)", "can_merge=batch.can_merge)"),),
+        (f"{MERGES}::test_a_running_attempt_keeps_its_batch_as_it_is",),
+    ),
+    Mutation(
+        "attempt-at-a-number-that-was-merged",
+        7,
+        (
+            Change(
+                "kafka/ledger/attempt_lock.py",
+                'if not fetch_row(connection, _QUERIES["batch_exists"], {"batch_id": batch_id})[0]:',
+                "if False:",
+            ),
+        ),
+        (f"{MERGES}::test_an_attempt_that_begins_during_a_merge_waits_for_it_and_is_told_to_look_again",),
+    ),
+    Mutation(
+        "unfinished-batches-merged",
+        1,
+        (
+            Change(
+                "kafka/ledger/sql/batch_merges.sql",
+                "coalesce(ranges.finished_at < %(before)s, false) AS is_old",
+                "coalesce(ranges.finished_at < %(before)s, true) AS is_old",
+            ),
+        ),
+        (ANY_HISTORY,),
+    ),
+    Mutation(
+        "counts-of-merged-batches-forgotten",
+        7,
+        (Change("kafka/ledger/sql/batch_merges.sql", "sum(parts.existing)", "max(parts.existing)"),),
+        (f"{MERGES}::test_each_number_of_a_merged_batch_finds_it_with_its_range_and_its_counts", ANY_HISTORY),
+    ),
+    Mutation(
+        "parts-of-one-batch-taken-for-the-merged-range",
+        7,
+        (
+            Change(
+                "kafka/ledger/batch_merges.py",
+                '    connection.execute(_QUERIES["delete_virtual_partitions"], into)\n',
+                "",
+            ),
+        ),
+        (f"{MERGES}::test_a_merged_range_has_no_virtual_partitions_because_its_replay_takes_all_of_it",),
+    ),
+    Mutation(
+        "number-found-in-another-triggers-merged-batch",
+        7,
+        (
+            Change(
+                "kafka/ledger/batches.py",
+                "own = [id_ for id_, name in found if name == trigger] or [id_ for id_, _ in found]",
+                "own = [id_ for id_, _ in found][:1]",
+            ),
+        ),
+        (f"{MERGES}::test_the_numbers_of_two_triggers_alternate_and_neither_gets_the_others_batch",),
+    ),
+    Mutation(
+        "number-before-all-merged-ones-found",
+        7,
+        (Change("kafka/ledger/sql/batches.sql", "WHERE batches.first_id <= %(batch_id)s", "WHERE true"),),
+        (f"{MERGES}::test_a_number_that_was_merged_into_no_batch_is_unknown",),
+    ),
+    Mutation(
+        "merge-that-locks-the-trigger",
+        4,
+        (
+            Change(
+                "kafka/ledger/sql/batch_merges.sql",
+                "WHERE type = 'kafka'\nORDER BY id;",
+                "WHERE type = 'kafka'\nORDER BY id\nFOR SHARE;",
+            ),
+        ),
+        (f"{MERGES}::test_a_merge_delays_no_planner_and_no_attempt_at_another_batch",),
+    ),
+    Mutation(
+        "merged-batch-looks-empty-while-it-is-loaded",
+        7,
+        (
+            Change(
+                "kafka/ledger/batches.py",
+                "    # The ranges first:",
+                f"{READ_BATCH}    # The ranges first:",
+            ),
+            Change(
+                "kafka/ledger/batches.py",
+                f"{READ_BATCH}    if row is None:",
+                "    if row is None:",
+            ),
+        ),
+        (f"{MERGES}::test_a_batch_that_is_merged_while_it_is_loaded_does_not_seem_to_be_empty",),
     ),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -9,6 +10,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger.batch_merges import merge_old_batches
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
@@ -42,6 +44,13 @@ def plan(
     batch_id = batches.create(connection, trigger, ranges, parts, taken_by=taken_by)
     connection.commit()
     return batch_id
+
+
+def merge_batches(connection: Connection, days: float = 31) -> None:
+    """Merge old batches of every trigger as retention will in so many days."""
+    for _ in merge_old_batches(connection, datetime.now(UTC) + timedelta(days=days)):
+        connection.commit()
+    connection.commit()
 
 
 def attempt(connection: Connection, batch_id: int, number: int = 0, **changes: Any) -> Attempt:

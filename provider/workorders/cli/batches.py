@@ -54,6 +54,8 @@ def show(
 ) -> None:
     """Show a batch, its ranges, and why one is unfinished.
 
+    Retention merges old batches: the number of one that was merged shows the batch that it is a part of now.
+
     \b
     Example:
       workorders batches show 17
@@ -85,6 +87,7 @@ def _print(batch: Batch, parts: Sequence[_Part]) -> None:
     print_fields(
         [
             ("batch", batch.id),
+            ("merged from", None if batch.first_id is None else f"batches {batch.first_id} to {batch.id}"),
             ("trigger", batch.trigger.name),
             ("workflow", batch.trigger.workflow),
             ("status", _status(batch)),
@@ -128,6 +131,7 @@ def _stall(row: PartitionStatus) -> str:
 def _json(batch: Batch, parts: Sequence[_Part]) -> dict[str, Any]:
     return {
         "batch": batch.id,
+        "first_batch": batch.first_id,
         "trigger": batch.trigger.name,
         "workflow": batch.trigger.workflow,
         "status": _status(batch),

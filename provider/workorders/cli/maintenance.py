@@ -56,7 +56,9 @@ def version(database: Database = None) -> None:
 
 @retention.command()
 def run(dry_run: DryRun = False, as_json: AsJson = False, database: Database = None) -> None:
-    """Erase and delete what is due, in small steps.
+    """Erase and delete what is due, and merge old batches, in small steps.
+
+    A dry run counts work orders and inputs, and no batches.
 
     \b
     Examples:
@@ -69,7 +71,10 @@ def run(dry_run: DryRun = False, as_json: AsJson = False, database: Database = N
             if as_json:
                 print_json(swept)
             else:
-                print(f"{count(swept.deleted)} work orders were deleted, and {count(swept.wiped)} inputs were erased.")
+                print(
+                    f"{count(swept.deleted)} work orders were deleted, {count(swept.wiped)} inputs were erased, and "
+                    f"{count(swept.merged)} batches were merged into others."
+                )
             if swept.remainder:
                 note(swept.remainder)
             return

@@ -14,7 +14,7 @@ from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.command import Command
 from support.groups import commit
-from support.ingesting import plan
+from support.ingesting import merge_batches, partition_of, plan
 from support.topics import Topics
 from support.work_orders import accepted, accepted_range, rejected
 from workorders.core import schema
@@ -162,6 +162,23 @@ def test_a_batch_shows_how_much_of_a_range_is_stored(
     connection.commit()
     shown = workorders("batches", "show", str(batch)).out
     assert shown.splitlines()[-1] == "visits 0 [0, 40): 1 of 4 virtual partitions are stored."
+
+
+def test_the_number_of_a_merged_batch_shows_the_batch_that_it_is_a_part_of(
+    workorders: Command, connection: Connection, trigger: Trigger
+) -> None:
+    numbers: list[int] = []
+    for start, end, counts in ((0, 1, Created(1, 0, 0)), (1, 9, Created(7, 1, 0))):
+        range_ = OffsetRange(partition_of(trigger.name), start, end)
+        numbers.append(plan(connection, trigger, range_))
+        batches.finish(connection, numbers[-1], range_, counts)
+    merge_batches(connection)
+    text = workorders("batches", "show", str(numbers[0])).out
+    assert f"merged from  batches {numbers[0]} to {numbers[1]}\n" in text
+    assert f"{trigger.name} 0  [0, 9)" in text
+    shown = workorders("batches", "show", str(numbers[0]), "--json").json()
+    assert (shown["batch"], shown["first_batch"]) == (numbers[1], numbers[0])
+    assert (shown["ranges"][0]["created"], shown["ranges"][0]["rejected"]) == (8, 1)
 
 
 def test_batches_continue_after_a_page(

@@ -281,7 +281,9 @@ CREATE TABLE workorders.kafka_batches (
     planned_at timestamp with time zone DEFAULT now() NOT NULL,
     handed_over_at timestamp with time zone,
     epoch bigint DEFAULT 0 NOT NULL,
-    taken_by bigint
+    taken_by bigint,
+    first_id bigint,
+    CONSTRAINT kafka_batches_first_id_check CHECK ((first_id < id))
 );
 ALTER TABLE workorders.kafka_batches ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME workorders.kafka_batches_id_seq

@@ -32,7 +32,7 @@ def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
         _scheduled_dag(
             "workorders_retention",
             "@daily",
-            "Wipes old inputs and deletes old work orders by the retention of each workflow",
+            "Wipes old inputs, deletes old work orders by the retention of each workflow, and merges old batches",
             RetentionOperator,
             task_id="delete_expired",
             database_connection=database_connection,
@@ -101,7 +101,8 @@ started.
 * Nothing is done while this Dag is paused.
 """,
     "workorders_retention": """
-Wipes inputs, outputs, and logs, and deletes work orders by the `retention` of each workflow, in small steps.
+Wipes inputs, outputs, and logs, and deletes work orders by the `retention` of each workflow, in small steps. Merges old
+batches of triggers.
 
 * `workorders retention run --dry-run` counts what is due.
 * A replay does not recreate a deleted work order.

@@ -44,7 +44,7 @@ class RefreshHistoryOperator(DatabaseOperator):
 
 
 class RetentionOperator(DatabaseOperator):
-    """Wipes and deletes what has expired by the retention of each workflow.
+    """Wipes and deletes what has expired by the retention of each workflow, and merges old batches.
 
     Args:
         database_connection: Airflow connection of the work orders' database.
@@ -57,10 +57,15 @@ class RetentionOperator(DatabaseOperator):
     def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
         """Delete what has expired, and return the numbers."""
         swept = retention.delete_expired(connection)
-        self.log.info("%s work orders were deleted, and %s inputs wiped.", f"{swept.deleted:,}", f"{swept.wiped:,}")
+        self.log.info(
+            "%s work orders were deleted, %s inputs wiped, and %s batches merged into others.",
+            f"{swept.deleted:,}",
+            f"{swept.wiped:,}",
+            f"{swept.merged:,}",
+        )
         if swept.remainder:
             self.log.warning("%s", swept.remainder)
-        return {"deleted": swept.deleted, "wiped": swept.wiped, "left": swept.left}
+        return {"deleted": swept.deleted, "wiped": swept.wiped, "left": swept.left, "merged": swept.merged}
 
 
 class ResumeBulkJobsOperator(DatabaseOperator):

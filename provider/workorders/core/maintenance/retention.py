@@ -1,5 +1,7 @@
 """Retention: wipes old inputs, outputs and logs, and deletes old work orders, as each workflow's definition requires.
 
+A trigger type may announce a function that shortens its own tables, which then runs as well.
+
 It runs in small steps. Each is a transaction that locks its own work orders only, followed by a pause of the same
 length. New work orders never wait for it, nor it for them. The creation of *missing* work orders must see each work
 order or its deletion. So a step locks their stream; while it cannot, it continues with the others.
@@ -10,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import entry_points
 from typing import Any, Final
 from uuid import UUID
 
@@ -34,6 +37,14 @@ _TRIES: Final = 5
 _ERASED: Final = "(erased)"
 """Replaces the text of a job's filter."""
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+RETENTION_GROUP: Final = "workorders.retention"
+"""Entry points by which a trigger type announces a `Shorten`."""
+Shorten = Callable[[Connection, datetime], Iterator[int]]
+"""Merges or deletes old rows of a trigger type's own tables.
+
+It receives the connection, and the time that ages are counted to. Each item that it yields is the number of rows that
+one step removed, in a transaction that the caller has opened."""
 
 
 class RetentionBusyError(WorkOrdersError):
@@ -89,6 +100,8 @@ class RetentionResult:
     deleted: int = 0
     left: int = 0
     """Work orders that were due and are not deleted: missing ones of their stream were being created at every try."""
+    merged: int = 0
+    """Rows of the trigger types that were merged into others, such as the batches of a trigger."""
 
     @property
     def remainder(self) -> str | None:
@@ -140,23 +153,31 @@ def delete_expired(
     """
     with connection.transaction():
         known = policies(connection)
-    retention = _Retention(connection, _arguments(known, now or datetime.now(UTC)), step, pause)
+    now = now or datetime.now(UTC)
+    retention = _Retention(connection, now, _arguments(known, now), step, pause)
     # Deleting comes first: what is deleted needs no wiping.
     deleted, left = retention.delete()
     wiped = retention.wipe()
     retention.erase()
     with connection.transaction():
         duplicates.delete_orphans(connection)
-    return RetentionResult(wiped, deleted, left)
+    merged = sum(retention.shorten(point.load()) for point in entry_points(group=RETENTION_GROUP))
+    return RetentionResult(wiped, deleted, left, merged)
 
 
 class _Retention:
     """The steps of one call of `delete_expired`."""
 
     def __init__(
-        self, connection: Connection, due: Mapping[str, Any], step: int, pause: Callable[[float], None]
+        self,
+        connection: Connection,
+        now: datetime,
+        due: Mapping[str, Any],
+        step: int,
+        pause: Callable[[float], None],
     ) -> None:
         self._connection = connection
+        self._now = now
         self._due = {**due, "limit": step}
         self._pause = pause
 
@@ -205,6 +226,17 @@ class _Retention:
             with self._step():
                 rows = self._rows("erase_names", after_trigger=after[0], after_key=after[1])
             after = rows[-1] if rows else None
+
+    def shorten(self, shorten: Shorten) -> int:
+        """Shorten the tables of a trigger type; return the number of rows that were removed."""
+        steps = shorten(self._connection, self._now)
+        removed = 0
+        while True:
+            with self._step():
+                rows = next(steps, None)
+            if rows is None:
+                return removed
+            removed += rows
 
     @contextmanager
     def _step(self) -> Iterator[None]:

@@ -130,27 +130,26 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             AirflowFailException: the batch belongs to another trigger; nothing was done.
             AirflowSkipException: the task of another batch has ingested it.
         """
-        batch_id = int(self.batch_id)
         alerting = Alerting(self.alert_after, self.notify)
         try:
-            self._attempt(context, batch_id)
+            self._attempt(context, int(self.batch_id))
         # The alerts of another trigger are not claimed here, and nothing was attempted for a skipped batch.
         except (AirflowFailException, AirflowSkipException):
             raise
         except Exception:
-            alerting.after_attempt(self.database_connection, batch_id, context, self.log)
+            alerting.after_attempt(self.database_connection, self.trigger_name, context, self.log)
             raise
-        alerting.after_attempt(self.database_connection, batch_id, context, self.log)
+        alerting.after_attempt(self.database_connection, self.trigger_name, context, self.log)
 
     def _attempt(self, context: "Context", batch_id: int) -> None:
         try:
             connections = JobSecrets(database_url(self.database_connection), kafka_settings(self.kafka_connection))
-            with attempt_lock(connections.database_url, batch_id):
+            own_id = self._own_batch(connections, batch_id)  # before an epoch, which fences others
+            with attempt_lock(connections.database_url, own_id):
                 with _connect(connections) as database:
-                    batch = own_batch(database, batch_id, self.trigger_name)  # before an epoch, which fences others
-                    batches.mark_handed_over(database, [batch_id])
-                    self._skip_if_taken(context, batch)
-                    begun = self._begin(database, connections, batch_id, again=self._is_retry(context))
+                    batches.mark_handed_over(database, [own_id])
+                    self._skip_if_taken(context, batches.load(database, own_id))
+                    begun = self._begin(database, connections, own_id, again=self._is_retry(context))
                 if begun is not None:
                     self._ingest(context, connections, begun)
         except StalledError as error:
@@ -158,6 +157,17 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             raise StalledError(self._sentence(context, batch_id, str(error), wait), retry_after_seconds=wait) from None
         except EXPECTED_FAILURES as error:
             raise StalledError(self._sentence(context, batch_id, _nothing_committed(error))) from error
+
+    def _own_batch(self, connections: JobSecrets, batch_id: int) -> int:
+        """Return the number of the batch, or of the one that it was merged into."""
+        with _connect(connections) as database:
+            batch = own_batch(database, batch_id, self.trigger_name)
+        if batch.id != batch_id:
+            self.log.info(
+                "Batch %s was merged into batch %s, with all batches of the trigger from %s on: these are replayed.",
+                *(batch_id, batch.id, batch.first_id),
+            )
+        return batch.id
 
     @staticmethod
     def _is_retry(context: "Context") -> bool:

@@ -8,10 +8,11 @@ from airflow.sdk.observability import stats
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.notifications import Log, load_notifiers, notify_all
+from workorders.core import triggers
 from workorders.core.admission import gap_alerts
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import connect
-from workorders.kafka.ledger import batches, stall_alerts
+from workorders.kafka.ledger import stall_alerts
 from workorders.kafka.ledger.stall_alerts import Alert, StalledNow
 
 if TYPE_CHECKING:
@@ -31,18 +32,18 @@ class Alerting:
     notify: Sequence[str]
     """Import paths of notifiers."""
 
-    def after_attempt(self, database_connection: str, batch_id: int, context: "Context", log: Log) -> None:
-        """Check all partitions of the batch's trigger, and send what is due. Never raises."""
+    def after_attempt(self, database_connection: str, trigger_name: str, context: "Context", log: Log) -> None:
+        """Check all partitions of the trigger, and send what is due. Never raises."""
         try:
-            self._send_due(database_connection, batch_id, context, log)
+            self._send_due(database_connection, trigger_name, context, log)
         except Exception as error:  # noqa: BLE001 - most likely the database is unavailable, and the task fails by that
             log.warning("Whether an alert is due is not known: %s: %s", type(error).__name__, one_line(error))
 
-    def _send_due(self, database_connection: str, batch_id: int, context: "Context", log: Log) -> None:
+    def _send_due(self, database_connection: str, trigger_name: str, context: "Context", log: Log) -> None:
         notifiers = load_notifiers(self.notify, log)
         url = database_url(database_connection)
         with connect(url, autocommit=True, application_name="workorders alerts") as database:
-            trigger = batches.load(database, batch_id).trigger
+            trigger = triggers.find(database, trigger_name)
             now = stall_alerts.stalled_now(database, trigger)
             due = stall_alerts.claim(database, trigger, after_seconds=self.after_seconds)
             gaps = gap_alerts.claim(database, trigger)

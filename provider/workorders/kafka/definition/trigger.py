@@ -25,6 +25,8 @@ from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
 """A stall that lasts longer than an hour rarely ends by itself; a shorter one sends no alert."""
+DEFAULT_MERGE_BATCHES_AFTER_DAYS: Final = 30
+"""A batch is looked at, and replayed alone, in the first days after its ingest."""
 
 MAX_VIRTUAL_PARTITIONS: Final = 32
 """Each one of a partition takes another relation in Spark's plan."""
@@ -96,6 +98,9 @@ class KafkaTriggerDefinition(TriggerDefinition):
 
     active_batches: Whole = Field(default=4, ge=1, le=1000)
     """Maximum number of batches that are ingested at the same time, including replays."""
+    merge_batches_after_days: Whole = Field(default=DEFAULT_MERGE_BATCHES_AFTER_DAYS, ge=1, le=36_500)
+    """Days after which retention merges finished batches, so that their number stays small. A replay of a merged batch
+    takes all messages that were merged, at most a million."""
     pool: Annotated[Text, expecting("the name of an Airflow pool")] | None = None
     """Airflow pool of `create_work_orders`, the task that runs Spark; the default pool if not given."""
     spark: SparkSettings = Field(default_factory=SparkSettings)

@@ -1,12 +1,13 @@
 """A lock that an attempt at a batch holds as long as its process lives."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 
 import psycopg
 
 from workorders.core.postgres.connection import Connection, connect, fetch_row
 from workorders.core.postgres.named_queries import load_queries
+from workorders.kafka.exceptions import UnknownBatchError
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/attempt_lock.sql")
 
@@ -21,6 +22,7 @@ def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
     Yields the connection whose transaction holds the lock.
 
     Raises:
+        UnknownBatchError: there is no batch of exactly this number; it may have been merged at this moment.
         psycopg.Error: the database cannot be reached, or an operator's decision holds the batch for too long.
     """
     connection = connect(database_url, application_name=f"workorders attempt at batch {batch_id}")
@@ -28,6 +30,11 @@ def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
         # In a transaction and not in the session: a pooler may keep a session after its client has died.
         connection.execute(_QUERIES["keep_transaction"])
         connection.execute(_QUERIES["hold_attempt"], {"batch_id": batch_id})
+        if not fetch_row(connection, _QUERIES["batch_exists"], {"batch_id": batch_id})[0]:
+            raise UnknownBatchError(
+                f"There is no batch {batch_id}, so no attempt at it was made. If it was merged just now, the next try "
+                f"takes the batch that it is a part of; see `workorders batches show {batch_id}`."
+            )
         try:
             yield connection
         finally:
@@ -36,6 +43,6 @@ def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
                 connection.rollback()
 
 
-def try_exclude_attempts(connection: Connection, batch_id: int) -> bool:
-    """Return whether no attempt at the batch is running; if so, none starts until the caller's transaction ends."""
-    return bool(fetch_row(connection, _QUERIES["try_exclude_attempts"], {"batch_id": batch_id})[0])
+def try_exclude_attempts(connection: Connection, batch_ids: Sequence[int]) -> set[int]:
+    """Return the batches at which no attempt is running; none starts until the caller's transaction ends."""
+    return {id_ for (id_,) in connection.execute(_QUERIES["try_exclude_attempts"], {"batch_ids": list(batch_ids)})}

@@ -90,6 +90,8 @@ class Batch:
     ranges: tuple[BatchRange, ...]
     taken_by: int | None = None
     """Number of the batch whose task planned and ingested this one as well; None if the listener planned it."""
+    first_id: int | None = None
+    """First of the trigger's batches that were merged into this one, which has the last number; None if none were."""
 
     @property
     def label(self) -> str:
@@ -169,16 +171,18 @@ def create(
     return batch_id
 
 
-def load(connection: Connection, batch_id: int) -> Batch:
-    """Return the batch of that number.
+def load(connection: Connection, batch_id: int, trigger: str | None = None) -> Batch:
+    """Return the batch of that number, or the one that it was merged into, which has another number.
+
+    Args:
+        connection: the database.
+        batch_id: the number.
+        trigger: name of the trigger whose merged batch is meant if those of several may contain the number.
 
     Raises:
-        UnknownBatchError: there is none.
+        UnknownBatchError: there is none, or the number may belong to merged batches of several triggers.
     """
-    row = connection.execute(_QUERIES["batch"], {"batch_id": batch_id}).fetchone()
-    if row is None:
-        raise UnknownBatchError(f"There is no batch {batch_id} in this database; see `workorders batches list`.")
-    id_, planned_at, handed_over_at, taken_by, name, definition = row
+    # The ranges first: a batch that is merged between the two queries is then missing, and does not seem to be empty.
     parts = virtual_partitions.rows_of_batch(connection, batch_id)
     ranges = tuple(
         _cut(BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results), parts)
@@ -186,7 +190,27 @@ def load(connection: Connection, batch_id: int) -> Batch:
             _QUERIES["ranges"], {"batch_id": batch_id}
         )
     )
-    return Batch(id_, triggers.find(connection, name), definition, planned_at, handed_over_at, ranges, taken_by)
+    row = connection.execute(_QUERIES["batch"], {"batch_id": batch_id}).fetchone()
+    if row is None:
+        return load(connection, _merged_into(connection, batch_id, trigger))
+    id_, planned_at, handed_over_at, taken_by, first_id, name, definition = row
+    trigger_ = triggers.find(connection, name)
+    return Batch(id_, trigger_, definition, planned_at, handed_over_at, ranges, taken_by, first_id)
+
+
+def _merged_into(connection: Connection, batch_id: int, trigger: str | None) -> int:
+    """Return the number of the merged batch that has this number among its own."""
+    found = connection.execute(_QUERIES["merged_into"], {"batch_id": batch_id}).fetchall()
+    if not found:
+        raise UnknownBatchError(f"There is no batch {batch_id} in this database; see `workorders batches list`.")
+    own = [id_ for id_, name in found if name == trigger] or [id_ for id_, _ in found]
+    if len(own) > 1:
+        candidates = ", ".join(f"{id_} of {name}" for id_, name in found)
+        raise UnknownBatchError(
+            f"Batch {batch_id} was merged into a later one of its trigger, and is in one of these: {candidates}; "
+            f"nothing was done. Give the number of the one that you mean."
+        )
+    return int(own[0])
 
 
 def _cut(range_: BatchRange, parts: Mapping[tuple[str, int], Sequence[Sequence[Any]]]) -> BatchRange:
@@ -210,7 +234,7 @@ def _cut(range_: BatchRange, parts: Mapping[tuple[str, int], Sequence[Sequence[A
 
 
 def load_own(connection: Connection, batch_id: int, trigger: str) -> Batch:
-    """Return the batch of that number if it belongs to this trigger.
+    """Return the batch of that number, or the one that it was merged into, if it belongs to this trigger.
 
     A user who may start the ingest runs of one trigger must not fence, ingest or commit for another one.
 
@@ -218,7 +242,7 @@ def load_own(connection: Connection, batch_id: int, trigger: str) -> Batch:
         UnknownBatchError: there is none.
         ForeignBatchError: it is another trigger's.
     """
-    batch = load(connection, batch_id)
+    batch = load(connection, batch_id, trigger)
     if batch.trigger.name != trigger:
         raise ForeignBatchError(
             f"Batch {batch_id} belongs to trigger {batch.trigger.name}, and this run to trigger {trigger}. Nothing was "

@@ -260,7 +260,7 @@ def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision
             f"decide again after it has ended."
         ) from error
     for batch_id in sorted({state.batch_id for state in states if state.batch_id is not None}):
-        if not try_exclude_attempts(connection, batch_id):
+        if not try_exclude_attempts(connection, [batch_id]):
             raise DecisionRefusedError(
                 f"{trigger.name}: an attempt at batch {batch_id} is at work; nothing was changed; decide again "
                 f"after it has ended, or end the task create_work_orders of its run first."

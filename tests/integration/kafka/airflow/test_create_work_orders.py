@@ -11,14 +11,16 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.comms import TriggerDagRun
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from structlog.testing import capture_logs
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
 from support.definitions import define
-from support.in_process_trigger import TEN, InProcessTrigger, decided
-from support.ingesting import everything
+from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
+from support.ingesting import everything, merge_batches
 from support.topics import Topics
+from support.work_orders import remove
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow import create_work_orders, next_batches
@@ -78,7 +80,7 @@ class Task:
 
     def _note(self, *_: object) -> None:
         with connect(self._stack.database_url) as own:
-            self.submitted.append(try_exclude_attempts(own, self._batch_id))
+            self.submitted.append(bool(try_exclude_attempts(own, [self._batch_id])))
 
 
 @pytest.fixture
@@ -177,6 +179,42 @@ def test_a_spark_connect_connection_runs_the_batch_on_its_server_and_a_clear_rep
     after = everything(connection, batch.trigger)
     assert after.pop("kafka_batches") != before.pop("kafka_batches")  # a replay has an epoch of its own
     assert after == before
+
+
+def test_a_clear_of_a_merged_batch_restores_what_is_missing_of_all_that_was_merged(
+    stack: LocalStack,
+    connection: Connection,
+    topics: Topics,
+    name: str,
+    *,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stack.start_spark_connect()
+    topics.create(name)
+    trigger = InProcessTrigger(stack, name)
+    planned: list[int] = []
+    for _ in range(3):
+        topics.produce(name, TEN)
+        planned += filter(None, [trigger.plan().batch_id])
+        trigger.attempt(planned[-1])
+    merge_batches(connection)
+    batch = batches.load(connection, planned[-1])
+    remove(connection, batch.trigger, [4, 29])
+    connection.commit()
+    before = everything(connection, batch.trigger)["kafka_ledger"]
+    task = Task(stack, name, planned[0], monkeypatch, application=lambda: pytest.fail("an application was submitted"))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", stack.spark_connect.airflow_connection)
+    with capture_logs() as logged:
+        task.run(clears=1)
+    assert list(kept(connection, name).values()) == [list(range(30))]
+    assert everything(connection, batch.trigger)["kafka_ledger"] == before
+    (line,) = [entry["event"] for entry in logged if "was merged" in entry["event"]]
+    first, last = planned[0], planned[-1]
+    assert line == (
+        f"Batch {first} was merged into batch {last}, with all batches of the trigger from {first} on: these are "
+        "replayed."
+    )
+    assert batches.load(connection, planned[0]).ranges == batch.ranges
 
 
 def test_a_spark_connect_server_that_does_not_run_stalls_the_batch_with_the_next_try(

@@ -4,63 +4,81 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.eventually import eventually
+from support.ingesting import partition_of, plan
 from workorders.core.postgres.connection import Connection
+from workorders.core.triggers import Trigger
+from workorders.kafka.exceptions import UnknownBatchError
 from workorders.kafka.ledger.attempt_lock import attempt_lock, try_exclude_attempts
+from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.spark import driver
 
 pytestmark = pytest.mark.integration
 
-BATCH = 999_999_001
+
+@pytest.fixture
+def batch_id(connection: Connection, trigger: Trigger, name: str) -> int:
+    return plan(connection, trigger, OffsetRange(partition_of(name), 0, 5))
 
 
-def none_at_work(connection: Connection, batch_id: int = BATCH) -> bool:
-    answer = try_exclude_attempts(connection, batch_id)
+def none_at_work(connection: Connection, batch_id: int) -> bool:
+    free = try_exclude_attempts(connection, [batch_id])
     connection.rollback()
-    return answer
+    return free == {batch_id}
 
 
-def test_an_attempt_is_at_work_until_its_end_and_on_its_batch_alone(stack: LocalStack, connection: Connection) -> None:
-    assert none_at_work(connection)
-    with attempt_lock(stack.database_url, BATCH):
-        assert not none_at_work(connection)
-        assert none_at_work(connection, BATCH + 1)
-    assert none_at_work(connection)
+def test_an_attempt_is_at_work_until_its_end_and_on_its_batch_alone(
+    stack: LocalStack, connection: Connection, batch_id: int
+) -> None:
+    assert none_at_work(connection, batch_id)
+    with attempt_lock(stack.database_url, batch_id):
+        assert try_exclude_attempts(connection, [batch_id, batch_id + 1]) == {batch_id + 1}
+        connection.rollback()
+    assert none_at_work(connection, batch_id)
+
+
+def test_no_attempt_begins_at_a_number_that_no_batch_has_any_more(stack: LocalStack) -> None:
+    """It was merged after its number was looked up: the attempt would lock nothing."""
+    with (
+        pytest.raises(UnknownBatchError, match=r"no attempt at it was made\. If it was merged just now"),
+        attempt_lock(stack.database_url, 999_999_001),
+    ):
+        pytest.fail("an attempt began")
 
 
 def test_an_attempt_whose_connection_is_cut_continues_unnoticed_and_ends_well(
-    stack: LocalStack, connection: Connection
+    stack: LocalStack, connection: Connection, batch_id: int
 ) -> None:
-    with attempt_lock(stack.database_url, BATCH):
+    with attempt_lock(stack.database_url, batch_id):
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s",
-            (f"workorders attempt at batch {BATCH}",),
+            (f"workorders attempt at batch {batch_id}",),
         )
-        eventually(lambda: none_at_work(connection), seconds=10, what="the release of the lock")
+        eventually(lambda: none_at_work(connection, batch_id), seconds=10, what="the release of the lock")
 
 
 def test_an_attempt_may_idle_as_long_as_spark_reads_and_holds_no_vacuum_up(
-    stack: LocalStack, connection: Connection
+    stack: LocalStack, connection: Connection, batch_id: int
 ) -> None:
-    with attempt_lock(stack.database_url, BATCH) as held:
+    with attempt_lock(stack.database_url, batch_id) as held:
         assert held.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("0",)
         horizon = connection.execute(
             "SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE application_name = %s",
-            (f"workorders attempt at batch {BATCH}",),
+            (f"workorders attempt at batch {batch_id}",),
         ).fetchone()
         assert horizon == (None, None)
 
 
 def test_the_spark_driver_holds_the_lock_of_its_attempt(
-    stack: LocalStack, connection: Connection, monkeypatch: pytest.MonkeyPatch
+    stack: LocalStack, connection: Connection, batch_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable, value in stack.environment().items():
         monkeypatch.setenv(variable, value)
     seen: list[bool] = []
 
     def ingest_batch(*_: object, **__: object) -> tuple[list[object], tuple[str, ...]]:
-        seen.append(none_at_work(connection))
+        seen.append(none_at_work(connection, batch_id))
         return [], ()
 
     monkeypatch.setattr(driver, "ingest_batch", ingest_batch)
-    assert driver.main(["--batch", str(BATCH)]) == 0
+    assert driver.main(["--batch", str(batch_id)]) == 0
     assert seen == [False]

@@ -142,7 +142,7 @@ def test_other_partitions_are_planned_and_ingested_while_a_decision_sets_the_gro
                 ledger.lock_trigger(own, there)  # as a planner does
                 for partition in ledger.positions(own, name):
                     ledger.lock(own, there, partition)
-                assert try_exclude_attempts(own, batch_id)
+                assert try_exclude_attempts(own, [batch_id])
                 own.rollback()
             await super().commit(group, positions)
 

@@ -65,6 +65,7 @@ def test_five_lines_are_enough() -> None:
         "alert_after": 3600.0,
         "notify": (),
         "active_batches": 4,
+        "merge_batches_after_days": 30,
         "pool": None,
         "spark": {
             "conf": {},

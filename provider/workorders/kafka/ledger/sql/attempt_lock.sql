@@ -12,5 +12,10 @@ FROM (VALUES
 -- name: hold_attempt
 SELECT pg_advisory_xact_lock_shared(hashtextextended('workorders attempt', %(batch_id)s));
 
+-- name: batch_exists
+SELECT EXISTS (SELECT FROM workorders.kafka_batches WHERE id = %(batch_id)s);
+
 -- name: try_exclude_attempts
-SELECT pg_try_advisory_xact_lock(hashtextextended('workorders attempt', %(batch_id)s));
+SELECT id
+FROM unnest(%(batch_ids)s::bigint[]) AS batches (id)
+WHERE pg_try_advisory_xact_lock(hashtextextended('workorders attempt', id));

@@ -72,10 +72,25 @@ SET handed_over_at = now()
 WHERE id = ANY (%(batch_ids)s) AND handed_over_at IS NULL;
 
 -- name: batch
-SELECT batches.id, batches.planned_at, batches.handed_over_at, batches.taken_by, triggers.name, triggers.definition
+SELECT batches.id, batches.planned_at, batches.handed_over_at, batches.taken_by, batches.first_id, triggers.name,
+    triggers.definition
 FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 WHERE batches.id = %(batch_id)s;
+
+-- name: merged_into
+-- The numbers of several triggers alternate, so merged batches of several may have the number among theirs.
+SELECT batches.id, triggers.name
+FROM workorders.triggers
+CROSS JOIN LATERAL (
+    SELECT id, first_id
+    FROM workorders.kafka_batches
+    WHERE trigger_id = triggers.id AND id > %(batch_id)s
+    ORDER BY id
+    LIMIT 1
+) AS batches
+WHERE batches.first_id <= %(batch_id)s
+ORDER BY batches.id;
 
 -- name: ranges
 SELECT ranges.topic, ranges.partition, ranges.topic_id, ranges.start_offset, ranges.end_offset,

@@ -38,7 +38,10 @@ CREATE TABLE workorders.kafka_batches (
     handed_over_at timestamptz,
     epoch bigint NOT NULL DEFAULT 0,
     -- The batch whose task planned and ingested this one as well; NULL if the listener planned it.
-    taken_by bigint REFERENCES workorders.kafka_batches (id) ON DELETE SET NULL
+    taken_by bigint REFERENCES workorders.kafka_batches (id) ON DELETE SET NULL,
+    -- Retention merged the trigger's batches from this number on into this batch; NULL if none.
+    first_id bigint,
+    CONSTRAINT kafka_batches_first_id_check CHECK (first_id < id)
 );
 CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches (trigger_id, id);
 CREATE INDEX kafka_batches_taken_by_idx ON workorders.kafka_batches (taken_by) WHERE taken_by IS NOT NULL;
@@ -77,7 +80,8 @@ CREATE INDEX kafka_decisions_trigger_id_id_idx ON workorders.kafka_decisions (tr
 CREATE UNIQUE INDEX kafka_decisions_request_idx ON workorders.kafka_decisions (request_key, partition)
     WHERE request_key IS NOT NULL;
 
--- What was planned never changes. finished_at and the counts are written once, together with the work orders.
+-- What was planned changes only when old batches are merged. finished_at and the counts are written once, together with
+-- the work orders.
 CREATE TABLE workorders.kafka_ranges (
     batch_id bigint NOT NULL REFERENCES workorders.kafka_batches (id),
     topic text NOT NULL,

@@ -23,6 +23,9 @@ class Sizes:
     """Spark sessions of each kind that take turns with a small batch."""
     memory: tuple[int, ...] = (10_000, 100_000, 500_000)
     """Messages of one partition, while the memory of the Python worker is watched."""
+    server_batches: int = 1_000
+    """Batches of one message that one Spark Connect server ingests, after its warm-up."""
+    server_warm_up: int = 30
     layout_rows: int = 20_000_000
     """Work orders that are in the tables while states change."""
     layout_touched: int = 100_000
@@ -73,6 +76,8 @@ QUICK = Sizes(
     consumed_in_batches=1_000,
     submissions=1,
     memory=(1_000, 4_000),
+    server_batches=4,
+    server_warm_up=2,
     layout_rows=4_000,
     layout_touched=400,
     claim_finished=2_000,

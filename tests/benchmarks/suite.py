@@ -26,6 +26,7 @@ from benchmarks import (
     plain_copy,
     rerun,
     search,
+    server_memory,
     small_batch,
     trickle,
     virtual,
@@ -232,6 +233,39 @@ def memory(bench: Bench) -> list[Figure]:
         name = f"{size:,} messages a partition"
         figures.append(against(name, [peak], peaks[:1], first, Bar(1.25, at_most=True), unit="MiB"))
     return figures
+
+
+def memory_of_server(bench: Bench) -> list[Figure]:
+    """Memory and processes of a Spark Connect server after its warm-up, and after many small batches."""
+    count = bench.sizes.server_batches
+    first, *_, last = server_memory.looks(
+        bench.stack,
+        bench.topic("server"),
+        warm_up=bench.sizes.server_warm_up,
+        count=count,
+        every=max(count // 4, 1),
+        say=bench.say,
+    )
+    for line in server_memory.growth(first, last):
+        bench.say(line)
+    warm, many_batches = "after its warm-up", f"after {count:,} batches"
+    ratio = last.live_mib / first.live_mib
+    return [
+        Figure(f"objects in use {warm}", first.live_mib, "MiB"),
+        Figure(
+            f"objects in use {many_batches}",
+            last.live_mib,
+            "MiB",
+            ratio=ratio,
+            ratio_to=warm,
+            bar=Bar(1.1, at_most=True),
+        ),
+        Figure(f"resident memory {warm}", first.rss_mib, "MiB"),
+        Figure(
+            f"resident memory {many_batches}", last.rss_mib, "MiB", ratio=last.rss_mib / first.rss_mib, ratio_to=warm
+        ),
+        Figure(f"Python processes {many_batches}", last.python_processes, ""),
+    ]
 
 
 def layouts(bench: Bench) -> list[Figure]:
@@ -534,6 +568,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "airflow_consume": airflow_operator,
     "small_batch": small_batches,
     "memory": memory,
+    "server_memory": memory_of_server,
     "layout": layouts,
     "claim": claim_runs,
     "idle": idle_triggers,

@@ -6,6 +6,7 @@ CONNECT = "integration/kafka/spark/test_connect.py"
 SERVER = "unit/kafka/spark/test_connect_server.py"
 CREATE, BATCHES = "integration/kafka/airflow/test_create_work_orders.py", "integration/kafka/ledger/test_batches.py"
 OPERATOR, BATCHES_SQL = "kafka/airflow/create_work_orders.py", "kafka/ledger/sql/batches.sql"
+CLIENT = "integration/kafka/spark/test_connect_kafka_client.py"
 
 RUNNING_SPARK = (
     Mutation(
@@ -121,5 +122,29 @@ RUNNING_SPARK = (
         (
             "integration/kafka/ledger/test_positions.py::test_the_positions_of_a_batch_include_those_of_the_batches_that_its_task_took",
         ),
+    ),
+    Mutation(
+        "consumers-of-other-settings-in-one-group",
+        7,
+        (Change("kafka/spark/source.py", "_FETCHING | dict(java_settings)]", "_FETCHING]"),),
+        (
+            "unit/kafka/spark/test_source.py::test_a_group_differs_where_settings_do_or_what_offsets_mean",
+            f"{CLIENT}::test_two_batches_of_a_trigger_with_different_settings_are_read_at_the_same_time",
+        ),
+    ),
+    Mutation(
+        "passwords-on-the-servers-pages",
+        0,
+        (
+            Change("kafka/spark/connect_server.py", '    "spark.sql.redaction.string.regex": "(?s).+",\n', ""),
+            Change("kafka/spark/connect_server.py", '    "spark.redaction.string.regex": "(?s).+",\n', ""),
+        ),
+        (f"{CLIENT}::test_no_page_no_log_and_no_error_has_kafkas_password",),
+    ),
+    Mutation(
+        "settings-of-a-client-in-an-error",
+        0,
+        (Change("kafka/client/secrets.py", "if len(secret) >= _SHORTEST_SECRET:", "if False:"),),
+        ("unit/kafka/client/test_secrets.py::test_an_error_that_prints_the_settings_of_a_client_is_masked",),
     ),
 )

@@ -30,6 +30,7 @@ def bench() -> Iterator[Bench]:
         "million",
         "airflow_consume",
         "small_batch",
+        "server_memory",
         "layout",
         "outbox",
         "claim",

@@ -5,13 +5,17 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from workorders.core.environment import DATABASE_URL_VARIABLE
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.secrets import is_secret_setting
+from workorders.kafka.client.settings import jaas_quoted
 
 KAFKA_VARIABLE = "WORKORDERS_KAFKA"
 """Environment variable with the librdkafka settings as a JSON object."""
+_SHORTEST_SECRET: Final = 4
+"""Characters; to mask a shorter one everywhere would garble the text and give the secret away."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,6 +59,16 @@ class JobSecrets:
                     del os.environ[name]
                 else:
                     os.environ[name] = value
+
+    def mask(self, text: str) -> str:
+        """Return the text with `***` for each secret of the Kafka settings, also where it is quoted for Java.
+
+        Some errors of Spark's Kafka source print all settings of a client.
+        """
+        for secret in (str(value) for name, value in self.kafka.items() if is_secret_setting(name)):
+            if len(secret) >= _SHORTEST_SECRET:
+                text = text.replace(jaas_quoted(secret), "***").replace(secret, "***")
+        return text
 
     def to_environment(self) -> dict[str, str]:
         """Return the variables that `from_environment` reads."""

@@ -234,12 +234,12 @@ def _required(given: dict[str, str], name: str, mechanism: str) -> str:
 
 
 def _jaas(module: str, options: Mapping[str, str]) -> str:
-    quoted = " ".join(f"{name}={_quoted(value)}" for name, value in options.items())
+    quoted = " ".join(f"{name}={jaas_quoted(value)}" for name, value in options.items())
     return f"{module} required {quoted};"
 
 
-def _quoted(value: str) -> str:
-    """Quote as Java's StreamTokenizer reads: backslash escapes, octal ones for control characters."""
+def jaas_quoted(value: str) -> str:
+    """Quote a value as Java's StreamTokenizer reads: backslash escapes, octal ones for control characters."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(f"\\{ord(char):03o}" if ord(char) < ord(" ") else char for char in escaped) + '"'
 

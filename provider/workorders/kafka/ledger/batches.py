@@ -92,6 +92,9 @@ class Batch:
     """Number of the batch whose task planned and ingested this one as well; None if the listener planned it."""
     first_id: int | None = None
     """First of the trigger's batches that were merged into this one, which has the last number; None if none were."""
+    logs: tuple[str, ...] = ()
+    """Ids of all topics that the trigger reads now with their generations, sorted; they change when offsets mean other
+    messages."""
 
     @property
     def label(self) -> str:
@@ -193,9 +196,9 @@ def load(connection: Connection, batch_id: int, trigger: str | None = None) -> B
     row = connection.execute(_QUERIES["batch"], {"batch_id": batch_id}).fetchone()
     if row is None:
         return load(connection, _merged_into(connection, batch_id, trigger))
-    id_, planned_at, handed_over_at, taken_by, first_id, name, definition = row
-    trigger_ = triggers.find(connection, name)
-    return Batch(id_, trigger_, definition, planned_at, handed_over_at, ranges, taken_by, first_id)
+    id_, planned_at, handed_over_at, taken_by, first_id, name, definition, logs = row
+    found = triggers.find(connection, name)
+    return Batch(id_, found, definition, planned_at, handed_over_at, ranges, taken_by, first_id, tuple(logs))
 
 
 def _merged_into(connection: Connection, batch_id: int, trigger: str | None) -> int:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.spark.class_archive import CLASS_PATH, class_path, load_classes, use_archive
 from workorders.kafka.spark.network import LOOPBACK, protection
-from workorders.kafka.spark.session import APPLICATION_SETTINGS
+from workorders.kafka.spark.session import APPLICATION_SETTINGS, allow_own_group
 
 TOKEN_VARIABLE: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of a variable
 """Spark's own variable for the token that clients must have."""
@@ -87,6 +87,7 @@ def serve(
     spark = _session(host, port, master, jars, conf)
     try:
         bound = _bound_port(spark)
+        allow_own_group(spark)
         load_classes(spark)  # the first query of a server costs ten seconds
         ready(bound)
         ended.wait()

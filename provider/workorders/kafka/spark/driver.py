@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import psycopg
 from py4j.protocol import Py4JError
@@ -25,7 +26,7 @@ from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
 from workorders.kafka.spark.report import outcome_table
 from workorders.kafka.spark.session import open_session
-from workorders.kafka.spark.source import read_ranges
+from workorders.kafka.spark.source import read_ranges, reader_group
 
 OpenSession = Callable[[], SparkSession]
 
@@ -107,6 +108,7 @@ def ingest_prepared(
         for range_, refusal in prepared.unreadable.items()
     ]
     results += _SparkIngest(connections, batch, session).ingest(prepared.attempts)
+    results = [replace(result, error=result.error and connections.mask(result.error)) for result in results]
     return _reconcile_with_database(connections, batch, epoch, results)
 
 
@@ -115,6 +117,7 @@ class _SparkIngest:
 
     def __init__(self, connections: JobSecrets, batch: Batch, session: OpenSession) -> None:
         self._connections = connections
+        self._batch = batch
         self._definition = KafkaTriggerDefinition.model_validate(batch.definition)
         self._session = session
 
@@ -153,7 +156,9 @@ class _SparkIngest:
     def _run(self, task: PartitionIngest, attempts: Sequence[Attempt]) -> list[RangeOutcome]:
         if not attempts:
             return []
-        messages = read_ranges(self._session(), java_settings(self._connections.kafka), attempts)
+        settings = java_settings(self._connections.kafka)
+        group = reader_group(self._batch, settings, key=self._connections.database_url)
+        messages = read_ranges(self._session(), settings, attempts, group)
         rows = messages.mapInArrow(task, RESULT_SCHEMA).collect()
         return outcomes_from_rows([row.asDict() for row in rows], attempts)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -26,6 +26,7 @@ SESSION_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "16MB",
 }
 """Settings of every session that reads messages, on a Connect server as well."""
+_KAFKA_SOURCE: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 
 def open_session() -> SparkSession:
@@ -41,7 +42,15 @@ def open_session() -> SparkSession:
     builder = SparkSession.builder.appName("workorders")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    allow_own_group(session)
+    return session
+
+
+def allow_own_group(session: SparkSession) -> None:
+    """Log no warning for each query whose consumers have a group of ours: none joins it, so none disturbs another."""
+    log4j: Any = getattr(session.sparkContext._jvm, "org.apache.logging.log4j")
+    log4j.core.config.Configurator.setLevel(_KAFKA_SOURCE, log4j.Level.ERROR)
 
 
 def start_session() -> Future[SparkSession]:

@@ -1,14 +1,17 @@
 """Reads ranges of Kafka offsets with Spark's Kafka source, one Spark partition for each range or virtual partition."""
 
+import hmac
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import zip_longest
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from workorders.kafka.ingest.attempt import Attempt
+from workorders.kafka.ledger.batches import Batch
 
 _FETCHING = {
     # Spark asks for both ends of the log after each poll, which discards prefetched messages: with 500 messages per
@@ -18,7 +21,12 @@ _FETCHING = {
 }
 
 
-def read_ranges(spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> DataFrame:
+GROUP_PREFIX: Final = "workorders-spark-"
+
+
+def read_ranges(
+    spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt], group: str
+) -> DataFrame:
     """Return the visible messages of the ranges, in the order of their offsets within a range.
 
     One relation of Spark's source has one range of each partition, so virtual partitions take several relations. Spark
@@ -31,8 +39,9 @@ def read_ranges(spark: SparkSession, java_settings: Mapping[str, str], attempts:
         spark: the session.
         java_settings: settings of Kafka's Java client.
         attempts: what to read.
+        group: the consumer group of `reader_group`.
     """
-    relations = [_read_round(spark, java_settings, some) for some in rounds(attempts)]
+    relations = [_read_round(spark, java_settings, some, group) for some in rounds(attempts)]
     return reduce(lambda one, other: one.union(other), relations)
 
 
@@ -44,10 +53,12 @@ def rounds(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
     return [[attempt for attempt in some if attempt is not None] for some in zip_longest(*by_partition.values())]
 
 
-def _read_round(spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> DataFrame:
+def _read_round(
+    spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt], group: str
+) -> DataFrame:
     return (
         spark.read.format("kafka")
-        .options(**options(java_settings, attempts))
+        .options(**options(java_settings, attempts, group))
         .load()
         .selectExpr(
             "key",
@@ -62,7 +73,23 @@ def _read_round(spark: SparkSession, java_settings: Mapping[str, str], attempts:
     )
 
 
-def options(java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> dict[str, str]:
+def reader_group(batch: Batch, java_settings: Mapping[str, str], *, key: str) -> str:
+    """Return the consumer group under which Spark keeps its consumers; none joins it, and none commits.
+
+    Spark's default is a new group per query: a running Spark uses no consumer a second time, and keeps the settings of
+    each, with passwords, until it ends. Settings that differ under one group are an error there, whose text has both,
+    and a kept consumer may have messages of before. So the group differs where settings do, or what offsets mean.
+
+    Args:
+        batch: the batch. All topics of its trigger count: a group for each choice among them would be many.
+        java_settings: settings of Kafka's Java client.
+        key: a secret. The group's id is logged, and without a key people could try passwords against it.
+    """
+    text = json.dumps([batch.trigger.name, batch.logs, _FETCHING | dict(java_settings)], sort_keys=True)
+    return GROUP_PREFIX + hmac.digest(key.encode(), text.encode(), "sha256").hex()[:32]
+
+
+def options(java_settings: Mapping[str, str], attempts: Sequence[Attempt], group: str) -> dict[str, str]:
     """Return the options of Spark's Kafka source for at most one range of each partition.
 
     The connection may override performance settings only.
@@ -79,6 +106,7 @@ def options(java_settings: Mapping[str, str], attempts: Sequence[Attempt]) -> di
         **_FETCHING,
         **{f"kafka.{name}": value for name, value in java_settings.items()},
         "kafka.isolation.level": "read_committed",
+        "kafka.group.id": group,
         "assign": json.dumps(assigned),
         "startingOffsets": json.dumps(starts),
         "endingOffsets": json.dumps(ends),

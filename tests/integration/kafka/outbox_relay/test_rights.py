@@ -6,15 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined]
 from psycopg.conninfo import make_conninfo
 
 from local_stack.postgres import SUPERUSER
@@ -22,6 +14,7 @@ from local_stack.stack import LocalStack
 from support.consumed import consumed
 from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
+from support.rights import Rights
 from support.topics import Topics
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.new_client import GROUP_NEVER_JOINED
@@ -33,37 +26,6 @@ from workorders.outbox import OutboxMessage, admin
 pytestmark = pytest.mark.integration
 
 SECONDS = 30.0
-
-
-class Rights:
-    """What the limited user may do."""
-
-    def __init__(self, stack: LocalStack) -> None:
-        self._admin = AdminClient(dict(stack.kafka_settings))
-        self._given: list[AclBinding] = []
-
-    def give(self, kind: Any, name: str, *operations: Any) -> None:
-        """Allow operations on what has this name."""
-        for binding in [_binding(AclBinding, kind, name, operation) for operation in operations]:
-            for future in self._admin.create_acls([binding]).values():
-                future.result(SECONDS)
-            self._given.append(binding)
-
-    def take(self, kind: Any, name: str, operation: Any) -> None:
-        """Take a right away."""
-        wanted = _binding(AclBindingFilter, kind, name, operation)
-        for future in self._admin.delete_acls([wanted]).values():
-            future.result(SECONDS)
-
-    def take_all(self) -> None:
-        """Take all rights away."""
-        for binding in self._given:
-            self.take(binding.restype, binding.name, binding.operation)
-
-
-def _binding(kind_of_binding: Any, kind: Any, name: str, operation: Any) -> Any:
-    allow, literal = AclPermissionType.ALLOW, ResourcePatternType.LITERAL
-    return kind_of_binding(kind, name, literal, "User:limited", "*", operation, allow)
 
 
 @pytest.fixture

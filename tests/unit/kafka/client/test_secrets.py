@@ -11,6 +11,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from workorders.core.environment import DATABASE_URL_VARIABLE
 from workorders.kafka.client.secrets import KAFKA_VARIABLE, JobSecrets
+from workorders.kafka.client.settings import java_settings
 
 SECRET = "correct horse battery staple"
 PROGRAM = """#!{python}
@@ -67,3 +68,15 @@ def test_the_environment_of_this_process_stays_as_it_was(seen: Path, monkeypatch
     submit()
     assert KAFKA_VARIABLE not in os.environ
     assert os.environ[DATABASE_URL_VARIABLE] == "postgresql:///mine"
+
+
+def test_an_error_that_prints_the_settings_of_a_client_is_masked() -> None:
+    password = 'horse "battery"'
+    given = {"bootstrap.servers": "b:1", "security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN"}
+    secrets = JobSecrets("postgresql:///orders", {**given, "sasl.username": "ann", "sasl.password": password})
+    text = "\n".join([*java_settings(secrets.kafka).values(), password])
+    masked = secrets.mask(text)
+    assert "horse" not in masked
+    assert "battery" not in masked
+    assert 'username="ann" password=***;' in masked
+    assert JobSecrets("", {"ssl.key.password": "a"}).mask("a batch") == "a batch"

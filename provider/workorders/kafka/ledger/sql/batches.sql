@@ -73,7 +73,13 @@ WHERE id = ANY (%(batch_ids)s) AND handed_over_at IS NULL;
 
 -- name: batch
 SELECT batches.id, batches.planned_at, batches.handed_over_at, batches.taken_by, batches.first_id, triggers.name,
-    triggers.definition
+    triggers.definition,
+    ARRAY(
+        SELECT DISTINCT concat(topic_id, '~', generation)
+        FROM workorders.kafka_ledger AS ledger
+        WHERE ledger.trigger_id = batches.trigger_id
+        ORDER BY 1
+    ) AS logs
 FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 WHERE batches.id = %(batch_id)s;

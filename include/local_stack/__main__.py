@@ -122,7 +122,8 @@ def main() -> None:
             case "down":
                 down()
             case "fetch-jars":
-                say(",".join(map(str, jars.fetch(arguments.group))))
+                group = jars.spark_group() if arguments.group == "spark" else arguments.group
+                say(",".join(map(str, jars.fetch(group))))
             case _:
                 lock_jars()
     except StackError as error:

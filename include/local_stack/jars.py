@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import requests
@@ -27,11 +28,24 @@ RESOLVED = {
     "kafka": ("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
 }
 
-#: The jars to take as they are: pyspark brings the rest, and a newer token provider than 4.0.0 is not on Maven Central.
+#: The jars to take as they are, because pyspark brings the rest: those of each version of pyspark that the tests use.
 EXPLICIT = {
-    "spark": (
-        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    # Maven Central lacks the token provider of 4.0.1.
+    "spark_4_0": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.1",
         "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+        "org.apache.kafka:kafka-clients:3.9.1",
+        "org.apache.commons:commons-pool2:2.12.0",
+    ),
+    "spark_4_1": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.1",
+        "org.apache.kafka:kafka-clients:3.9.1",
+        "org.apache.commons:commons-pool2:2.12.1",
+    ),
+    "spark_4_2": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.2.0",
         "org.apache.kafka:kafka-clients:3.9.2",
         "org.apache.commons:commons-pool2:2.13.1",
     ),
@@ -51,7 +65,7 @@ _DOWNLOAD_TIMEOUT_SECONDS = 60
 class Jar:
     """One line of the lock file."""
 
-    #: Who uses the jar: ``kafka`` (the broker), ``spark`` (the Kafka source), or ``connect`` (a benchmark).
+    #: Who uses the jar: ``kafka`` (the broker), ``spark_4_2`` (that Spark's source), or ``connect`` (a benchmark).
     group: str
     #: Maven coordinate ``group:artifact:version``.
     coordinate: str
@@ -67,6 +81,12 @@ class Jar:
     def path(self, cache: Path) -> Path:
         """Where the jar is in a cache folder once its content has been compared with the lock."""
         return cache / self.sha256[:16] / self.filename
+
+
+def spark_group() -> str:
+    """Return the group of Spark's jars for the pyspark that is installed here."""
+    major, minor, _ = version("pyspark").split(".", maxsplit=2)
+    return f"spark_{major}_{minor}"
 
 
 def parse_lock(text: str) -> tuple[Jar, ...]:

@@ -226,7 +226,7 @@ class LocalStack:
     def _start(self) -> None:
         java = find_java()
         with self._progress("Looking for the jars of Kafka and Spark", "found"):
-            kafka_jars, self.spark_jars = jars.fetch("kafka"), jars.fetch("spark")
+            kafka_jars, self.spark_jars = jars.fetch("kafka"), jars.fetch(jars.spark_group())
         self.home = Path(tempfile.mkdtemp(prefix="workorders-"))
         # Postgres may have to run as another user, who must be able to pass through.
         self.home.chmod(0o711)

@@ -1,4 +1,5 @@
 import hashlib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,13 @@ def test_the_lock_of_the_repository_names_all_jars_that_the_resolver_starts_from
         (group, name) for table in (jars.RESOLVED, jars.EXPLICIT) for group, names in table.items() for name in names
     }
     assert asked <= locked
-    assert {name for group, name in locked if group == "spark"} == set(jars.EXPLICIT["spark"])
+    for spark in jars.EXPLICIT:
+        assert {name for group, name in locked if group == spark} == set(jars.EXPLICIT[spark])
+
+
+def test_the_installed_pyspark_has_jars_of_its_own_version() -> None:
+    source = jars.EXPLICIT[jars.spark_group()][0]
+    assert source.split(":")[2] == version("pyspark")
 
 
 def test_a_download_with_the_right_checksum_enters_the_cache(tmp_path: Path, cache: Path) -> None:

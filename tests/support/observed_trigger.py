@@ -203,7 +203,8 @@ class ObservedTrigger:
                     WHERE streams.id = orders.stream_id
                         AND triggers.id = orders.trigger_id
                         AND triggers.name = %(name)s
-                        AND split_part(split_part(streams.name, '@', 1), '/', 2)::int = %(partition)s
+                        -- As text: Postgres may look at the streams of other sources first, which have no partition.
+                        AND split_part(split_part(streams.name, '@', 1), '/', 2) = %(partition)s::text
                         AND orders.position = ANY (%(offsets)s)
                     RETURNING orders.id
                 ), clips AS (DELETE FROM workorders.dataclips USING gone WHERE dataclips.id = gone.id),

@@ -69,7 +69,7 @@ def _ingest_one(stack: LocalStack, topic: str) -> None:
     )
     secrets = JobSecrets(stack.database_url, stack.kafka_settings)
     batch_id = batches.plan(stack, topic, most=1)
-    with ConnectSession(server, pool=topic, conf={}) as session:
+    with ConnectSession(server, conf={}) as session:
         ((outcome,), _) = ingest_batch(secrets, batch_id, None, session.open)
     if outcome.error is not None:
         raise RuntimeError(outcome.error)

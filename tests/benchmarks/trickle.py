@@ -17,6 +17,8 @@ from support.airflow_api import AirflowApi
 _READY_SECONDS: Final = 300.0
 _LAST_SECONDS: Final = 300.0
 _LOOK_SECONDS: Final = 0.05
+_ENVIRONMENT: Final = {"AIRFLOW__CORE__PARALLELISM": "32"}
+"""Airflow's default. A task that messages keep coming to holds a slot; the stack has eight on its own."""
 
 
 def seconds_to_work_orders(triggers: int, seconds: float, say: Callable[[str], None]) -> list[float]:
@@ -30,7 +32,12 @@ def seconds_to_work_orders(triggers: int, seconds: float, say: Callable[[str], N
     with tempfile.TemporaryDirectory(prefix="triggers-") as folder:
         topics = [trigger_files.write(Path(folder), f"trickle_{number:02}") for number in range(triggers)]
         with LocalStack(
-            airflow=True, spark_connect=True, triggers_folder=Path(folder), name="bench-trickle", say=say
+            airflow=True,
+            spark_connect=True,
+            triggers_folder=Path(folder),
+            environment=_ENVIRONMENT,
+            name="bench-trickle",
+            say=say,
         ) as stack:
             messages.create_topics(stack.bootstrap_servers, topics, 1)
             until_waiting(stack, triggers)

@@ -7,6 +7,8 @@ SERVER = "unit/kafka/spark/test_connect_server.py"
 CREATE, BATCHES = "integration/kafka/airflow/test_create_work_orders.py", "integration/kafka/ledger/test_batches.py"
 OPERATOR, BATCHES_SQL = "kafka/airflow/create_work_orders.py", "kafka/ledger/sql/batches.sql"
 CLIENT = "integration/kafka/spark/test_connect_kafka_client.py"
+NEXT, MERGES = "kafka/airflow/next_batches.py", "integration/kafka/ledger/test_batch_merges.py"
+MERGES_PY, MERGES_SQL = "kafka/ledger/batch_merges.py", "kafka/ledger/sql/batch_merges.sql"
 
 RUNNING_SPARK = (
     Mutation(
@@ -65,13 +67,13 @@ RUNNING_SPARK = (
         "cleared-run-of-a-taken-batch-skipped",
         7,
         (Change(OPERATOR, "is_own_first_try = ti.try_number == 1 and ", "is_own_first_try = "),),
-        (f"{CREATE}::test_a_task_takes_the_next_full_batches_whose_runs_are_skipped_until_a_clear_replays_them",),
+        (f"{CREATE}::test_a_task_takes_the_next_batches_whose_runs_are_skipped_until_a_clear_replays_them",),
     ),
     Mutation(
         "run-by-hand-of-a-taken-batch-skipped",
         7,
         (Change(OPERATOR, " and ti.run_id == run_id(batch.id)", ""),),
-        (f"{CREATE}::test_a_task_takes_the_next_full_batches_whose_runs_are_skipped_until_a_clear_replays_them",),
+        (f"{CREATE}::test_a_task_takes_the_next_batches_whose_runs_are_skipped_until_a_clear_replays_them",),
     ),
     Mutation(
         "run-of-a-finished-batch-started-again",
@@ -84,22 +86,53 @@ RUNNING_SPARK = (
     Mutation(
         "batches-taken-for-a-paused-trigger",
         0,
-        (Change("kafka/airflow/next_batches.py", " or self._listener.is_paused() or self._ingest.is_paused()", ""),),
+        (Change(NEXT, " or self._listener.is_paused() or self._ingest.is_paused()", ""),),
         (f"{CREATE}::test_no_batch_is_taken_for_a_paused_trigger",),
     ),
     Mutation(
         "batches-taken-without-end",
         4,
-        (Change("kafka/airflow/next_batches.py", "time.monotonic() > self._deadline or ", ""),),
+        (Change(NEXT, "time.monotonic() > until or ", ""),),
         (f"{CREATE}::test_no_batch_is_taken_after_the_time_of_a_task",),
     ),
     Mutation(
-        "few-messages-taken",
+        "batches-taken-that-the-listener-would-not-plan",
         0,
-        (Change("kafka/planning/planner.py", " and not is_full(ranges, _limits(definition))", " and False"),),
+        (Change(NEXT, "while not self._is_due(", "while False and not self._is_due("),),
+        (f"{CREATE}::test_no_batch_is_taken_that_the_listener_would_not_plan",),
+    ),
+    Mutation(
+        "batches-of-a-trigger-taken-by-two-tasks",
+        0,
+        (Change(NEXT, "if not try_take(self._lock, self._taker.trigger.id):", "if False:"),),
+        (f"{CREATE}::test_only_one_task_takes_the_batches_of_a_trigger",),
+    ),
+    Mutation(
+        "task-that-does-not-linger",
+        0,
+        (Change(NEXT, "min(begun + self._definition.linger, until)", "0"),),
+        (f"{CREATE}::test_small_batches_that_a_task_takes_become_one_with_its_own_which_a_clear_replays",),
+    ),
+    Mutation(
+        "merged-batch-of-a-task-has-another-run",
+        7,
+        (Change(MERGES_PY, "mark_handed_over(lock, [] if own is None else [own])", "mark_handed_over(lock, [])"),),
         (
-            "integration/kafka/planning/test_planner.py::test_a_task_takes_full_batches_only_and_the_listener_plans_the_rest",
+            f"{CREATE}::test_small_batches_that_a_task_takes_become_one_with_its_own_which_a_clear_replays",
+            f"{MERGES}::test_the_batches_that_a_task_took_become_one_with_its_own_which_needs_no_other_run",
         ),
+    ),
+    Mutation(
+        "batch-of-the-listener-merged-by-a-task",
+        7,
+        (Change(MERGES_SQL, "coalesce(batches.taken_by = own.id, false)", "true"),),
+        (f"{MERGES}::test_an_unfinished_batch_and_one_that_the_listener_planned_are_not_merged_by_a_task",),
+    ),
+    Mutation(
+        "unfinished-batch-merged-by-a-task",
+        7,
+        (Change(MERGES_SQL, " AND ranges.finished_at IS NOT NULL AS can_merge", " AS can_merge"),),
+        (f"{MERGES}::test_an_unfinished_batch_and_one_that_the_listener_planned_are_not_merged_by_a_task",),
     ),
     Mutation(
         "other-partitions-wait-for-a-task-that-takes-batches",
@@ -118,7 +151,13 @@ RUNNING_SPARK = (
     Mutation(
         "offsets-of-taken-batches-not-committed",
         0,
-        (Change("kafka/ledger/sql/positions.sql", " OR batches.taken_by = %(batch_id)s", ""),),
+        (
+            Change(
+                "kafka/ledger/sql/positions.sql",
+                " OR batches.taken_by BETWEEN coalesce(own.first_id, own.id) AND own.id",
+                "",
+            ),
+        ),
         (
             "integration/kafka/ledger/test_positions.py::test_the_positions_of_a_batch_include_those_of_the_batches_that_its_task_took",
         ),

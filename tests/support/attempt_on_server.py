@@ -19,7 +19,7 @@ def main() -> int:
 
     given = json.loads(os.environ[ON_SERVER])
     server = ConnectServer(name="spark_connect", host="localhost", port=given["port"], token=given["password"])
-    with ConnectSession(server, pool="tests", conf={}) as session:
+    with ConnectSession(server, conf={}) as session:
         return driver.main(sys.argv[1:], session=session.open)
 
 

@@ -817,8 +817,6 @@ CREATE INDEX work_orders_waiting_idx ON workorders.work_orders USING btree (work
 ALTER TABLE ONLY workorders.deleted_positions
     ADD CONSTRAINT deleted_positions_stream_id_fkey FOREIGN KEY (stream_id) REFERENCES workorders.source_streams(id);
 ALTER TABLE ONLY workorders.kafka_batches
-    ADD CONSTRAINT kafka_batches_taken_by_fkey FOREIGN KEY (taken_by) REFERENCES workorders.kafka_batches(id) ON DELETE SET NULL;
-ALTER TABLE ONLY workorders.kafka_batches
     ADD CONSTRAINT kafka_batches_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
 ALTER TABLE ONLY workorders.kafka_decisions
     ADD CONSTRAINT kafka_decisions_superseded_batch_id_fkey FOREIGN KEY (superseded_batch_id) REFERENCES workorders.kafka_batches(id);

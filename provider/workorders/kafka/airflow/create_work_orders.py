@@ -50,6 +50,8 @@ class _Begun:
     batch: Batch
     epoch: int
     prepared: PreflightResult
+    lock: Connection
+    """Holds the lock of this attempt."""
 
 
 class CreateWorkOrdersOperator(SparkSubmitOperator):
@@ -62,8 +64,9 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     Each attempt takes a new epoch, so that an earlier one changes nothing any more. A clear of the task of a finished
     batch ingests exactly that batch again.
 
-    While a backlog waits, the task on a server then takes the trigger's next full batches, for a minute at most. The
-    ingest run of such a batch is started afterwards and is skipped, because it has nothing to do; a clear of its task
+    While messages come, the task on a server then takes the trigger's next batches, for two minutes at most. As far as
+    the trigger's limit allows it, they become one batch with the task's own, which a clear of the task replays. The
+    ingest run of another one is started afterwards and is skipped, because it has nothing to do; a clear of its task
     replays it.
 
     Args:
@@ -145,11 +148,11 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         try:
             connections = JobSecrets(database_url(self.database_connection), kafka_settings(self.kafka_connection))
             own_id = self._own_batch(connections, batch_id)  # before an epoch, which fences others
-            with attempt_lock(connections.database_url, own_id):
+            with attempt_lock(connections.database_url, own_id) as lock:
                 with _connect(connections) as database:
                     batches.mark_handed_over(database, [own_id])
                     self._skip_if_taken(context, batches.load(database, own_id))
-                    begun = self._begin(database, connections, own_id, again=self._is_retry(context))
+                    begun = self._begin(database, connections, own_id, lock, again=self._is_retry(context))
                 if begun is not None:
                     self._ingest(context, connections, begun)
         except StalledError as error:
@@ -193,7 +196,9 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             f"while a backlog waited. Nothing was done here; clear this task to replay the batch."
         )
 
-    def _begin(self, database: Connection, connections: JobSecrets, batch_id: int, *, again: bool) -> "_Begun | None":
+    def _begin(
+        self, database: Connection, connections: JobSecrets, batch_id: int, lock: Connection, *, again: bool
+    ) -> "_Begun | None":
         """Take the batch, and refuse to start Spark for a batch without readable messages.
 
         Returns the attempt; None if there is nothing left to do: an operator's decision superseded it, or an earlier
@@ -221,7 +226,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             refusals = {range_: str(error) for range_, error in prepared.unreadable.items()}
             stalls.record(database, batch, epoch, refusals)
             raise StalledError(" ".join(refusals.values()))
-        return _Begun(batch, epoch, prepared)
+        return _Begun(batch, epoch, prepared, lock)
 
     def _ingest(self, context: "Context", connections: JobSecrets, begun: "_Begun") -> None:
         server = connect_server(self._conn_id)
@@ -239,48 +244,39 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
 
         conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
-        with ConnectSession(server, pool=self.trigger_name, conf=conf) as self._session:
+        with ConnectSession(server, conf=conf) as self._session:
             self._run_in_session(self._session, connections, begun)
             if begun.batch.unfinished:  # before this attempt; a replay is what a person asked for, and not more
-                self._take_next_batches(context, self._session, connections, begun.batch.id)
+                self._take_next_batches(context, self._session, connections, begun)
 
     def _take_next_batches(
-        self, context: "Context", session: "ConnectSession", connections: JobSecrets, taker: int
+        self, context: "Context", session: "ConnectSession", connections: JobSecrets, own: "_Begun"
     ) -> None:
-        """Take the trigger's next batches while a backlog waits, and start their runs.
-
-        Never fails for one of them: the task's own batch is ingested.
-        """
+        """Take the trigger's next batches while messages come. Never fails: the task's own batch is ingested."""
         if self.definition is None or self.listener_dag_id is None:
             return
         try:
             with _connect(connections) as database:
-                next_batches = NextBatches(
-                    taker,
+                NextBatches(
+                    own.batch,
+                    own.lock,
                     self.definition,
                     listener=DagRuns(self.listener_dag_id),
                     ingest=DagRuns(context["ti"].dag_id),
                     database=database,
                     cluster=KafkaAdmin(client_settings(connections.kafka)),
                     log=self.log,
-                )
-                self._ingest_each(next_batches, database, session, connections)
-                next_batches.start_runs()
+                ).take(lambda batch_id: self._ingest_taken(batch_id, database, session, connections))
         except EXPECTED_FAILURES as error:
             self.log.warning("The listener starts the runs of further batches: %s", reason(error))
 
-    def _ingest_each(
-        self, next_batches: NextBatches, database: Connection, session: "ConnectSession", connections: JobSecrets
+    def _ingest_taken(
+        self, batch_id: int, database: Connection, session: "ConnectSession", connections: JobSecrets
     ) -> None:
-        """Ingest one batch after the other, until none is planned or one fails."""
-        try:
-            while (batch_id := next_batches.plan()) is not None:
-                with attempt_lock(connections.database_url, batch_id):
-                    begun = self._begin(database, connections, batch_id, again=False)
-                    if begun is not None:
-                        self._run_in_session(session, connections, begun)
-        except EXPECTED_FAILURES as error:
-            self.log.warning("The task takes no further batch; what is unfinished has its own run. %s", reason(error))
+        with attempt_lock(connections.database_url, batch_id) as lock:
+            begun = self._begin(database, connections, batch_id, lock, again=False)
+            if begun is not None:
+                self._run_in_session(session, connections, begun)
 
     def _run_in_session(self, session: "ConnectSession", connections: JobSecrets, begun: "_Begun") -> None:
         """Ingest a batch on the server, and log the table of its ranges.
@@ -291,6 +287,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         from workorders.kafka.spark.driver import ingest_prepared  # noqa: PLC0415
         from workorders.kafka.spark.report import outcome_table  # noqa: PLC0415
 
+        session.expect(sum(part.range.end - part.range.start for part in begun.prepared.attempts))
         results = ingest_prepared(connections, begun.batch, begun.epoch, begun.prepared, session.open)
         for line in outcome_table(results).splitlines():
             self.log.info("%s", line)

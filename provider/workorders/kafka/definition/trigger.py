@@ -81,6 +81,11 @@ class KafkaTriggerDefinition(TriggerDefinition):
     poll_interval: Annotated[float, seconds(0.1)] = 1.0
     """Time (seconds) between two polls of an idle topic."""
 
+    linger: Annotated[float, seconds(0)] = 3.0
+    """Time (seconds) that a task on a running Spark waits for further messages before it ends. It takes them as batches
+    of its own, for two minutes at most, so they need no other task. It holds a worker slot as long; 0 takes only what
+    waits already. A task that submits an application never waits."""
+
     max_message_bytes: Annotated[int, byte_count(KIB, MAX_BODY_BYTES)] = DEFAULT_MAX_MESSAGE_BYTES
     """Maximum size of a value that becomes an input; a larger one is rejected and stored."""
     headers: HeaderNames = "all"

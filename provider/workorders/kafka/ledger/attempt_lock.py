@@ -43,6 +43,18 @@ def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
                 connection.rollback()
 
 
+def try_take(lock: Connection, trigger_id: int) -> bool:
+    """Make the holder of an attempt's lock the one task that takes a trigger's next batches, if none does already.
+
+    The listener sees it, and leaves the free partitions to the task until the lock is released.
+
+    Args:
+        lock: the connection of `attempt_lock`.
+        trigger_id: the trigger.
+    """
+    return bool(fetch_row(lock, _QUERIES["try_take"], {"trigger_id": trigger_id})[0])
+
+
 def try_exclude_attempts(connection: Connection, batch_ids: Sequence[int]) -> set[int]:
     """Return the batches at which no attempt is running; none starts until the caller's transaction ends."""
     return {id_ for (id_,) in connection.execute(_QUERIES["try_exclude_attempts"], {"batch_ids": list(batch_ids)})}

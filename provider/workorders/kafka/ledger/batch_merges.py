@@ -1,4 +1,4 @@
-"""Merges old finished batches, because a trickle of messages records a batch per second.
+"""Merges finished batches that follow one another: old ones, and the small ones that a task took from a trickle.
 
 A merged batch has the ranges of several batches of one trigger as one range per partition, so a replay of any of them
 finds its messages there. It has the number of the last one and remembers that of the first.
@@ -15,6 +15,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.definition.trigger import DEFAULT_MERGE_BATCHES_AFTER_DAYS
 from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
+from workorders.kafka.ledger.batches import mark_handed_over
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/batch_merges.sql")
 
@@ -34,14 +35,14 @@ class Log(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class OldBatch:
+class Mergeable:
     """A batch that may be merged."""
 
     id: int
     ranges: Mapping[Log, tuple[int, int]]
     """Offsets `[start, end)` by log."""
     can_merge: bool = True
-    """Whether all ranges finished long ago, and no attempt at the batch is running."""
+    """Whether all ranges finished long enough ago, and no attempt at the batch is running."""
 
     @property
     def offsets(self) -> int:
@@ -49,7 +50,7 @@ class OldBatch:
         return sum(end - start for start, end in self.ranges.values())
 
 
-def groups(batches: Iterable[OldBatch], max_offsets: int) -> list[list[int]]:
+def groups(batches: Iterable[Mergeable], max_offsets: int) -> list[list[int]]:
     """Return the numbers of the batches that become one, at least two of each.
 
     Each partition's ranges in a group follow one another without a gap and without an overlap.
@@ -95,7 +96,7 @@ def _merge_of_trigger(connection: Connection, trigger_id: int, before: datetime)
     while True:
         arguments = {"trigger_id": trigger_id, "from_id": from_id, "before": before, "limit": _STEP}
         rows = connection.execute(_QUERIES["old_batches"], arguments).fetchall()
-        batches = _exclude_attempts(connection, [_old_batch(id_, parts) for id_, parts in groupby(rows, itemgetter(0))])
+        batches = _exclude_attempts(connection, _mergeables(rows))
         merged = groups(batches, MAX_OFFSETS)
         if merged:
             _merge(connection, merged)
@@ -106,16 +107,39 @@ def _merge_of_trigger(connection: Connection, trigger_id: int, before: datetime)
         from_id = batches[-1].id
 
 
-def _old_batch(id_: int, rows: Iterable[tuple[Any, ...]]) -> OldBatch:
+def merge_taken(lock: Connection, taker: int, max_offsets: int) -> int | None:
+    """Merge the batches that a task took with its own, and return the number of that merged batch; None if none is.
+
+    It has the ingest run of the task's own batch.
+
+    Args:
+        lock: the connection that holds the lock of the task's attempt; the caller commits, which releases it.
+        taker: the task's own batch.
+        max_offsets: maximum number of offsets of a merged batch.
+    """
+    rows = lock.execute(_QUERIES["taken_batches"], {"taker": taker}).fetchall()
+    merged = groups(_exclude_attempts(lock, _mergeables(rows)), max_offsets)
+    if merged:
+        _merge(lock, merged)
+    own = next((ids[-1] for ids in merged if taker in ids), None)
+    mark_handed_over(lock, [] if own is None else [own])
+    return own
+
+
+def _mergeables(rows: Iterable[tuple[Any, ...]]) -> list[Mergeable]:
+    return [_mergeable(id_, parts) for id_, parts in groupby(rows, itemgetter(0))]
+
+
+def _mergeable(id_: int, rows: Iterable[tuple[Any, ...]]) -> Mergeable:
     ranges: dict[Log, tuple[int, int]] = {}
     can_merge = True
     for _, topic, partition, topic_id, generation, start, end, is_old in rows:
         ranges[Log(topic, partition, topic_id, generation)] = start, end
         can_merge = can_merge and is_old
-    return OldBatch(id_, ranges, can_merge)
+    return Mergeable(id_, ranges, can_merge)
 
 
-def _exclude_attempts(connection: Connection, batches: Sequence[OldBatch]) -> list[OldBatch]:
+def _exclude_attempts(connection: Connection, batches: Sequence[Mergeable]) -> list[Mergeable]:
     """Let no attempt at the batches begin until the transaction ends; one where an attempt is running stays."""
     free = try_exclude_attempts(connection, [batch.id for batch in batches if batch.can_merge])
     return [replace(batch, can_merge=batch.id in free) for batch in batches]

@@ -303,14 +303,19 @@ def finished_without_run(connection: Connection, trigger: str) -> list[int]:
     return [batch_id for (batch_id,) in connection.execute(_QUERIES["finished_without_run"], {"trigger": trigger})]
 
 
+def taken_without_run(connection: Connection, taker: int) -> list[int]:
+    """Return the batches that the task of one took and whose ingest runs were not started."""
+    return [batch_id for (batch_id,) in connection.execute(_QUERIES["taken_without_run"], {"taker": taker})]
+
+
 def mark_handed_over(connection: Connection, batch_ids: Iterable[int]) -> None:
     """Record that the ingest runs of these batches exist."""
     connection.execute(_QUERIES["mark_handed_over"], {"batch_ids": list(batch_ids)})
 
 
-def seconds_since_last(connection: Connection, trigger: Trigger) -> float | None:
+def seconds_since_last(connection: Connection, trigger: str) -> float | None:
     """Return the seconds since the trigger's last batch was planned, by the database's clock; None if none was."""
-    row = connection.execute(_QUERIES["newest_batch"], {"trigger": trigger.name}).fetchone()
+    row = connection.execute(_QUERIES["newest_batch"], {"trigger": trigger}).fetchone()
     return None if row is None else float(row[0])
 
 

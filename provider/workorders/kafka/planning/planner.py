@@ -18,7 +18,6 @@ from workorders.kafka.planning.range_planning import (
     BatchLimits,
     allowed_by_rate,
     drop_stale_ends,
-    is_full,
     plan_ranges,
 )
 from workorders.kafka.planning.virtual_partitions import cut, require_no_order
@@ -46,9 +45,7 @@ async def plan_batch(
         connection: a connection without a transaction.
         cluster: the trigger's cluster.
         definition: the trigger.
-        taken_by: the batch whose task takes the new one; None for the listener. A task takes full batches only. A
-            smaller one costs Airflow as much, and more messages may arrive before the listener plans it; a rate limit
-            and `min_messages` are obeyed in this way too.
+        taken_by: the batch whose task takes the new one; None for the listener.
 
     Raises:
         ConfigurationError: the trigger has virtual partitions, and its workflow needs order.
@@ -71,8 +68,6 @@ async def plan_batch(
             ledger.insert(connection, trigger, partition, starts[partition])
         now = ledger.positions(connection, trigger.name)
         ranges = _ranges(connection, trigger, definition, drop_stale_ends(logs, known, now), now)
-        if taken_by is not None and not is_full(ranges, _limits(definition)):
-            ranges = []
         parts = [part for range_ in ranges for part in cut(range_, definition.virtual_partitions)]
         batch_id = batches.create(connection, trigger, ranges, parts, taken_by=taken_by) if ranges else None
     return Plan(trigger, batch_id, tuple(ranges))
@@ -87,7 +82,7 @@ def _ranges(
 ) -> list[OffsetRange]:
     limits = _limits(definition)
     allowed = allowed_by_rate(
-        definition.rate_limit_per_second, batches.seconds_since_last(connection, trigger), limits.messages
+        definition.rate_limit_per_second, batches.seconds_since_last(connection, trigger.name), limits.messages
     )
     if allowed < limits.messages:
         limits = limits.allow(allowed)

@@ -76,11 +76,6 @@ def plan_ranges(
     return _split_fairly(wanted, ledger, limits)
 
 
-def is_full(ranges: Iterable[OffsetRange], limits: BatchLimits) -> bool:
-    """Return whether a batch of these ranges has as many offsets as it may."""
-    return sum(range_.end - range_.start for range_ in ranges) >= limits.messages
-
-
 def deleted_partitions(partitions: Iterable[Partition], ledger: Mapping[Partition, Position]) -> list[Position]:
     """Return the free positions whose partition does not exist because its topic was re-created with fewer partitions.
 

@@ -8,7 +8,7 @@ from typing import Final
 from workorders.kafka.partitions import Partition, Position
 from workorders.kafka.planning.range_planning import allowed_by_rate, deleted_partitions
 
-TAKER_SECONDS: Final = 3.0
+TAKER_SECONDS: Final = 10.0
 """How long the listener leaves free partitions to a running task that takes the trigger's next batches."""
 
 
@@ -101,14 +101,14 @@ def should_plan(
         policy: when the trigger's next batch is planned.
         waited_seconds: time for which something has waited.
         seconds_since_last_batch: time since the last batch was planned; None if none was.
-        is_taken: whether a running task took the last batch, and is likely to take the next one too.
+        is_taken: whether a running task takes the trigger's next batches.
     """
     if waiting.new:
         return True
     if waiting.empty:
         return False
-    # Between two batches of that task all partitions are free for a moment. A round of the listener would cost more
-    # than a batch. A batch that takes longer than this must not delay the partitions that it does not read.
+    # Between two batches of that task all partitions are free. A round of the listener would cost more than a batch. A
+    # batch that takes longer than this must not delay the partitions that it does not read.
     if is_taken and min(waited_seconds, seconds_since_last_batch or 0.0) < TAKER_SECONDS:
         return False
     enough = (

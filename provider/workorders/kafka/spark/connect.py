@@ -6,8 +6,8 @@ can move it; so whatever happens here, the caller asks the ledger what was commi
 
 import threading
 import uuid
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -38,6 +38,9 @@ _PROBE_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 60.0
 """How long the server may be silent before its connection is closed, in seconds."""
 _RELEASE_SECONDS: Final = 5.0
+_POOL: Final = "spark.scheduler.pool"
+FEW_OFFSETS: Final = 10_000
+"""Maximum number of offsets of a batch that is not to wait for large ones: it takes a second."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -107,15 +110,14 @@ class ConnectSession:
 
     Args:
         server: where.
-        pool: the server's scheduler pool, so that the batches of one trigger do not delay those of others.
         conf: Spark settings of the trigger.
     """
 
-    def __init__(self, server: ConnectServer, *, pool: str, conf: Mapping[str, Any]) -> None:
+    def __init__(self, server: ConnectServer, *, conf: Mapping[str, Any]) -> None:
         self._server = server
         self._id = str(uuid.uuid4())
-        self._settings = {**SESSION_SETTINGS, "spark.scheduler.pool": pool}
         self._conf = dict(conf)
+        self._pool = self._entered = "few_messages"
         self._session: ConnectSparkSession | None = None
         self._watchdog: _Watchdog | None = None
 
@@ -125,6 +127,15 @@ class ConnectSession:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def expect(self, offsets: int) -> None:
+        """Set how many offsets the next query reads, before `open`: large batches have a scheduler pool of their own.
+
+        A free core goes to the pool with the fewest running tasks, and in a pool to the oldest query. Small batches so
+        wait for no backlog, and none waits without end. With a pool for each trigger, Spark prefers the first by name
+        among those that run nothing: under load the last ones starve.
+        """
+        self._pool = "few_messages" if offsets <= FEW_OFFSETS else "many_messages"
+
     def open(self) -> "SparkSession":
         """Return the session; open it at the first call. One that cannot be prepared is closed.
 
@@ -133,23 +144,36 @@ class ConnectSession:
             ConfigurationError: its Spark is another version, or a setting of the trigger is none of a session's.
         """
         if self._session is None:
-            channel = _Channel(self._server, self._id)
-            session = ConnectSparkSession(channel)
-            session.client.set_retry_policies([DefaultPolicy(max_retries=_MAX_RETRIES)])
-            try:
-                self._prepare(session)
-                self._session = session
-            except PySparkException as error:
-                raise SparkServerError(
-                    f"{_capital(str(self._server))} could not be used: {one_line(error)}; nothing was committed. "
-                    f"Start it with `workorders spark serve`, or let the trigger use a connection of the type spark."
-                ) from error
-            finally:
-                if self._session is None:
-                    self._end(session)
-            self._watchdog = _Watchdog(channel, self._id, self._server.user, session)
-            self._watchdog.start()
+            self._begin()
+        elif self._pool != self._entered and _POOL not in self._conf:
+            with self._explained():
+                self._session.conf.set(_POOL, self._pool)
+        self._entered = self._pool
         return cast("SparkSession", self._session)  # the same interface, without a common base
+
+    def _begin(self) -> None:
+        channel = _Channel(self._server, self._id)
+        session = ConnectSparkSession(channel)
+        session.client.set_retry_policies([DefaultPolicy(max_retries=_MAX_RETRIES)])
+        try:
+            with self._explained():
+                self._prepare(session)
+            self._session = session
+        finally:
+            if self._session is None:
+                self._end(session)
+        self._watchdog = _Watchdog(channel, self._id, self._server.user, session)
+        self._watchdog.start()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except PySparkException as error:
+            raise SparkServerError(
+                f"{_capital(str(self._server))} could not be used: {one_line(error)}; nothing was committed. Start it "
+                f"with `workorders spark serve`, or let the trigger use a connection of the type spark."
+            ) from error
 
     def _prepare(self, session: ConnectSparkSession) -> None:
         # The first answer also tells the client the server's own id of the session. Without it, a query that is sent
@@ -166,7 +190,7 @@ class ConnectSession:
                     f"{name} cannot be set for a session on {self._server}; nothing was committed. Set it when the "
                     f"server starts (`workorders spark serve --conf {name}={value}`), and leave it out of the trigger."
                 )
-        for name, value in (self._settings | self._conf).items():
+        for name, value in {**SESSION_SETTINGS, _POOL: self._pool, **self._conf}.items():
             session.conf.set(name, str(value) if not isinstance(value, bool) else str(value).lower())
 
     def close(self) -> None:

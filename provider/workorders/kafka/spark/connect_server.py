@@ -29,7 +29,7 @@ _SERVER_SETTINGS: Final[Mapping[str, str]] = {
     # With isolation each session has Python daemons of its own, which outlive it.
     "spark.sql.artifact.isolation.enabled": "false",
     "spark.python.daemon.module": "workorders.kafka.spark.worker_daemon",
-    # Each trigger has a pool, and a free core goes to the pool with the fewest running tasks.
+    # Small batches have a pool of their own; see `ConnectSession.expect`.
     "spark.scheduler.mode": "FAIR",
     # A task that dies leaves its query running until the server has not heard of it for so long. Its reader is fenced
     # by the ledger, but it holds the range.

@@ -32,7 +32,7 @@ from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
-from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
+from workorders.kafka.ledger.attempt_lock import attempt_lock, try_exclude_attempts, try_take
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
 
@@ -314,7 +314,7 @@ def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configura
 
 @dataclass
 class Backlog:
-    """Three full batches of one partition and a message more, of which the first batch is planned."""
+    """Three full batches of one partition and a message more, of which the first batch is planned; no task lingers."""
 
     stack: LocalStack
     name: str
@@ -335,6 +335,10 @@ class Backlog:
             listener_dag_id="a_listener",
         )
 
+    def change(self, **fields: Any) -> None:
+        """Change the trigger's definition."""
+        self.trigger.definition = self.trigger.definition.model_copy(update=fields)
+
     def ledger(self, connection: Connection) -> int:
         """Return the next offset of the partition."""
         connection.rollback()
@@ -349,22 +353,24 @@ def backlog(stack: LocalStack, topics: Topics, name: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", stack.spark_connect.airflow_connection)
     topics.create(name)
     topics.produce(name, [*TEN, *TEN, *TEN, b"{}"])
-    trigger = InProcessTrigger(stack, name, max_messages=10)
+    trigger = InProcessTrigger(stack, name, max_messages=10, linger=0)
     own = trigger.plan().batch_id
     assert own is not None
     return Backlog(stack, name, DagRuns.in_place(monkeypatch), trigger, own, monkeypatch)
 
 
-def test_a_task_takes_the_next_full_batches_whose_runs_are_skipped_until_a_clear_replays_them(
+def test_a_task_takes_the_next_batches_whose_runs_are_skipped_until_a_clear_replays_them(
     connection: Connection, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backlog.task(backlog.own).run()
-    taken = [backlog.own + 1, backlog.own + 2]
+    taken = [backlog.own + 1, backlog.own + 2, backlog.own + 3]
     assert list(backlog.airflow.confs) == [f"batch_{batch}" for batch in taken]
     found = [batches.load(connection, batch) for batch in taken]
-    assert [batch.label for batch in found] == [f"{backlog.name} 0 [10, 20)", f"{backlog.name} 0 [20, 30)"]
+    assert [batch.label for batch in found] == [
+        f"{backlog.name} 0 [{start})" for start in ("10, 20", "20, 30", "30, 31")
+    ]
     assert all(batch.finished and batch.handed_over_at and batch.taken_by == backlog.own for batch in found)
-    assert backlog.ledger(connection) == 30  # a single message is left to the listener
+    assert backlog.ledger(connection) == 31
     heard = Heard()
     monkeypatch.setattr(Alerting, "after_attempt", heard)
     shown = backlog.task(taken[0])
@@ -424,7 +430,7 @@ def test_a_task_whose_airflow_starts_no_run_succeeds_and_the_listener_starts_the
 ) -> None:
     backlog.airflow.never_answers = lambda message: isinstance(message, TriggerDagRun)
     backlog.task(backlog.own).run()
-    assert (backlog.ledger(connection), backlog.airflow.confs) == (30, {})
+    assert (backlog.ledger(connection), backlog.airflow.confs) == (31, {})
     backlog.airflow.never_answers = lambda _: False
     monkeypatch.setenv(
         "AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": dict(backlog.stack.kafka_settings)})
@@ -435,9 +441,67 @@ def test_a_task_whose_airflow_starts_no_run_succeeds_and_the_listener_starts_the
     )
     ti: Any = SimpleNamespace(get_dr_count=RuntimeTaskInstance.get_dr_count)
     started = plan.execute({"ti": ti})
-    # The two that were taken, and the new one of the last message.
     assert started == [f"batch_{backlog.own + number}" for number in (1, 2, 3)]
     assert batches.finished_without_run(connection, backlog.name) == []
+
+
+@dataclass
+class ProducingSleep:
+    """A sleep during which ten messages arrive, once."""
+
+    topics: Topics
+    topic: str
+    calls: int = 0
+
+    def __call__(self, _: float) -> None:
+        """Produce at the first call."""
+        self.calls += 1
+        if self.calls == 1:
+            self.topics.produce(self.topic, TEN)
+
+
+def test_small_batches_that_a_task_takes_become_one_with_its_own_which_a_clear_replays(
+    connection: Connection, backlog: Backlog, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backlog.change(max_messages=100, linger=2.0)
+    monkeypatch.setattr(
+        "workorders.kafka.airflow.next_batches.time.sleep", sleep := ProducingSleep(topics, backlog.name)
+    )
+    backlog.task(backlog.own).run()
+    assert sleep.calls > 1  # it waited again, in vain
+    batch = batches.load(connection, backlog.own)
+    assert (batch.id, batch.first_id, batch.label) == (backlog.own + 2, backlog.own, f"{backlog.name} 0 [0, 41)")
+    assert (batch.finished[0].created, bool(batch.handed_over_at)) == (41, True)
+    assert (backlog.ledger(connection), backlog.airflow.confs) == (41, {})  # the task's own run stands for all
+    assert batches.finished_without_run(connection, backlog.name) == []
+    before = everything(connection, batch.trigger)
+    backlog.task(backlog.own).run(clears=1)
+    connection.rollback()
+    after = everything(connection, batch.trigger)
+    assert after.pop("kafka_batches") != before.pop("kafka_batches")
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"max_messages": 1000, "min_messages": 22, "max_wait": 60.0}, id="too few messages"),
+        pytest.param({"rate_limit_per_second": 0.001}, id="a rate limit"),
+    ],
+)
+def test_no_batch_is_taken_that_the_listener_would_not_plan(
+    connection: Connection, backlog: Backlog, fields: dict[str, Any]
+) -> None:
+    backlog.change(**fields)
+    backlog.task(backlog.own).run()
+    assert (backlog.ledger(connection), backlog.airflow.confs) == (10, {})
+
+
+def test_only_one_task_takes_the_batches_of_a_trigger(connection: Connection, backlog: Backlog) -> None:
+    with attempt_lock(backlog.stack.database_url, backlog.own) as other:
+        assert try_take(other, batches.load(connection, backlog.own).trigger.id)
+        backlog.task(backlog.own).run()
+    assert (backlog.ledger(connection), backlog.airflow.confs) == (10, {})
 
 
 def test_the_task_of_a_submitted_batch_takes_no_other(backlog: Backlog) -> None:

@@ -25,7 +25,8 @@ from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.attempt_lock import attempt_lock
+from workorders.kafka.ledger.attempt_lock import attempt_lock, try_take
+from workorders.kafka.planning import wakeup
 from workorders.kafka.planning.planner import plan_batch
 
 pytestmark = pytest.mark.integration
@@ -238,15 +239,17 @@ def test_it_fires_for_a_batch_that_was_not_dispatched(
     assert "A batch was planned and not dispatched" in capfd.readouterr().out
 
 
-def test_free_partitions_are_left_for_a_moment_to_a_running_task_that_took_the_last_batch(
-    known: Waiting, stack: LocalStack, name: str, topics: Topics
+def test_free_partitions_are_left_for_a_moment_to_a_running_task_that_takes_batches(
+    known: Waiting, stack: LocalStack, *, name: str, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(wakeup, "TAKER_SECONDS", 2.5)
     topics.produce(name, [b"{}"])
     batch_id = known.plan_and_dispatch()
-    with connect(stack.database_url) as connection:
-        connection.execute("UPDATE workorders.kafka_batches SET taken_by = id WHERE id = %s", (batch_id,))
     topics.produce(name, [b"{}"], 1)
-    with attempt_lock(stack.database_url, batch_id):
+    with connect(stack.database_url) as connection:
+        trigger_id = batches.load(connection, batch_id).trigger.id
+    with attempt_lock(stack.database_url, batch_id) as lock:
+        assert try_take(lock, trigger_id)
         assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
         assert isinstance(known.event(), TaskSuccessEvent)  # its batch takes long
 

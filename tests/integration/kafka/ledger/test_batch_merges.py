@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -23,7 +24,7 @@ from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import ForeignBatchError, UnknownBatchError
 from workorders.kafka.ledger import batch_merges, batches, positions
 from workorders.kafka.ledger.attempt_lock import attempt_lock
-from workorders.kafka.ledger.batch_merges import merge_old_batches
+from workorders.kafka.ledger.batch_merges import merge_old_batches, merge_taken
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -450,3 +451,74 @@ def test_after_any_history_every_offset_is_covered_as_before_and_every_number_fi
                 connection.commit()
         merge_batches(connection)
         scene.check()
+
+
+class Taking(NamedTuple):
+    """The task of a finished batch of the offsets [0, 5), which takes others."""
+
+    own: int
+    take: Callable[..., int]
+    """Records a batch of some offsets that the task took; finished unless said otherwise."""
+    merge: Callable[[int], int | None]
+    """Ends the task, which may merge up to so many offsets."""
+
+
+@pytest.fixture
+def taking(stack: LocalStack, connection: Connection, trigger: Trigger, partition: Partition) -> Iterator[Taking]:
+    own = finished(connection, trigger, OffsetRange(partition, 0, 5))
+    with attempt_lock(stack.database_url, own) as lock:
+
+        def take(start: int, end: int, *, finish: bool = True) -> int:
+            range_ = OffsetRange(partition, start, end)
+            batch_id = plan(connection, trigger, range_, taken_by=own)
+            if finish:
+                batches.finish(connection, batch_id, range_, Created(end - start, 0, 0))
+            connection.commit()
+            return batch_id
+
+        def merge(max_offsets: int) -> int | None:
+            found = merge_taken(lock, own, max_offsets)
+            lock.commit()
+            return found
+
+        yield Taking(own, take, merge)
+
+
+def test_the_batches_that_a_task_took_become_one_with_its_own_which_needs_no_other_run(
+    connection: Connection, trigger: Trigger, taking: Taking
+) -> None:
+    last = [taking.take(start, start + 1) for start in (5, 6, 7)][-1]
+    assert taking.merge(8) == last
+    assert numbers(connection, trigger) == [(last, taking.own)]
+    assert batches.load(connection, taking.own).handed_over_at is not None
+    assert batches.taken_without_run(connection, taking.own) == []
+
+
+def test_what_is_too_large_for_one_batch_keeps_its_own_runs(
+    connection: Connection, trigger: Trigger, taking: Taking
+) -> None:
+    large, *_, last = (taking.take(*range_) for range_ in ((5, 13), (13, 14), (14, 15)))
+    assert taking.merge(8) is None
+    assert numbers(connection, trigger) == [(taking.own, None), (large, None), (last, last - 1)]
+    assert batches.taken_without_run(connection, taking.own) == [large, last]
+
+
+def test_an_unfinished_batch_and_one_that_the_listener_planned_are_not_merged_by_a_task(
+    connection: Connection, trigger: Trigger, partition: Partition, taking: Taking
+) -> None:
+    first = taking.take(5, 6)
+    listed = finished(connection, trigger, OffsetRange(replace(partition, partition=1), 0, 1))
+    unfinished = taking.take(6, 7, finish=False)
+    assert taking.merge(100) == first
+    assert numbers(connection, trigger) == [(first, taking.own), (listed, None), (unfinished, None)]
+
+
+def test_the_offsets_of_a_batch_that_a_task_took_are_committed_with_its_own_also_if_that_was_merged(
+    connection: Connection, trigger: Trigger, partition: Partition, taking: Taking
+) -> None:
+    taking.take(5, 6)
+    other = replace(partition, partition=1)
+    plan(connection, trigger, OffsetRange(other, 7, 9), taken_by=taking.own)
+    merged = taking.merge(100)
+    assert merged is not None
+    assert set(positions.positions_of_batch(connection, merged)) == {partition, other}

@@ -188,14 +188,14 @@ def test_young_batches_can_be_left_out(
 def test_the_time_since_the_last_batch_is_the_databases(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
 ) -> None:
-    assert batches.seconds_since_last(connection, trigger) is None
+    assert batches.seconds_since_last(connection, trigger.name) is None
     for range_, age in zip(ranges, (3600, 60), strict=True):
         batch_id = plan(connection, trigger, range_)
         connection.execute(
             "UPDATE workorders.kafka_batches SET planned_at = now() - %s * interval '1 s' WHERE id = %s",
             (age, batch_id),
         )
-    assert batches.seconds_since_last(connection, trigger) == pytest.approx(60, abs=30)
+    assert batches.seconds_since_last(connection, trigger.name) == pytest.approx(60, abs=30)
 
 
 def test_summaries_are_newest_first_and_finished_only_when_every_range_is(

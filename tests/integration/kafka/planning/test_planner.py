@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from typing import Any
 
 import pytest
 
@@ -335,42 +334,6 @@ def test_a_rate_limit_leaves_the_rest_for_later(topics: Topics, plan: Callable[.
     definition = define(name, rate_limit_per_second=0.001)
     assert sum(end - start for _, start, end in labels(plan(definition))) == 1
     assert plan(definition).batch_id is None
-
-
-@pytest.mark.parametrize(
-    ("fields", "full"),
-    [
-        pytest.param({"max_messages": 5}, True, id="a full batch"),
-        pytest.param({"max_messages": 11}, False, id="too few messages"),
-        pytest.param({"max_messages": 5, "rate_limit_per_second": 0.001}, False, id="a rate limit"),
-    ],
-)
-def test_a_task_takes_full_batches_only_and_the_listener_plans_the_rest(
-    stack: LocalStack,
-    connection: Connection,
-    topics: Topics,
-    plan: Callable[..., Plan],
-    name: str,
-    *,
-    fields: dict[str, Any],
-    full: bool,
-) -> None:
-    topics.create(name)
-    topics.produce(name, [b"{}"])
-    own = plan(define(name)).batch_id
-    assert own is not None
-    ingest_all(stack, connection, own)
-    topics.produce(name, TEN)
-    taken = plan(define(name, **fields), taken_by=own)
-    if full:
-        assert labels(taken) == [(0, 1, 6)]
-        assert taken.batch_id is not None
-        assert batches.load(connection, taken.batch_id).taken_by == own
-    else:
-        assert (taken.batch_id, taken.ranges) == (None, ())
-        rest = plan(define(name)).batch_id
-        assert rest is not None
-        assert batches.load(connection, rest).taken_by is None
 
 
 def test_an_unknown_topic_plans_nothing(

@@ -26,7 +26,7 @@ from workorders.kafka.ledger import positions
 from workorders.kafka.planning.planner import Plan, plan_batch
 from workorders.kafka.spark import connect as spark_connect
 from workorders.kafka.spark import driver
-from workorders.kafka.spark.connect import ConnectServer, ConnectSession
+from workorders.kafka.spark.connect import FEW_OFFSETS, ConnectServer, ConnectSession
 from workorders.kafka.spark.driver import ingest_batch
 from workorders.kafka.spark.partition_ingest import PartitionIngest
 
@@ -83,7 +83,7 @@ def attempted(
     """Make one attempt at the batch, as the task does."""
     assert planned.batch_id is not None
     secrets = JobSecrets(stack.database_url, stack.kafka_settings)
-    with ConnectSession(server, pool="tests", conf=conf or {}) as session:
+    with ConnectSession(server, conf=conf or {}) as session:
         outcomes, _ = ingest_batch(secrets, planned.batch_id, epoch, session.open)
     return sorted(outcomes, key=lambda outcome: outcome.range)
 
@@ -215,6 +215,13 @@ def test_a_setting_that_is_none_of_a_session_is_refused_before_anything_is_read(
     outcomes = attempted(stack, server, planned, conf={"spark.executor.memory": "1g"})
     assert all("spark.executor.memory cannot be set for a session" in (outcome.error or "") for outcome in outcomes)
     assert next_offsets(connection, planned) == [0, 0]
+
+
+def test_a_large_batch_enters_another_scheduler_pool_than_small_ones(stack: LocalStack, server: ConnectServer) -> None:
+    with ConnectSession(server, conf={}) as session:
+        for offsets, pool in ((1, "few_messages"), (FEW_OFFSETS + 1, "many_messages"), (FEW_OFFSETS, "few_messages")):
+            session.expect(offsets)
+            assert session.open().conf.get("spark.scheduler.pool") == pool
 
 
 def test_an_attempt_leaves_no_thread_behind(stack: LocalStack, server: ConnectServer, plan: Callable[[], Plan]) -> None:

@@ -131,7 +131,7 @@ def attempted(
         batch = batches.load(own, planned.batch_id)
     prepared = preflight(kafka, batch, epoch)
     before_spark()
-    with ConnectSession(server.address, pool="tests", conf={}) as session:
+    with ConnectSession(server.address, conf={}) as session:
         return ingest_prepared(JobSecrets(stack.database_url, kafka), batch, epoch, prepared, session.open)
 
 
@@ -197,7 +197,7 @@ def test_killed_queries_leave_no_process_behind(stack: LocalStack, server: Serve
             prepared = preflight(stack.kafka_settings, batch, epoch)
             lock.execute("SELECT FROM workorders.kafka_ledger WHERE trigger_id = %s FOR UPDATE", (planned.trigger.id,))
             secrets = JobSecrets(stack.database_url, stack.kafka_settings)
-            with ConnectSession(server.address, pool="tests", conf={}) as session:
+            with ConnectSession(server.address, conf={}) as session:
                 attempt = pool.submit(ingest_prepared, secrets, batch, epoch, prepared, session.open)
                 assert wait_until(lambda: waits(stack, planned), seconds=120)
                 server.lose_a_worker(session.release)  # one that gets the lock first would commit

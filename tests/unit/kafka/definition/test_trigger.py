@@ -55,6 +55,7 @@ def test_five_lines_are_enough() -> None:
         "max_wait": 0.0,
         "min_messages": 1,
         "poll_interval": 1.0,
+        "linger": 3.0,
         "virtual_partitions": 1,
         "max_message_bytes": 10_485_760,
         "headers": "all",

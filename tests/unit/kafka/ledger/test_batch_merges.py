@@ -4,20 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from workorders.kafka.ledger.batch_merges import MAX_OFFSETS, Log, OldBatch
+from workorders.kafka.ledger.batch_merges import MAX_OFFSETS, Log, Mergeable
 from workorders.kafka.ledger.batch_merges import groups as groups_up_to
 
 ZERO, ONE = Log("orders", 0, "id", 0), Log("orders", 1, "id", 0)
 
 
-def groups(batches: list[OldBatch], max_offsets: int = MAX_OFFSETS) -> list[list[int]]:
+def groups(batches: list[Mergeable], max_offsets: int = MAX_OFFSETS) -> list[list[int]]:
     return groups_up_to(batches, max_offsets)
 
 
-def batch(id_: int, **ranges: tuple[int, int]) -> OldBatch:
+def batch(id_: int, **ranges: tuple[int, int]) -> Mergeable:
     """Return a batch with ranges of the partitions `zero` and `one`."""
     logs = {"zero": ZERO, "one": ONE}
-    return OldBatch(id_, {logs[name]: offsets for name, offsets in ranges.items()})
+    return Mergeable(id_, {logs[name]: offsets for name, offsets in ranges.items()})
 
 
 def test_neighbors_whose_ranges_follow_one_another_become_one() -> None:
@@ -39,7 +39,7 @@ def test_ranges_that_do_not_follow_one_another_stay_apart(start: int) -> None:
 @pytest.mark.parametrize("changed", [ZERO._replace(topic_id="new"), ZERO._replace(generation=9)])
 def test_offsets_of_another_log_stay_apart(changed: Log) -> None:
     """The topic was re-created, or its log truncated."""
-    assert groups([batch(1, zero=(0, 5)), OldBatch(2, {changed: (5, 6)}), OldBatch(3, {changed: (6, 7)})]) == [[2, 3]]
+    assert groups([batch(1, zero=(0, 5)), Mergeable(2, {changed: (5, 6)}), Mergeable(3, {changed: (6, 7)})]) == [[2, 3]]
 
 
 def test_a_batch_that_must_stay_as_it_is_separates_its_neighbors() -> None:

@@ -14,7 +14,6 @@ from workorders.kafka.planning.range_planning import (
     FIRST_GUESS_MESSAGE_BYTES,
     BatchLimits,
     allowed_by_rate,
-    is_full,
     plan_ranges,
 )
 
@@ -278,12 +277,3 @@ def test_a_partition_that_an_operator_has_accepted_as_gone_is_left_alone() -> No
     there = Partition("orders", 0, "new")
     ledger = {part: Position(part, 0, busy=False) for part in (there, gone)}
     assert plan_ranges([PartitionOffsets(there, 0, 0, 0)], ledger, ENOUGH) == []
-
-
-@given(situations())
-def test_a_batch_is_full_only_if_it_leaves_no_message_that_it_could_take(situation: Situation) -> None:
-    planned = situation.plan()
-    offsets = sum(range_.end - range_.start for range_ in planned)
-    assert is_full(planned, situation.limits) is (offsets >= situation.limits.messages)
-    if is_full(planned, situation.limits):
-        assert sum(situation.backlogs.values()) >= situation.limits.messages

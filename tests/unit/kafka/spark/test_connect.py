@@ -28,7 +28,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def test_a_session_whose_server_does_not_answer_is_closed_and_not_returned_by_the_next_call(
     stopped: list[object],
 ) -> None:
-    with ConnectSession(SERVER, pool="tests", conf={}) as session:
+    with ConnectSession(SERVER, conf={}) as session:
         for tries in (1, 2):
             with pytest.raises(SparkServerError, match="could not be used"):
                 session.open()
@@ -39,7 +39,7 @@ def test_a_session_that_another_version_refuses_is_closed(
     stopped: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ConnectSparkSession, "version", "3.5.0")
-    with ConnectSession(SERVER, pool="tests", conf={}) as session:
+    with ConnectSession(SERVER, conf={}) as session:
         with pytest.raises(ConfigurationError, match=r"runs Spark 3\.5\.0"):
             session.open()
         assert len(stopped) == 1

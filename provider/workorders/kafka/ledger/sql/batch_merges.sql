@@ -21,6 +21,17 @@ JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
 WHERE batches.planned_at < %(before)s
 ORDER BY batches.id, ranges.topic, ranges.partition;
 
+-- name: taken_batches
+-- All later ones of the trigger, because those of a group follow one another.
+SELECT batches.id, ranges.topic, ranges.partition, ranges.topic_id, ranges.generation, ranges.start_offset,
+    ranges.end_offset,
+    (batches.id = own.id OR coalesce(batches.taken_by = own.id, false)) AND ranges.finished_at IS NOT NULL AS can_merge
+FROM workorders.kafka_batches AS own
+JOIN workorders.kafka_batches AS batches ON batches.trigger_id = own.trigger_id AND batches.id >= own.id
+JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
+WHERE own.id = %(taker)s
+ORDER BY batches.id, ranges.topic, ranges.partition;
+
 -- name: delete_virtual_partitions
 -- Those of the last range of a group too: they are a part of the merged range only, and a replay takes all of it.
 DELETE FROM workorders.kafka_virtual_partitions WHERE batch_id = ANY (%(ids)s);

@@ -1,12 +1,16 @@
--- block: taker_runs
--- Whether the task that took the batch still runs: it holds the lock of attempts at its own batch, whose key Postgres
--- shows in two halves. To request the lock instead would make an attempt wait.
+-- block: is_held
+-- Whether a lock is held, whose key Postgres shows in two halves. To request it instead would make its next holder wait.
 EXISTS (
     SELECT FROM pg_locks AS locks
     WHERE locks.locktype = 'advisory'
         AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
         AND locks.objsubid = 1
-        AND locks.classid::bigint << 32 | locks.objid::bigint = hashtextextended('workorders attempt', batches.taken_by)
+        AND locks.classid::bigint << 32 | locks.objid::bigint =
+
+-- block: taker_runs
+-- Whether the task that took the batch still runs: it holds the lock of attempts at its own batch.
+-- use: is_held
+    hashtextextended('workorders attempt', batches.taken_by)
 )
 
 -- name: insert_batch
@@ -23,8 +27,9 @@ WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partit
 
 -- name: newest_batch
 SELECT extract(epoch FROM clock_timestamp() - batches.planned_at)::double precision AS seconds_ago,
--- use: taker_runs
-AS is_taken
+-- use: is_held
+    hashtextextended('workorders taking', triggers.id)
+) AS is_taken
 FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 WHERE triggers.name = %(trigger)s
@@ -65,6 +70,9 @@ WHERE triggers.name = %(trigger)s
     AND NOT
 -- use: taker_runs
 ORDER BY batches.id;
+
+-- name: taken_without_run
+SELECT id FROM workorders.kafka_batches WHERE taken_by = %(taker)s AND handed_over_at IS NULL ORDER BY id;
 
 -- name: mark_handed_over
 UPDATE workorders.kafka_batches

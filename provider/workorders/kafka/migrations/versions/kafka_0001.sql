@@ -37,9 +37,10 @@ CREATE TABLE workorders.kafka_batches (
     planned_at timestamptz NOT NULL DEFAULT now(),
     handed_over_at timestamptz,
     epoch bigint NOT NULL DEFAULT 0,
-    -- The batch whose task planned and ingested this one as well; NULL if the listener planned it.
-    taken_by bigint REFERENCES workorders.kafka_batches (id) ON DELETE SET NULL,
-    -- Retention merged the trigger's batches from this number on into this batch; NULL if none.
+    -- The batch whose task planned and ingested this one as well, which may be a part of a merged one now; NULL if the
+    -- listener planned it.
+    taken_by bigint,
+    -- The trigger's batches from this number on were merged into this batch; NULL if none.
     first_id bigint,
     CONSTRAINT kafka_batches_first_id_check CHECK (first_id < id)
 );

@@ -126,13 +126,13 @@ RUNNING_SPARK = (
         "batch-of-the-listener-merged-by-a-task",
         7,
         (Change(MERGES_SQL, "coalesce(batches.taken_by = own.id, false)", "true"),),
-        (f"{MERGES}::test_an_unfinished_batch_and_one_that_the_listener_planned_are_not_merged_by_a_task",),
+        (f"{MERGES}::test_a_batch_that_the_listener_planned_is_not_merged_by_a_task",),
     ),
     Mutation(
         "unfinished-batch-merged-by-a-task",
         7,
         (Change(MERGES_SQL, " AND ranges.finished_at IS NOT NULL AS can_merge", " AS can_merge"),),
-        (f"{MERGES}::test_an_unfinished_batch_and_one_that_the_listener_planned_are_not_merged_by_a_task",),
+        (f"{MERGES}::test_an_unfinished_batch_is_not_merged_by_the_task_that_took_it",),
     ),
     Mutation(
         "other-partitions-wait-for-a-task-that-takes-batches",

@@ -46,6 +46,8 @@ class DagRuns:
         self.looks: dict[str, int] = {}
         self.refuse: ErrorType | None = None
         self.asked: list[str] = []
+        self.counted: list[int] = []
+        """For each question how many runs are active, how many runs it names."""
         self.silent_for: list[str] = []
         """Names of the next questions that are not answered, in this order."""
         self.never_answers: Callable[[Any], bool] = lambda _: False
@@ -101,6 +103,7 @@ class DagRuns:
                 return DagRunStateResult(state=DagRunState(self._look(message.run_id)))
             case GetDRCount():
                 self.on_count()
+                self.counted.append(len(message.run_ids or ()))
                 there = set(message.run_ids or ()) & set(self.confs)
                 return DRCount(count=sum(self.state(run_id) in (message.states or ()) for run_id in there))
             case GetXCom(key="return_value", task_id="sum"):

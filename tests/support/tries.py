@@ -8,5 +8,5 @@ from workorders.airflow.retries import UNLIMITED_RETRIES
 
 def a_try(number: int = 1, *, max_tries: int = UNLIMITED_RETRIES, **more: Any) -> Any:
     """Return the context of a try; `more` is what else the context holds."""
-    ti = SimpleNamespace(run_id="a run", try_number=number, max_tries=max_tries, get_dr_count=lambda **_: 0)
+    ti = SimpleNamespace(run_id="a run", try_number=number, max_tries=max_tries)
     return {"ti": ti, **more}

@@ -1,4 +1,7 @@
-"""The Dag runs of one Dag, as far as a task or a trigger may ask for them: the messages are the task SDK's own."""
+"""The Dag runs of one Dag, as far as a task or a trigger may ask for them: the messages are the task SDK's own.
+
+All that the project uses of Airflow without being a part of its public interface is here, which ruff checks.
+"""
 
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
@@ -13,7 +16,7 @@ from workorders.core.worker.exceptions import InputUnreadableError
 
 _UNFINISHED: Final = ("queued", "running")
 _RETURN_VALUE: Final = "return_value"
-_MAX_IDS: Final = 50
+MAX_IDS: Final = 50
 """Run ids in one question: they become a part of a URL."""
 
 
@@ -69,6 +72,17 @@ class DagRuns:
                 return next((one for one in message.run_ids or () if self._ask(self._question([one])).count), None)
         return None
 
+    def unfinished(self, dag_run_ids: Sequence[str]) -> set[str]:
+        """Return those of some Dag runs that are queued or running. In nearly every case it is all or none of them."""
+        if not dag_run_ids:
+            return set()  # without ids Airflow would count every run
+        if len(dag_run_ids) <= MAX_IDS:
+            found = self._ask(self._question(dag_run_ids)).count
+            if found in {0, len(dag_run_ids)}:
+                return set(dag_run_ids) if found else set()
+        middle = len(dag_run_ids) // 2
+        return self.unfinished(dag_run_ids[:middle]) | self.unfinished(dag_run_ids[middle:])
+
     async def count_unfinished(self, dag_run_ids: Sequence[str]) -> int:
         """Return how many of some Dag runs are queued or running; for the triggerer's event loop."""
         comms: Any = task_runner.SUPERVISOR_COMMS
@@ -96,8 +110,8 @@ class DagRuns:
         return XCom.get_one(key=_RETURN_VALUE, dag_id=self.dag_id, task_id=task_id, run_id=dag_run_id)
 
     def _unfinished(self, dag_run_ids: Sequence[str]) -> Iterator[GetDRCount]:
-        for first in range(0, len(dag_run_ids), _MAX_IDS):
-            yield self._question(dag_run_ids[first : first + _MAX_IDS])
+        for first in range(0, len(dag_run_ids), MAX_IDS):
+            yield self._question(dag_run_ids[first : first + MAX_IDS])
 
     def _question(self, dag_run_ids: Sequence[str]) -> GetDRCount:
         return GetDRCount(dag_id=self.dag_id, run_ids=list(dag_run_ids), states=list(_UNFINISHED))

@@ -1,7 +1,6 @@
 """Asks Airflow which ingest runs of batches are active, and starts them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -12,11 +11,8 @@ from workorders.kafka.exceptions import ForeignBatchError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import Batch
 
-MAX_RUN_IDS = 100
-"""Run ids in one request: they become a part of its URL."""
 MAX_NOTE_CHARACTERS = 1000
 """Airflow's limit of a note, in characters."""
-_ACTIVE = ["queued", "running"]
 BATCH_ID = "{{ run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id }}"
 """Template of the batch that an ingest run is for: from the id of the run if that is the id of a batch's run, otherwise
 from its configuration. A person may have started a Dag run of that id with another batch, and it is not replaced."""
@@ -78,27 +74,14 @@ def _note(label: str) -> str:
     return label if len(label) <= MAX_NOTE_CHARACTERS else label[: MAX_NOTE_CHARACTERS - 4] + " ..."
 
 
-@dataclass(frozen=True, slots=True)
-class IngestRuns:
-    """The runs of one ingest Dag."""
+def active(dag_runs: DagRuns, batch_ids: Sequence[int]) -> set[int]:
+    """Return those of the batches whose ingest run is active.
 
-    dag_id: str
-    count: Callable[..., int]
-    """Counts the Dag runs with some ids and states, as `RuntimeTaskInstance.get_dr_count`."""
-
-    def active(self, batch_ids: Sequence[int]) -> set[int]:
-        """Return those of the batches whose Dag run is active.
-
-        In nearly every case it is all or none, which costs one request.
-        """
-        if not batch_ids:
-            return set()  # without ids Airflow would count every run
-        if len(batch_ids) <= MAX_RUN_IDS:
-            found = self.count(dag_id=self.dag_id, run_ids=list(map(run_id, batch_ids)), states=_ACTIVE)
-            if found in {0, len(batch_ids)}:
-                return set(batch_ids) if found else set()
-        middle = len(batch_ids) // 2
-        return self.active(batch_ids[:middle]) | self.active(batch_ids[middle:])
+    Raises:
+        AirflowRuntimeError: Airflow does not answer.
+    """
+    names = {run_id(batch_id): batch_id for batch_id in batch_ids}
+    return {names[name] for name in dag_runs.unfinished(list(names))}
 
 
 def own_batch(database: Connection, batch_id: int, trigger: str) -> Batch:

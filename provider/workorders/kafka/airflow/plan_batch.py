@@ -12,7 +12,7 @@ from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.kafka.airflow.connections import kafka_settings
-from workorders.kafka.airflow.ingest_runs import IngestRuns, dispatch, run_id
+from workorders.kafka.airflow.ingest_runs import active, dispatch, run_id
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -68,7 +68,7 @@ class PlanBatchOperator(BaseOperator):
             connect(database_url(self.definition.database_connection), application_name="workorders plan") as database,
         ):
             new = self._plan(database)
-            return self._start(database, self._list_inactive(database, context, new), new)
+            return self._start(database, self._list_inactive(database, new), new)
 
     def _plan(self, database: Connection) -> int | None:
         """Record the next batch, and return its number; None if there was nothing to plan."""
@@ -80,14 +80,14 @@ class PlanBatchOperator(BaseOperator):
             self.log.info("Planned batch %s: %s", plan.batch_id, ", ".join(map(str, plan.ranges)))
         return plan.batch_id
 
-    def _list_inactive(self, database: Connection, context: "Context", new: int | None) -> list[int]:
+    def _list_inactive(self, database: Connection, new: int | None) -> list[int]:
         """Return the batches that need a Dag run and have no active one, oldest first; the new one has none."""
-        runs = IngestRuns(self.ingest_dag_id, context["ti"].get_dr_count)
         name = self.definition.name
-        active = runs.active([batch.id for batch in batches.unfinished(database, name) if batch.id != new])
-        batches.mark_handed_over(database, active)
+        older = [batch.id for batch in batches.unfinished(database, name) if batch.id != new]
+        at_work = active(DagRuns(self.ingest_dag_id), older)
+        batches.mark_handed_over(database, at_work)
         # Again, because a batch that finished meanwhile has no active run either.
-        unfinished = [batch.id for batch in batches.unfinished(database, name) if batch.id not in active]
+        unfinished = [batch.id for batch in batches.unfinished(database, name) if batch.id not in at_work]
         return sorted([*unfinished, *batches.finished_without_run(database, name)])
 
     def _start(self, database: Connection, batch_ids: Iterable[int], new: int | None) -> list[str]:

@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowRuntimeError
-from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from workorders.airflow.connections import async_database_url
+from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.airflow.connections import async_kafka_settings
-from workorders.kafka.airflow.ingest_runs import IngestRuns
+from workorders.kafka.airflow.ingest_runs import active
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
@@ -200,10 +200,10 @@ class _MessagesProbe:
     async def _all_active(self, batch_ids: list[int]) -> bool:
         if self._trigger.ingest_dag_id is None:
             return True
-        runs = IngestRuns(self._trigger.ingest_dag_id, RuntimeTaskInstance.get_dr_count)
+        runs = DagRuns(self._trigger.ingest_dag_id)
         try:
             # The question blocks, and the triggerer answers it in the loop that this runs in.
-            return len(await asyncio.to_thread(runs.active, batch_ids)) == len(batch_ids)
+            return len(await asyncio.to_thread(active, runs, batch_ids)) == len(batch_ids)
         except AirflowRuntimeError as error:
             # To wait for messages needs no Airflow, and the next refresh asks again.
             self._trigger.log.warning("Airflow did not answer which ingest runs exist: %s", error)

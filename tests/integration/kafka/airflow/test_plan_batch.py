@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import pytest
 from airflow.sdk.execution_time.comms import TriggerDagRun
-from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
@@ -30,7 +29,6 @@ class Planning:
 
     try_number: ClassVar[int] = 3
     max_tries: ClassVar[int] = UNLIMITED_RETRIES
-    get_dr_count = staticmethod(RuntimeTaskInstance.get_dr_count)
 
     name: str
     airflow: DagRuns

@@ -7,12 +7,10 @@ from typing import Any, TypeVar
 
 import psutil
 import pytest
-from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
-from airflow.sdk.execution_time.comms import ErrorResponse
-from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
 from local_stack.stack import LocalStack
+from support.dag_runs import DagRuns
 from support.definitions import define
 from support.eventually import eventually
 from support.topics import Topics
@@ -271,30 +269,22 @@ def test_it_fires_for_a_batch_whose_run_the_task_that_took_it_did_not_start(
 def test_it_fires_for_an_unfinished_batch_without_a_run_at_work(
     known: Waiting, name: str, topics: Topics, monkeypatch: pytest.MonkeyPatch, at_work: int
 ) -> None:
-    asked: list[dict[str, Any]] = []
-
-    def count(**question: Any) -> int:
-        asked.append(question)
-        return at_work
-
-    monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", count)
+    airflow = DagRuns.in_place(monkeypatch)
     topics.produce(name, [b"{}"] * 3)
     batch_id = known.plan_and_dispatch()
     assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
-    assert asked == []
+    assert airflow.asked == []
     known.plan_long_ago()
+    airflow.confs = {f"batch_{batch_id}": {}} if at_work else {}
     event = known.event(ingest_dag_id="an_ingest", idle_after=1.0)
     assert isinstance(event, TaskSkippedEvent if at_work else TaskSuccessEvent)
-    assert asked == [{"dag_id": "an_ingest", "run_ids": [f"batch_{batch_id}"], "states": ["queued", "running"]}]
+    assert airflow.asked == ["GetDRCount"]
 
 
 def test_an_airflow_that_does_not_answer_disturbs_no_wait(
     known: Waiting, name: str, topics: Topics, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def count(**_: Any) -> int:
-        raise AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR))
-
-    monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", count)
+    DagRuns.in_place(monkeypatch).never_answers = lambda _: True
     topics.produce(name, [b"{}"] * 3)
     known.plan_and_dispatch()
     known.plan_long_ago()

@@ -502,14 +502,21 @@ def test_what_is_too_large_for_one_batch_keeps_its_own_runs(
     assert batches.taken_without_run(connection, taking.own) == [large, last]
 
 
-def test_an_unfinished_batch_and_one_that_the_listener_planned_are_not_merged_by_a_task(
+def test_an_unfinished_batch_is_not_merged_by_the_task_that_took_it(
+    connection: Connection, trigger: Trigger, taking: Taking
+) -> None:
+    first, unfinished = taking.take(5, 6), taking.take(6, 7, finish=False)
+    assert taking.merge(100) == first
+    assert numbers(connection, trigger) == [(first, taking.own), (unfinished, None)]
+
+
+def test_a_batch_that_the_listener_planned_is_not_merged_by_a_task(
     connection: Connection, trigger: Trigger, partition: Partition, taking: Taking
 ) -> None:
     first = taking.take(5, 6)
     listed = finished(connection, trigger, OffsetRange(replace(partition, partition=1), 0, 1))
-    unfinished = taking.take(6, 7, finish=False)
     assert taking.merge(100) == first
-    assert numbers(connection, trigger) == [(first, taking.own), (listed, None), (unfinished, None)]
+    assert numbers(connection, trigger) == [(first, taking.own), (listed, None)]
 
 
 def test_the_offsets_of_a_batch_that_a_task_took_are_committed_with_its_own_also_if_that_was_merged(

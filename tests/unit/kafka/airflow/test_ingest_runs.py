@@ -1,8 +1,7 @@
 """Which batches have an active run, and how a run is started, with an Airflow that is a table of runs."""
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -11,7 +10,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from support.dag_runs import DagRuns
 from workorders.airflow.dag_runs import client
 from workorders.core.triggers import Trigger
-from workorders.kafka.airflow.ingest_runs import MAX_NOTE_CHARACTERS, MAX_RUN_IDS, IngestRuns, run_id, start
+from workorders.kafka.airflow.ingest_runs import MAX_NOTE_CHARACTERS, active, run_id, start
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange, Partition
 
@@ -39,64 +38,46 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Lines:
     return keeping.lines
 
 
-@dataclass
-class Airflow:
-    """Counts runs by id and state, as the execution API does; no ids count all."""
-
-    states: dict[str, str]
-    asked: list[int] = field(default_factory=list)
-
-    def count(self, *, dag_id: str, run_ids: list[str], states: list[str] | None = None) -> int:
-        assert dag_id == "orders_ingest"
-        self.asked.append(len(run_ids))
-        return sum(
-            (not run_ids or run in run_ids) and (states is None or state in states)
-            for run, state in self.states.items()
-        )
-
-
-def airflow(at_work: Iterable[int], ended: Iterable[int] = ()) -> Airflow:
-    return Airflow({run_id(batch): "running" for batch in at_work} | {run_id(batch): "failed" for batch in ended})
-
-
-def runs(of: Airflow) -> IngestRuns:
-    return IngestRuns("orders_ingest", of.count)
-
-
-def test_all_are_at_work_by_one_request() -> None:
-    found = airflow({1, 2, 3})
-    assert runs(found).active([1, 2, 3]) == {1, 2, 3}
-    assert found.asked == [3]
-
-
-def test_none_is_at_work_by_one_request() -> None:
-    found = airflow(set(), ended={1, 2})
-    assert runs(found).active([1, 2, 3]) == set()
-    assert found.asked == [3]
-
-
-def test_those_without_a_run_and_those_whose_run_has_ended_are_told_from_the_others() -> None:
-    found = airflow({1, 3, 5, 8}, ended={2, 7})
-    assert runs(found).active([1, 2, 3, 4, 5, 6, 7, 8]) == {1, 3, 5, 8}
-
-
-def test_nothing_is_asked_about_no_batch() -> None:
-    found = airflow({1})
-    assert runs(found).active([]) == set()
-    assert found.asked == []
-
-
-def test_no_request_names_too_many_runs() -> None:
-    many = range(10 * MAX_RUN_IDS)
-    found = airflow(set(many) - {77})
-    assert runs(found).active(many) == set(many) - {77}
-    assert max(found.asked) <= MAX_RUN_IDS
-
-
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
     """Airflow's Dag runs, as a task may ask for them."""
     return DagRuns.in_place(monkeypatch)
+
+
+def at_work(table: DagRuns, running: Iterable[int], ended: Iterable[int] = ()) -> None:
+    """Give the ingest runs of batches their states."""
+    table.states = {run_id(batch): "running" for batch in running} | {run_id(batch): "failed" for batch in ended}
+    table.confs = {name: {} for name in table.states}
+
+
+def found(batch_ids: Sequence[int]) -> set[int]:
+    """Return the batches whose run is active."""
+    return active(client.DagRuns("orders_ingest"), batch_ids)
+
+
+@pytest.mark.parametrize("running", [{1, 2, 3}, set()])
+def test_all_or_none_at_work_are_found_by_one_request(table: DagRuns, running: set[int]) -> None:
+    at_work(table, running, ended={1, 2} - running)
+    assert found([1, 2, 3]) == running
+    assert table.asked == ["GetDRCount"]
+
+
+def test_those_without_a_run_and_those_whose_run_has_ended_are_told_from_the_others(table: DagRuns) -> None:
+    at_work(table, {1, 3, 5, 8}, ended={2, 7})
+    assert found([1, 2, 3, 4, 5, 6, 7, 8]) == {1, 3, 5, 8}
+
+
+def test_nothing_is_asked_about_no_batch(table: DagRuns) -> None:
+    at_work(table, {1})
+    assert found([]) == set()
+    assert table.asked == []
+
+
+def test_no_request_names_too_many_runs(table: DagRuns) -> None:
+    many = range(10 * client.MAX_IDS)
+    at_work(table, set(many) - {77})
+    assert found(many) == set(many) - {77}
+    assert max(table.counted) <= client.MAX_IDS
 
 
 def batch_of(ranges: int, finished_at: datetime | None = None) -> Batch:

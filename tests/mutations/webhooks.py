@@ -4,7 +4,8 @@ from mutations.mutation import Change, Mutation
 
 APP, RECEIVING = "unit/webhook/test_app.py", "unit/webhook/test_capacity.py"
 CALLERS, SECRETS = "unit/webhook/test_callers.py", "unit/webhook/test_secrets.py"
-DEFINITION, SIGNATURES = "unit/webhook/test_definition.py", "unit/webhook/test_authentication.py"
+DEFINITION, SIGNATURES = "unit/webhook/test_definition.py", "unit/webhook/test_hmac_signature.py"
+SENDERS = "unit/webhook/test_sender_signatures.py"
 
 WEBHOOKS = (
     Mutation(
@@ -94,8 +95,49 @@ WEBHOOKS = (
     Mutation(
         "path-and-headers-not-signed",
         4,
-        (Change("webhook/authentication.py", "if self.signed_headers is None:", "if True:"),),
+        (Change("webhook/hmac_signature.py", "if self.signed_headers is None:", "if True:"),),
         (f"{SIGNATURES}::test_path_and_headers_are_signed_a_line_each_before_the_body",),
+    ),
+    Mutation(
+        "old-event-of-a-known-sender-accepted",
+        4,
+        (Change("webhook/method.py", "return abs(now - float(time)) <= tolerance", "return float(time) >= 0"),),
+        (
+            f"{SENDERS}::test_for_stripe_the_time_may_be_as_far_from_now_as_the_tolerance",
+            f"{SENDERS}::test_for_slack_the_signature_is_the_one_that_slack_documents",
+            f"{SIGNATURES}::test_the_time_may_be_as_far_from_now_as_the_tolerance",
+        ),
+    ),
+    Mutation(
+        "signature-of-a-known-sender-without-its-time",
+        4,
+        (
+            Change(
+                "webhook/sender_signatures.py", "secret.password.encode(), before,", 'secret.password.encode(), b"",'
+            ),
+        ),
+        (
+            f"{SENDERS}::test_for_stripe_a_signature_by_the_secret_is_accepted_and_any_other_is_not",
+            f"{SENDERS}::test_for_slack_the_signature_is_the_one_that_slack_documents",
+        ),
+    ),
+    Mutation(
+        "previous-secret-forgotten",
+        4,
+        (Change("webhook/method.py", "(self.connection, self.previous_connection)", "(self.connection,)"),),
+        (f"{CALLERS}::test_two_secrets_are_accepted_while_callers_change_to_the_new_one",),
+    ),
+    Mutation(
+        "valid-caller-called-wrong-while-a-secret-is-unavailable",
+        4,
+        (
+            Change(
+                "webhook/callers.py",
+                "        if unavailable is not None:\n            raise unavailable\n        return faults[0]",
+                "        return next(iter(faults), 'unknown')",
+            ),
+        ),
+        (f"{CALLERS}::test_a_caller_is_not_called_wrong_while_the_secret_that_it_may_have_is_unavailable",),
     ),
     Mutation(
         "log-line-forged",

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import yaml
 from fastapi.testclient import TestClient
 
 from workorders.webhook.app import make_app
-from workorders.webhook.authentication import Secret
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hooks
+from workorders.webhook.method import Secret
 
 SECRET = "kept-from-yaml"
 
@@ -62,6 +63,12 @@ class Webhooks:
 def sign(body: bytes, secret: str = SECRET) -> str:
     """Return the signature of a body by a program of its own: HMAC with SHA-256, in hexadecimal."""
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def sign_standard(key: str, event: Mapping[str, str], body: bytes) -> str:
+    """Return the signature of a Standard Webhook by a program of its own; `event` has its id and its time."""
+    before = f"{event['Webhook_Id']}.{event['Webhook_Timestamp']}.".encode()
+    return "v1," + b64encode(hmac.new(b64decode(key), before + body, hashlib.sha256).digest()).decode()
 
 
 def now_text() -> str:

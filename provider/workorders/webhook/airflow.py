@@ -7,8 +7,8 @@ from airflow.sdk import DAG, BaseHook
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags.triggers import configured_trigger_folder
-from workorders.webhook.authentication import Secret
 from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.method import Secret
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -12,12 +12,12 @@ from starlette.requests import ClientDisconnect
 
 from workorders.core.creation.create_one import CreateResult
 from workorders.core.history.runs import WorkOrderOutcome
-from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import Callers, network_of
 from workorders.webhook.capacity import IncomingBody, too_large
 from workorders.webhook.completion import CompletionPoller
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks
+from workorders.webhook.method import Secret
 from workorders.webhook.refusals import RefusalLog, RefusedError, printable
 from workorders.webhook.requests import Received
 from workorders.webhook.secrets import Secrets
@@ -66,7 +66,9 @@ class Webhooks:
 
     async def _answer(self, hook: Hook, request: Request) -> Response:
         definition = hook.definition
-        received = Received(request.url.path, request.headers.items(), _peer(request), b"", datetime.now(UTC))
+        received = Received(
+            request.url.path, request.headers.items(), _peer(request), b"", datetime.now(UTC), definition.key_header
+        )
         try:
             _require_acceptable(hook, request, received)
             await self._callers.check_headers(definition, received)
@@ -79,7 +81,10 @@ class Webhooks:
             self._hooks.max_bytes_of(hook),
             gives_way=not definition.knows_callers_by_headers,
         ) as incoming:
-            single = await self._create(hook, replace(received, body=await _read(hook, request, incoming)), incoming)
+            received = replace(received, body=await _read(hook, request, incoming))
+            single = await self._create(hook, received, incoming)
+        if isinstance(single, str):
+            return Response(orjson.dumps({"challenge": single}), media_type="application/json")
         wanted = single.original or single.id
         if definition.reply == "after_completion" and wanted is not None:
             return await self._after_completion(hook, single, wanted)
@@ -87,10 +92,13 @@ class Webhooks:
             return _json(200, {"state": "duplicate", "duplicate": single.id}, id_=single.original)
         return _json(201 if single.created else 200, _state_of(single), id_=single.id)
 
-    async def _create(self, hook: Hook, received: Received, incoming: IncomingBody) -> CreateResult:
+    async def _create(self, hook: Hook, received: Received, incoming: IncomingBody) -> CreateResult | str:
+        """Create the work order; a challenge of a sender that checks the URL is returned instead."""
         definition = hook.definition
         with hook.capacity.processing(incoming):
             await self._callers.check_signature(definition, received)
+            if definition.signature and (challenge := definition.signature.challenge(received.body)) is not None:
+                return challenge
             return await self._threads.run(
                 definition.name, lambda: self._handler.create(hook, received), is_known=not definition.is_public
             )

@@ -3,13 +3,14 @@
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from typing import Final
 
-from workorders.webhook.authentication import PUBLIC, ApiKey, Basic, Hmac
+from workorders.webhook.authentication import PUBLIC
 from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.method import Method, Secret, SignatureMethod
 from workorders.webhook.refusals import RefusedError, TryAgainError
 from workorders.webhook.requests import Received
 from workorders.webhook.secrets import Secrets
@@ -91,9 +92,12 @@ class Callers:
             raise _refused(method, missing)
         peer = self._peer(definition, received)
         self._require_few_failures(peer)
-        if not isinstance(method, Hmac):
-            fault = method.fault(await self._secrets.get(method.connection), headers)
-            self._require(method, peer, fault)
+        if not isinstance(method, SignatureMethod):
+
+            async def find_fault(secret: Secret) -> str | None:
+                return method.fault(secret, headers)
+
+            self._require(method, peer, await self._fault(method, find_fault))
 
     async def check_signature(self, definition: WebhookTriggerDefinition, received: Received) -> None:
         """Authenticate by the signature of the complete body, if that is the webhook's method.
@@ -102,19 +106,42 @@ class Callers:
             RefusedError: the caller may not call.
             TryAgainError: the secret is unavailable.
         """
-        method = definition.authentication
-        if not isinstance(method, Hmac):
+        method = definition.signature
+        if method is None:
             return
-        secret = await self._secrets.get(method.connection)
+        headers, body = received.by_name, received.body
 
-        def find_fault() -> str | None:
-            headers, body = received.by_name, received.body
-            return method.fault(secret, headers, body, path=definition.path, now=time.time())
+        async def find_fault(secret: Secret) -> str | None:
+            return await self._threads.run(
+                definition.name,
+                lambda: method.fault(secret, headers, body, path=definition.path, now=time.time()),
+                is_known=False,
+            )
 
-        fault = await self._threads.run(definition.name, find_fault, is_known=False)
-        self._require(method, self._peer(definition, received), fault)
+        self._require(method, self._peer(definition, received), await self._fault(method, find_fault))
 
-    def _require(self, method: ApiKey | Basic | Hmac, peer: _Peer, fault: str | None) -> None:
+    async def _fault(self, method: Method, find_fault: Callable[[Secret], Awaitable[str | None]]) -> str | None:
+        """Return why no secret of the webhook admits the caller; None if one does.
+
+        Raises:
+            TryAgainError: none of those that are available does, and another one is unavailable.
+        """
+        faults: list[str] = []
+        unavailable: TryAgainError | None = None
+        for connection in method.connections:
+            try:
+                fault = await find_fault(await self._secrets.get(connection))
+            except TryAgainError as error:
+                unavailable = error
+                continue
+            if fault is None:
+                return None
+            faults.append(fault)
+        if unavailable is not None:
+            raise unavailable
+        return faults[0]
+
+    def _require(self, method: Method, peer: _Peer, fault: str | None) -> None:
         now = self._clock()
         if fault is None:
             peer.trusted_until = now + TRUST_SECONDS
@@ -150,6 +177,6 @@ def network_of(address: str | None) -> str:
     return address or "" if found.version == 4 else str(ip_network((found, _IPV6_NETWORK_BITS), strict=False))  # noqa: PLR2004
 
 
-def _refused(method: ApiKey | Basic | Hmac, fault: str) -> RefusedError:
-    challenge = {"WWW-Authenticate": f'{"Basic" if method.type == "basic" else method.type} realm="workorders"'}
+def _refused(method: Method, fault: str) -> RefusedError:
+    challenge = {"WWW-Authenticate": f'{method.scheme} realm="workorders"'}
     return RefusedError(401, "not-authenticated", f"Nothing was created: {fault}.", challenge)

@@ -8,7 +8,8 @@ from workorders.core.definitions.fields import DAY_SECONDS, KIB, Number, Whole, 
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.items import MAX_BODY_BYTES
 from workorders.core.secrets import is_secret_header
-from workorders.webhook.authentication import PUBLIC, Authentication, HeaderName
+from workorders.webhook.authentication import PUBLIC, Authentication
+from workorders.webhook.method import KEY_HEADER, HeaderName, SignatureMethod
 
 _MAX_REPLY_SECONDS: Final = 300
 _PART: Final = "[a-z0-9][a-z0-9_-]*"
@@ -61,7 +62,8 @@ class WebhookTriggerDefinition(TriggerDefinition):
     enabled: bool = True
     """Whether it accepts requests. While it is false, the answer is to retry later."""
     authentication: Authentication
-    """Who may call: `public` for everybody, or a mapping with the type `api_key`, `basic` or `hmac`."""
+    """Who may call: `public` for everybody, or a mapping with the type `api_key`, `basic`, `hmac`, `standard_webhooks`,
+    `stripe` or `slack`."""
     headers: Annotated[
         tuple[HeaderName, ...],
         expecting("a list of header names such as [content-type, traceparent]"),
@@ -72,7 +74,8 @@ class WebhookTriggerDefinition(TriggerDefinition):
     max_body_bytes: Annotated[int, byte_count(1, MAX_BODY_BYTES)] = 1024 * KIB
     """Largest body; larger ones are refused with 413."""
     key_window: Annotated[float, seconds(1)] | None = 30 * DAY_SECONDS
-    """How long an `Idempotency-Key` is known (seconds), from its first request; without end if null."""
+    """How long an `Idempotency-Key` or the id of a Standard Webhook is known (seconds), from its first request; without
+    end if null."""
     rate_limit_per_second: (
         Annotated[
             Number,
@@ -103,6 +106,16 @@ class WebhookTriggerDefinition(TriggerDefinition):
         return self.authentication == PUBLIC
 
     @property
+    def signature(self) -> SignatureMethod | None:
+        """The method, if callers sign the body."""
+        return self.authentication if isinstance(self.authentication, SignatureMethod) else None
+
+    @property
+    def key_header(self) -> str:
+        """Header with which a caller identifies its event, in lower case."""
+        return KEY_HEADER if self.authentication == PUBLIC else self.authentication.key_header
+
+    @property
     def tells_errors(self) -> bool:
         """Whether callers get the text of a run's exception."""
         return not self.is_public if self.reply_errors is None else self.reply_errors
@@ -110,7 +123,7 @@ class WebhookTriggerDefinition(TriggerDefinition):
     @property
     def knows_callers_by_headers(self) -> bool:
         """Whether a caller is authenticated before its body is read, which a signature covers."""
-        return self.authentication != PUBLIC and self.authentication.type != "hmac"
+        return self.signature is None and not self.is_public
 
     @property
     def requires_json_type(self) -> bool:
@@ -118,5 +131,5 @@ class WebhookTriggerDefinition(TriggerDefinition):
         return self.authentication != PUBLIC and self.authentication.type == "basic"
 
     def proves_key(self) -> bool:
-        """Return whether only an authenticated caller can have chosen the `Idempotency-Key`."""
+        """Return whether only an authenticated caller can have chosen the value of `key_header`."""
         return self.authentication != PUBLIC and self.authentication.proves("key")

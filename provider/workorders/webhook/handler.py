@@ -16,7 +16,6 @@ from workorders.core.exceptions import HardLimitError, WorkOrdersError, one_line
 from workorders.core.history.runs import WorkOrderOutcome, find_ended, find_outcome
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connect, is_outage
 from workorders.core.triggers import Trigger
-from workorders.webhook.authentication import KEY_HEADER
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.hooks import Hook
 from workorders.webhook.refusals import RefusedError, TryAgainError
@@ -131,7 +130,7 @@ class RequestHandler:
                         trigger,
                         wanted,
                         key=received.key,
-                        key_scope=KEY_HEADER,
+                        key_scope=received.key_header,
                         key_seconds=definition.key_window,
                     )
         except HardLimitError as error:

@@ -8,8 +8,8 @@ import orjson
 
 from workorders.core.creation.json_validation import needs_slow_check, validate_body
 from workorders.core.items import Item
-from workorders.webhook.authentication import KEY_HEADER
 from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.method import KEY_HEADER
 from workorders.webhook.refusals import RefusedError
 
 
@@ -24,6 +24,8 @@ class Received:
     remote_address: str | None
     body: bytes
     at: datetime
+    key_header: str = KEY_HEADER
+    """Header that identifies the event, in lower case."""
 
     @property
     def by_name(self) -> Mapping[str, str]:
@@ -32,8 +34,8 @@ class Received:
 
     @property
     def key(self) -> str | None:
-        """The Idempotency-Key; None if it is missing or empty."""
-        return self.by_name.get(KEY_HEADER) or None
+        """The value of the `key_header`; None if it is missing or empty."""
+        return self.by_name.get(self.key_header) or None
 
 
 def item(definition: WebhookTriggerDefinition, received: Received) -> Item:

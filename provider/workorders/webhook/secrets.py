@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from workorders.webhook.authentication import Secret
+from workorders.webhook.method import Secret
 from workorders.webhook.refusals import TryAgainError
 
 _LOG = logging.getLogger(__name__)

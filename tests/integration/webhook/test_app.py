@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from local_stack.stack import LocalStack
-from support.webhooks import SECRET, Webhooks, now_text, sign
+from support.webhooks import SECRET, Webhooks, now_text, sign, sign_standard
 from workorders.core import workflows
 from workorders.core.admission import duplicates
 from workorders.core.definitions.loading import parse_workflow
@@ -17,6 +17,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
 from workorders.webhook import capacity, handler
+from workorders.webhook.method import Secret
 
 pytestmark = pytest.mark.integration
 
@@ -156,6 +157,23 @@ class TestWhoMayCall:
         assert webhooks.post(name, body, X_Signature=sign(b"nan." + body), X_Time="nan").status_code == 401
         assert webhooks.post(name, body, X_Signature=sign(now.encode() + b"." + body), X_Time=now).status_code == 201
 
+    def test_a_standard_webhook_that_is_sent_again_is_one_work_order_also_by_the_previous_secret(
+        self, webhooks: Webhooks, connection: Connection, name: str
+    ) -> None:
+        old, new = "b2xk", "bmV3"
+        webhooks.secrets |= {"old": Secret("", f"whsec_{old}"), "new": Secret("", f"whsec_{new}")}
+        method = {"type": "standard_webhooks", "connection": "new", "previous_connection": "old"}
+        webhooks.define(name, authentication=method)
+        event = {"Webhook_Id": "msg_1", "Webhook_Timestamp": now_text()}
+        answers = [
+            webhooks.post(name, b"{}", **event, Webhook_Signature=sign_standard(key, event, b"{}"))
+            for key in (old, new, "b3RoZXI=")
+        ]
+        assert [answer.status_code for answer in answers] == [201, 200, 401]
+        (listed,) = work_orders(connection, name)
+        assert {answer.headers["x-work-order-id"] for answer in answers[:2]} == {str(listed.id)}
+        assert request_of(connection, str(listed.id))["key"] == "msg_1"
+
     def test_a_key_is_taken_and_any_other_is_not(self, webhooks: Webhooks, name: str) -> None:
         webhooks.define(name, authentication={"type": "api_key", "connection": "shop"})
         assert webhooks.post(name).status_code == 401
@@ -177,7 +195,7 @@ class TestWhoMayCall:
     def test_without_the_secret_no_caller_is_admitted_and_all_are_told_to_retry(
         self, webhooks: Webhooks, name: str, connection_id: str
     ) -> None:
-        webhooks.secrets["empty"] = type(webhooks.secrets["shop"])("", "")
+        webhooks.secrets["empty"] = Secret("", "")
         webhooks.define(name, authentication={"type": "api_key", "connection": connection_id})
         answer = webhooks.post(name, X_Api_Key="")
         assert (answer.status_code, answer.json()["error"]) == (503, "cannot-authenticate")

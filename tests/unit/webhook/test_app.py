@@ -2,7 +2,10 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
+from hashlib import sha256
+from hmac import new
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -16,15 +19,18 @@ from fastapi import FastAPI
 from workorders.core.creation.create_one import CreateResult
 from workorders.webhook import secrets
 from workorders.webhook.app import make_app
-from workorders.webhook.authentication import Secret
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks
+from workorders.webhook.method import Secret
 from workorders.webhook.requests import Received
 
 Headers = list[tuple[bytes, bytes]]
 KEY = {"type": "api_key", "connection": "shop"}
 SIGNED = {"type": "hmac", "connection": "shop"}
 BASIC = {"type": "basic", "connection": "shop"}
+STANDARD = {"type": "standard_webhooks", "connection": "shop"}
+STRIPE = {"type": "stripe", "connection": "shop"}
+SLACK = {"type": "slack", "connection": "shop"}
 JSON = (b"content-type", b"application/json")
 
 
@@ -117,6 +123,10 @@ async def until(condition: Callable[[], bool]) -> None:
         (BASIC, [JSON, (b"authorization", b"Basic eDp5")]),
         (SIGNED, []),
         (SIGNED, [(b"x-signature", b"short")]),
+        (STANDARD, []),
+        (STANDARD, [(b"webhook-id", b"a"), (b"webhook-timestamp", b"1"), (b"webhook-signature", b"v1,short")]),
+        (STRIPE, [(b"stripe-signature", b"t=1,v1=short")]),
+        (SLACK, [(b"x-slack-signature", b"v0=short"), (b"x-slack-request-timestamp", b"1")]),
     ],
 )
 def test_no_body_is_read_of_a_caller_without_a_proof(
@@ -233,6 +243,26 @@ def test_a_webhook_that_answers_with_results_takes_no_key_that_any_caller_could_
     headers = [(b"idempotency-key", b"order-17"), (b"x-signature", b"0" * 64)]
     status, content, _ = asyncio.run(server.call("/shop", headers))
     assert (status, content["error"], server.handler.received) == (400, "unproved-key", [])
+
+
+@pytest.mark.parametrize(
+    ("body", "answer", "created"),
+    [
+        (b'{"type":"url_verification","challenge":"3eZb"}', {"challenge": "3eZb"}, 0),
+        (b'{"type":"event_callback","challenge":"3eZb"}', None, 1),
+    ],
+)
+def test_slacks_check_of_the_url_is_answered_and_creates_nothing(
+    tmp_path: Path, body: bytes, answer: dict[str, str] | None, created: int
+) -> None:
+    server, at = Server(tmp_path, events={"authentication": SLACK}), str(int(time.time())).encode()
+    signature = "v0=" + new(b"right", b"v0:" + at + b":" + body, sha256).hexdigest()
+    headers = [(b"x-slack-request-timestamp", at), (b"x-slack-signature", signature.encode())]
+    status, content, _ = asyncio.run(server.call("/events", headers, body))
+    assert (status, len(server.handler.received)) == (201 if created else 200, created)
+    assert answer is None or content == answer
+    forged = [headers[0], (b"x-slack-signature", b"v0=" + b"0" * 64)]
+    assert asyncio.run(server.call("/events", forged, body))[0] == 401
 
 
 def test_a_line_of_the_log_cannot_be_forged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import FAILURES_AT_ONCE, TRUST_SECONDS, Bucket, Callers, network_of
 from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.method import Secret
 from workorders.webhook.refusals import RefusedError
 from workorders.webhook.requests import Received
 from workorders.webhook.secrets import Secrets
@@ -19,14 +19,15 @@ class Door:
     def __init__(self, **authentication: Any) -> None:
         self.now = 1000.0
         self.asked = 0
+        self.passwords = {"c": "right"}
         self.definition = WebhookTriggerDefinition.model_validate(
             {"name": "shop", "workflow": "ship", "authentication": {"connection": "c", **authentication}}
         )
         self.callers = Callers(Secrets(self._ask, lambda: self.now), Threads(), lambda: self.now)
 
-    async def _ask(self, _: str) -> Secret:
+    async def _ask(self, connection_id: str) -> Secret:
         self.asked += 1
-        return Secret("", "right")
+        return Secret("", self.passwords[connection_id])
 
     def knock(self, key: str | None, address: str = "192.0.2.1") -> str | None:
         """Return the word of the refusal; None if the caller may come in."""
@@ -66,6 +67,22 @@ def test_a_caller_without_credentials_is_refused_without_a_look_up_and_locks_no_
     assert {door.knock(None) for _ in range(3 * FAILURES_AT_ONCE)} == {"not-authenticated"}
     assert door.asked == 0
     assert door.knock("right") is None
+
+
+def test_two_secrets_are_accepted_while_callers_change_to_the_new_one() -> None:
+    door = Door(type="api_key", previous_connection="before")
+    door.passwords["before"] = "old"
+    assert [door.knock(key) for key in ("right", "old", "wrong")] == [None, None, "not-authenticated"]
+    assert Door(type="api_key").knock("old") == "not-authenticated"
+
+
+@pytest.mark.parametrize(("away", "kept"), [("c", "old"), ("before", "right")])
+def test_a_caller_is_not_called_wrong_while_the_secret_that_it_may_have_is_unavailable(away: str, kept: str) -> None:
+    door = Door(type="api_key", previous_connection="before")
+    door.passwords["before"] = "old"
+    del door.passwords[away]
+    other = "right" if kept == "old" else "old"
+    assert [door.knock(key) for key in (kept, other)] == [None, "cannot-authenticate"]
 
 
 def test_no_more_addresses_are_remembered_than_memory_should_hold() -> None:

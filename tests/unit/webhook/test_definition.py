@@ -4,8 +4,10 @@ import pytest
 
 from workorders.core.definitions.loading import parse_trigger
 from workorders.core.exceptions import ConfigurationError
-from workorders.webhook.authentication import ApiKey, Basic, Hmac
+from workorders.webhook.credentials import ApiKey, Basic
 from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.hmac_signature import Hmac
+from workorders.webhook.sender_signatures import Slack, StandardWebhooks, Stripe
 
 TYPES = {"webhook": WebhookTriggerDefinition}
 
@@ -33,9 +35,12 @@ def test_the_path_is_the_name_unless_given() -> None:
         ({"type": "api_key", "connection": "c"}, ApiKey),
         ({"type": "basic", "connection": "c"}, Basic),
         ({"type": "hmac", "connection": "c"}, Hmac),
+        ({"type": "standard_webhooks", "connection": "c"}, StandardWebhooks),
+        ({"type": "stripe", "connection": "c", "previous_connection": "d"}, Stripe),
+        ({"type": "slack", "connection": "c"}, Slack),
     ],
 )
-def test_who_may_call_has_three_forms_and_public(given: dict[str, str], kind: type) -> None:
+def test_who_may_call_has_six_forms_and_public(given: dict[str, str], kind: type) -> None:
     assert isinstance(load(authentication=given).authentication, kind)
 
 
@@ -49,7 +54,8 @@ def test_a_webhook_without_authentication_is_refused() -> None:
 )
 def test_a_wrong_value_of_authentication_is_refused_and_not_repeated(given: object) -> None:
     assert complaint(authentication=given) == (
-        "a.yaml: authentication: expected public, or a mapping with the type api_key, basic or hmac."
+        "a.yaml: authentication: expected public, or a mapping with the type api_key, basic, hmac, standard_webhooks, "
+        "stripe or slack."
     )
 
 
@@ -70,6 +76,20 @@ def test_a_wrong_field_of_a_method_is_named(given: dict[str, str], sentence: str
     found = complaint(authentication={"type": "hmac", "connection": "c", **given})
     assert sentence in found
     assert "hunter2" not in found
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"type": "slack", "tolerance": "0 s"}, "authentication.slack.tolerance: expected a number of seconds"),
+        ({"type": "stripe", "header": "x"}, "authentication.stripe.header: there is no such field"),
+        ({"type": "standard_webhooks", "header_prefix": "clerk"}, "expected webhook or svix, got 'clerk'."),
+        ({"type": "standard_webhooks", "tolerance": "1 m"}, "standard_webhooks.tolerance: there is no such field"),
+        ({"type": "api_key", "previous_connection": 7}, "api_key.previous_connection: expected the id of an Airflow"),
+    ],
+)
+def test_a_wrong_field_of_a_known_sender_is_named(given: dict[str, object], sentence: str) -> None:
+    assert sentence in complaint(authentication={"connection": "c", **given})
 
 
 @pytest.mark.parametrize(
@@ -153,6 +173,16 @@ def test_a_signed_webhook_answers_with_results_by_a_key_that_is_signed(
         assert load(**fields).reply == "after_completion"
     else:
         assert "name its header in authentication.signed_headers" in complaint(**fields)
+
+
+def test_the_id_of_a_standard_webhook_is_the_events_own_key() -> None:
+    method = {"type": "standard_webhooks", "connection": "c"}
+    found = load(authentication=method, reply="after_completion")
+    assert (found.key_header, found.proves_key()) == ("webhook-id", True)
+    assert (load().key_header, load(authentication={**method, "type": "slack"}).proves_key()) == (
+        "idempotency-key",
+        False,
+    )
 
 
 def test_texts_of_exceptions_are_sent_to_known_callers_by_default() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from workorders.webhook import secrets
-from workorders.webhook.authentication import Secret
+from workorders.webhook.method import Secret
 from workorders.webhook.refusals import TryAgainError
 from workorders.webhook.secrets import FAILURE_SECONDS, KEEP_SECONDS, LAST_KNOWN_SECONDS, Secrets
 

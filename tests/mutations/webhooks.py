@@ -5,7 +5,7 @@ from mutations.mutation import Change, Mutation
 APP, RECEIVING = "unit/webhook/test_app.py", "unit/webhook/test_capacity.py"
 CALLERS, SECRETS = "unit/webhook/test_callers.py", "unit/webhook/test_secrets.py"
 DEFINITION, SIGNATURES = "unit/webhook/test_definition.py", "unit/webhook/test_hmac_signature.py"
-SENDERS = "unit/webhook/test_sender_signatures.py"
+SENDERS, STORED = "unit/webhook/test_sender_signatures.py", "integration/webhook/test_stored_webhooks.py"
 
 WEBHOOKS = (
     Mutation(
@@ -138,6 +138,21 @@ WEBHOOKS = (
             ),
         ),
         (f"{CALLERS}::test_a_caller_is_not_called_wrong_while_the_secret_that_it_may_have_is_unavailable",),
+    ),
+    Mutation(
+        "removed-webhook-stays-open",
+        5,
+        (Change("webhook/sql/webhooks.sql", "WHERE name <> ALL (%(names)s) RETURNING", "WHERE false RETURNING"),),
+        (
+            f"{STORED}::test_the_webhooks_of_the_database_become_exactly_those_that_are_applied",
+            f"{STORED}::test_a_server_without_trigger_files_follows_the_database",
+        ),
+    ),
+    Mutation(
+        "changed-webhook-not-noticed",
+        5,
+        (Change("webhook/hooks.py", "if stamps.get(key) == stamp}", "if key in stamps}"),),
+        (f"{STORED}::test_a_server_without_trigger_files_follows_the_database",),
     ),
     Mutation(
         "log-line-forged",

@@ -16,20 +16,30 @@ from workorders.webhook.app import make_app
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hooks
 from workorders.webhook.method import Secret
+from workorders.webhook.stored_webhooks import StoredWebhooks
+from workorders.webhook.trigger_folder import TriggerFolder
 
 SECRET = "kept-from-yaml"
 
 
 class Webhooks:
-    """Trigger files in a folder of the test's own, and a client that sends to them."""
+    """Trigger files in a folder of the test's own, and a client that sends to them.
 
-    def __init__(self, folder: Path, urls: Mapping[str, str]) -> None:
+    Args:
+        folder: the files are written here.
+        urls: databases by their Airflow connection.
+        served_from: the Airflow connection of the database that has the webhooks; None if the folder has them.
+    """
+
+    def __init__(self, folder: Path, urls: Mapping[str, str], *, served_from: str | None = None) -> None:
         self.folder = folder
         self.urls = dict(urls)
         self.secrets = {"shop": Secret("ada", SECRET)}
         self._now = 0.0
         self.handler = RequestHandler(self.urls.__getitem__)
-        app = make_app(Hooks(folder, self.clock), self.handler, self.secrets.__getitem__, self.clock)
+        stored = None if served_from is None else StoredWebhooks(self.handler.database(served_from))
+        hooks = Hooks(stored or TriggerFolder(folder), self.clock)
+        app = make_app(hooks, self.handler, self.secrets.__getitem__, self.clock)
         self.client = TestClient(app, raise_server_exceptions=False)
 
     def clock(self) -> float:
@@ -50,14 +60,12 @@ class Webhooks:
 
     def take_no_writes(self, database_connection: str) -> None:
         """Let the next connection that is used be to a server that only reads, as a demoted one."""
-        with self.handler._database(database_connection).connection() as connection:
+        with self.handler.database(database_connection).connection() as connection:
             connection.execute("SET default_transaction_read_only = on")
 
     def close(self) -> None:
         """Close the connections to databases."""
-        for database in self.handler._databases.values():
-            while database._idle:
-                database._idle.pop().close()
+        self.handler.close()
 
 
 def sign(body: bytes, secret: str = SECRET) -> str:

@@ -1,7 +1,7 @@
-"""Connects webhooks with Airflow: the folder of trigger files, secrets, and databases. They have no Dag."""
+"""Connects webhooks with Airflow: their definitions, secrets, and databases. They have no Dag."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from airflow.sdk import DAG, BaseHook
 
@@ -13,16 +13,26 @@ from workorders.webhook.method import Secret
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+_DATABASE_CONNECTION: Final = "workorders_db"
+"""Airflow connection of the database whose webhooks are served."""
+
 
 def application() -> "FastAPI":
-    """Return the application for Airflow's API server."""
+    """Return the application for Airflow's API server, and for a server of its own.
+
+    It serves the webhooks of the folder that WORKORDERS_TRIGGERS names, otherwise those of the database.
+    """
     # Here, because Dag files import this module as well and need none of it.
     from workorders.webhook.app import make_app  # noqa: PLC0415
     from workorders.webhook.handler import RequestHandler  # noqa: PLC0415
     from workorders.webhook.hooks import Hooks  # noqa: PLC0415
+    from workorders.webhook.stored_webhooks import StoredWebhooks  # noqa: PLC0415
+    from workorders.webhook.trigger_folder import TriggerFolder  # noqa: PLC0415
 
-    hooks = Hooks(configured_trigger_folder(), time.monotonic)
-    return make_app(hooks, RequestHandler(database_url), _secret, time.monotonic)
+    handler, folder = RequestHandler(database_url), configured_trigger_folder()
+    stored = StoredWebhooks(handler.database(_DATABASE_CONNECTION))
+    hooks = Hooks(TriggerFolder(folder) if folder else stored, time.monotonic)
+    return make_app(hooks, handler, _secret, time.monotonic)
 
 
 def make_dags(definition: WebhookTriggerDefinition) -> list[DAG]:

@@ -1,13 +1,11 @@
-"""The webhooks of a folder of trigger files, by path; a file that changes is read again."""
+"""The webhooks by path; a definition that changes is read again."""
 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Protocol
 
-from workorders.core.definitions.loading import load_trigger, yaml_files
 from workorders.core.definitions.trigger import TriggerDefinition
-from workorders.core.exceptions import ConfigurationError
 from workorders.webhook.capacity import MAX_BYTES, Capacity
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.refusals import RefusedError, TryAgainError, printable
@@ -15,9 +13,25 @@ from workorders.webhook.refusals import RefusedError, TryAgainError, printable
 _LOG = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
-"""The folder is read at most once per this time."""
+"""Changes are looked for at most once per this time."""
 
-_Stamp = tuple[int, int, int]
+
+class Definitions(Protocol):
+    """Where the definitions are: a folder of trigger files, or the database."""
+
+    def stamps(self) -> Mapping[str, object]:
+        """Return what changes when a definition does, by the key of the definition.
+
+        Raises:
+            TryAgainError: the definitions cannot be read now.
+        """
+
+    def load(self, key: str) -> TriggerDefinition | None:
+        """Return a definition; None if it is wrong, after a line in the log.
+
+        Raises:
+            TryAgainError: it cannot be read now.
+        """
 
 
 @dataclass(frozen=True)
@@ -33,16 +47,16 @@ class Hooks:
     """Finds the webhook of a path.
 
     Args:
-        folder: where the trigger files are; None if it is not configured.
+        definitions: where the definitions are.
         clock: returns the seconds of a monotonic clock.
     """
 
-    def __init__(self, folder: Path | None, clock: Callable[[], float]) -> None:
-        self._folder = folder
+    def __init__(self, definitions: Definitions, clock: Callable[[], float]) -> None:
+        self._definitions = definitions
         self._clock = clock
         self._looked_at: float | None = None
-        self._stamps: dict[Path, _Stamp] = {}
-        self._files: dict[Path, TriggerDefinition | None] = {}  # None if the file is wrong
+        self._stamps: Mapping[str, object] = {}
+        self._known: dict[str, TriggerDefinition | None] = {}  # None if the definition is wrong
         self._hooks: Mapping[str, Hook] = {}
 
     def get(self, path: str) -> Hook:
@@ -50,14 +64,14 @@ class Hooks:
 
         Raises:
             RefusedError: there is none.
-            TryAgainError: it is disabled; or a file that is wrong may define it.
+            TryAgainError: it is disabled; or a definition that is wrong may be its.
         """
         found = self._hooks.get(path)
         if found is not None and not found.definition.enabled:
             raise TryAgainError("disabled", f"Nothing was created: the webhook {path} is disabled.")
         if found is not None:
             return found
-        if None in self._files.values():
+        if None in self._known.values():
             raise TryAgainError(
                 "not-known-now",
                 f"There is no webhook {printable(path)}, but a trigger file with a mistake may define it. Nothing was "
@@ -70,45 +84,30 @@ class Hooks:
         return max(MAX_BYTES // max(1, len(self._hooks)), hook.definition.max_body_bytes)
 
     def is_reload_due(self) -> bool:
-        """Return whether the folder must be read before a webhook is looked up."""
+        """Return whether the definitions must be read before a webhook is looked up."""
         return self._looked_at is None or self._clock() - self._looked_at >= _LOOK_SECONDS
 
     def reload(self) -> None:
-        """Read the folder, unless another request just did. It blocks, so it must not run on the event loop.
+        """Read what has changed, unless another request just did. It blocks, so it must not run on the event loop.
 
         Raises:
-            TryAgainError: the folder cannot be read.
+            TryAgainError: the definitions cannot be read now.
         """
         if not self.is_reload_due():
             return
-        stamps = self._read_stamps()
+        stamps = self._definitions.stamps()
         if stamps != self._stamps:
-            known = {path: self._files[path] for path, stamp in self._stamps.items() if stamps.get(path) == stamp}
-            self._files = {path: known[path] if path in known else _read(path) for path in stamps}
+            unchanged = {key for key, stamp in self._stamps.items() if stamps.get(key) == stamp}
+            self._known = {key: self._known[key] if key in unchanged else self._definitions.load(key) for key in stamps}
             self._stamps = stamps
             self._hooks = self._by_path()
         self._looked_at = self._clock()
-
-    def _read_stamps(self) -> dict[Path, _Stamp]:
-        if self._folder is None:
-            raise TryAgainError(
-                "not-set-up",
-                "The folder of trigger files is not configured; set WORKORDERS_TRIGGERS for Airflow's API server.",
-            )
-        try:
-            stats = {path: path.stat() for path in yaml_files(self._folder, "trigger")}
-        except (ConfigurationError, OSError) as error:
-            _LOG.error("The trigger files cannot be read: %s", error)
-            raise TryAgainError(
-                "not-set-up", "The folder of trigger files cannot be read; nothing was created."
-            ) from error
-        return {path: (stat.st_mtime_ns, stat.st_size, stat.st_ino) for path, stat in stats.items()}
 
     def _by_path(self) -> dict[str, Hook]:
         before = {hook.definition.name: hook for hook in self._hooks.values()}
         hooks: dict[str, Hook] = {}
         names: set[str] = set()
-        for file, definition in self._files.items():
+        for key, definition in self._known.items():
             if definition is None or definition.name in names:
                 continue
             names.add(definition.name)
@@ -117,21 +116,13 @@ class Hooks:
             if definition.path in hooks:
                 _LOG.error(
                     "%s: path: %s is already the path of trigger %s; the webhook of trigger %s accepts no request.",
-                    file.name,
+                    key,
                     definition.path,
                     hooks[definition.path].definition.name,
                     definition.name,
                 )
                 continue
-            # The counts stay when the file changes: requests of the old definition still use memory.
+            # The counts stay when the definition changes: requests of the old one still use memory.
             known = before.get(definition.name)
             hooks[definition.path] = Hook(definition, known.capacity if known else Capacity())
         return hooks
-
-
-def _read(path: Path) -> TriggerDefinition | None:
-    try:
-        return load_trigger(path)
-    except (ConfigurationError, OSError) as error:
-        _LOG.error("A trigger file is wrong, so its webhook accepts no request: %s", error)
-        return None

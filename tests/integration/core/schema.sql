@@ -655,6 +655,12 @@ ALTER TABLE workorders.triggers ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE workorders.webhooks (
+    name text NOT NULL,
+    path text NOT NULL,
+    definition jsonb NOT NULL,
+    stored_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
 CREATE TABLE workorders.whole_ranges (
     stream_id integer NOT NULL,
     from_position bigint NOT NULL,
@@ -778,6 +784,10 @@ ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_name_key UNIQUE (name);
 ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY workorders.webhooks
+    ADD CONSTRAINT webhooks_path_key UNIQUE (path);
+ALTER TABLE ONLY workorders.webhooks
+    ADD CONSTRAINT webhooks_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY workorders.whole_ranges
     ADD CONSTRAINT whole_ranges_pkey PRIMARY KEY (stream_id, from_position, to_position);
 ALTER TABLE ONLY workorders.work_orders

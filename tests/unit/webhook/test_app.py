@@ -23,6 +23,7 @@ from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.method import Secret
 from workorders.webhook.requests import Received
+from workorders.webhook.trigger_folder import TriggerFolder
 
 Headers = list[tuple[bytes, bytes]]
 KEY = {"type": "api_key", "connection": "shop"}
@@ -64,7 +65,9 @@ class Server:
         self.hangs = False
         self.look_ups = Event()
         self.look_ups.set()
-        self.app: FastAPI = make_app(Hooks(folder, lambda: self.now), self.handler, self._secret, lambda: self.now)
+        self.app: FastAPI = make_app(
+            Hooks(TriggerFolder(folder), lambda: self.now), self.handler, self._secret, lambda: self.now
+        )
 
     def _secret(self, connection_id: str) -> Secret:
         if connection_id == "slow":
@@ -166,14 +169,14 @@ def test_a_folder_of_trigger_files_that_hangs_does_not_hold_the_servers_event_lo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, release = Server(tmp_path, shop={"authentication": "public"}), Event()
-    read = Hooks._read_stamps
+    read = TriggerFolder.stamps
 
-    def hang(hooks: Hooks) -> Any:
+    def hang(folder: TriggerFolder) -> Any:
         server.hangs = True
         assert release.wait(60)
-        return read(hooks)
+        return read(folder)
 
-    monkeypatch.setattr(Hooks, "_read_stamps", hang)
+    monkeypatch.setattr(TriggerFolder, "stamps", hang)
 
     async def scene() -> None:
         callers = [asyncio.create_task(server.call("/shop", [])) for _ in range(3)]

@@ -1,0 +1,115 @@
+"""`workorders hooks`: the webhooks of the database, and a server for them alone."""
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workorders.cli import triggers
+from workorders.cli.connections import connect, connect_to_write
+from workorders.cli.definition_files import find_files, report
+from workorders.cli.options import AsJson, Database, argument
+from workorders.cli.output import Column, print_json, print_table
+from workorders.core.exceptions import ConfigurationError
+from workorders.webhook.definition import WebhookTriggerDefinition
+
+if TYPE_CHECKING:
+    from workorders.webhook.stored_webhooks import StoredWebhook
+
+app = typer.Typer(no_args_is_help=True)
+
+_COLUMNS: "Sequence[Column[StoredWebhook]]" = (
+    Column("webhook", lambda webhook: webhook.name),
+    Column("path", lambda webhook: webhook.path),
+    Column("workflow", lambda webhook: webhook.definition.get("workflow")),
+    Column("stored", lambda webhook: webhook.stored_at),
+)
+
+
+@app.command("list")
+def list_(as_json: AsJson = False, database: Database = None) -> None:
+    """List the webhooks of the database.
+
+    An API server serves them unless it has a folder of trigger files (WORKORDERS_TRIGGERS).
+
+    \b
+    Examples:
+      workorders hooks list
+      workorders hooks list --json
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    from workorders.webhook.stored_webhooks import list_stored  # noqa: PLC0415 - the database's driver
+
+    with connect(database) as connection:
+        found = list_stored(connection)
+    if as_json:
+        print_json(found)
+    else:
+        print_table(_COLUMNS, found)
+
+
+@app.command()
+def apply(
+    paths: Annotated[
+        list[Path], argument("FILE|FOLDER...", "All trigger files; those of other types are left out.", exists=True)
+    ],
+    database: Database = None,
+) -> None:
+    """Store the webhooks of trigger files in the database, and remove all others from it.
+
+    API servers without a folder of trigger files serve the new ones within a second. Run it in each deployment, after
+    `workorders db upgrade`. Stores and removes nothing if a file is wrong.
+
+    \b
+    Example:
+      workorders hooks apply include/triggers
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    from workorders.webhook import stored_webhooks  # noqa: PLC0415 - the database's driver
+
+    sources = triggers.read([file for path in paths for file in find_files(path, "trigger")])
+    if any(source.error for source in sources):
+        report("trigger", sources, "is right, and was not stored")
+    definitions = [found for source in sources for found in source.definitions]
+    webhooks = [found for found in definitions if isinstance(found, WebhookTriggerDefinition)]
+    with connect_to_write(database) as connection:
+        applied = stored_webhooks.apply(connection, webhooks)
+    for names, done in ((applied.stored, "stored"), (applied.unchanged, "unchanged"), (applied.removed, "removed")):
+        for name in names:
+            print(f"webhook {name}: {done}")
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on.", min=1, max=65535)] = 8090,
+) -> None:
+    """Serve webhooks without Airflow's API server, until stopped.
+
+    For callers that cannot reach the API server. The URLs are the same: /workorders/hooks/PATH. Serves the folder of
+    WORKORDERS_TRIGGERS, otherwise the webhooks of the database. The secrets and the database are Airflow connections:
+    in variables AIRFLOW_CONN_..., in a secrets backend, or in Airflow's metadata database if it is configured here. Put
+    a proxy with TLS before an address that other machines reach.
+
+    \b
+    Examples:
+      workorders hooks serve
+      workorders hooks serve --host 0.0.0.0 --port 8443
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    try:
+        import uvicorn  # noqa: PLC0415 - for this command alone, and slow
+        from starlette.applications import Starlette  # noqa: PLC0415
+        from starlette.routing import Mount  # noqa: PLC0415
+
+        # Outside of its own processes Airflow reads its metadata database only with this variable.
+        os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+        from workorders.webhook.airflow import application  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The server of webhooks needs Airflow's packages ({error}); nothing was started; install "
+            "airflow-provider-workorders[airflow]."
+        ) from error
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    server = Starlette(routes=[Mount("/workorders/hooks", application())])
+    uvicorn.run(server, host=host, port=port, log_level="info", access_log=False)

@@ -1,0 +1,28 @@
+-- name: lock
+-- Two calls at the same time follow each other, and readers do not wait.
+LOCK TABLE workorders.webhooks IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: delete_others
+DELETE FROM workorders.webhooks WHERE name <> ALL (%(names)s) RETURNING name;
+
+-- name: free_paths
+-- Two webhooks may exchange their paths, which the unique constraint would refuse row by row.
+UPDATE workorders.webhooks SET path = '/' || name
+WHERE path <> ((%(paths)s::jsonb) ->> name);
+
+-- name: store
+INSERT INTO workorders.webhooks AS stored (name, path, definition)
+VALUES (%(name)s, %(path)s, %(definition)s)
+ON CONFLICT (name) DO UPDATE
+SET path = EXCLUDED.path, definition = EXCLUDED.definition, stored_at = clock_timestamp()
+WHERE (stored.path, stored.definition) IS DISTINCT FROM (EXCLUDED.path, EXCLUDED.definition)
+RETURNING name;
+
+-- name: list
+SELECT name, path, definition, stored_at FROM workorders.webhooks ORDER BY name;
+
+-- name: list_stored_at
+SELECT name, stored_at FROM workorders.webhooks ORDER BY name;
+
+-- name: find_definition
+SELECT definition FROM workorders.webhooks WHERE name = %(name)s;

@@ -1,0 +1,120 @@
+"""The webhooks in the database: stored by a deployment, and served where there is no folder of trigger files."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg.types.json import Jsonb
+
+from workorders.core.definitions.validation import validate
+from workorders.core.exceptions import ConfigurationError
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.webhook.database import Database, try_again
+from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.refusals import TryAgainError
+
+_LOG = logging.getLogger(__name__)
+_QUERIES = load_queries("workorders.webhook", "sql/webhooks.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWebhook:
+    """A webhook as the database has it."""
+
+    name: str
+    path: str
+    definition: Mapping[str, Any]
+    stored_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an `apply` has changed, by the names of webhooks."""
+
+    stored: Sequence[str]
+    """New ones, and those whose definition is another one now."""
+    unchanged: Sequence[str]
+    removed: Sequence[str]
+
+
+def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition]) -> Applied:
+    """Make the webhooks of the database exactly these, in the caller's transaction.
+
+    Raises:
+        ConfigurationError: two of them have one path.
+    """
+    paths: dict[str, str] = {}
+    for definition in definitions:
+        other = paths.setdefault(definition.path, definition.name)
+        if other != definition.name:
+            raise ConfigurationError(
+                f"Webhook {definition.name}: path: {definition.path} is already the path of webhook {other}; nothing "
+                "was stored; give one of them another path."
+            )
+    names = [definition.name for definition in definitions]
+    connection.execute(_QUERIES["lock"])
+    removed = [name for (name,) in connection.execute(_QUERIES["delete_others"], {"names": names})]
+    by_name = {definition.name: definition.path for definition in definitions}
+    connection.execute(_QUERIES["free_paths"], {"paths": Jsonb(by_name)})
+    stored = [definition.name for definition in definitions if _store(connection, definition)]
+    return Applied(stored, sorted(set(names) - set(stored)), sorted(removed))
+
+
+def list_stored(connection: Connection) -> list[StoredWebhook]:
+    """Return the webhooks of the database, by name."""
+    return [StoredWebhook(*row) for row in connection.execute(_QUERIES["list"])]
+
+
+def _store(connection: Connection, definition: WebhookTriggerDefinition) -> bool:
+    fields = {
+        "name": definition.name,
+        "path": definition.path,
+        "definition": Jsonb(definition.model_dump(mode="json")),
+    }
+    return connection.execute(_QUERIES["store"], fields).fetchone() is not None
+
+
+class StoredWebhooks:
+    """Reads the webhooks of a database for the server.
+
+    Args:
+        database: has the table of webhooks.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def stamps(self) -> Mapping[str, datetime]:
+        """Return when each webhook was stored, by name.
+
+        Raises:
+            TryAgainError: the database is unavailable, or has no such table.
+        """
+        try:
+            with self._database.connection() as connection:
+                return dict(connection.execute(_QUERIES["list_stored_at"]).fetchall())
+        except psycopg.Error as error:
+            raise try_again("The webhooks cannot be read from the database", error) from error
+
+    def load(self, name: str) -> WebhookTriggerDefinition | None:
+        """Return a definition; None, and a line of the log, if this version of the package cannot read it.
+
+        Raises:
+            TryAgainError: the database is unavailable, or the webhook was removed a moment ago.
+        """
+        try:
+            with self._database.connection() as connection:
+                row = connection.execute(_QUERIES["find_definition"], {"name": name}).fetchone()
+        except psycopg.Error as error:
+            raise try_again("The webhooks cannot be read from the database", error) from error
+        if row is None:
+            raise TryAgainError("not-set-up", "The webhooks are changing; nothing was created.", seconds=1)
+        try:
+            return validate(row[0], WebhookTriggerDefinition, where=f"Webhook {name} in the database")
+        except ConfigurationError as error:
+            _LOG.error("A stored webhook is wrong, so it accepts no request: %s", error)
+            return None

@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 from local_stack.stack import LocalStack
 
 _TESTS = Path(__file__).resolve().parent
-_WITH_AIRFLOW = ("tests/e2e/", "tests/stock/")
+_WITH_AIRFLOW = ("tests/e2e/", "tests/stock/", "tests/scenarios/")
 
 
 def pytest_configure() -> None:

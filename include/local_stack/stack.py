@@ -157,7 +157,12 @@ class LocalStack:
         return self._processes.pid
 
     def process(
-        self, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        environment: Mapping[str, str] | None = None,
+        *,
+        unprivileged: bool = False,
     ) -> ManagedProcess:
         """Describe a process of the caller's own that ends with the stack, whatever ends that; ``start`` starts it.
 
@@ -165,10 +170,12 @@ class LocalStack:
             name: Its name within the stack, and its log file's.
             command: Program and arguments. No secrets: arguments can be read by everyone on the machine.
             environment: Variables to add to ``environment()``.
+            unprivileged: Run as ``nobody`` if we are root.
         """
         if self._processes is None:
             raise AssertionError("The stack is not running.")
-        return ManagedProcess(self._processes, name, command, {**self.environment(), **(environment or {})})
+        variables = {**self.environment(), **(environment or {})}
+        return ManagedProcess(self._processes, name, command, variables, unprivileged=unprivileged)
 
     def environment(self) -> dict[str, str]:
         """Return the whole environment for a program that works with this stack. It holds passwords."""

@@ -11,7 +11,7 @@ SILENCE = (
         4,
         (
             Change(
-                "core/postgres/connection.py",
+                "core/postgres/session_limits.py",
                 '    "tcp_keepalives_idle": "30",\n    "tcp_keepalives_interval": "10",\n'
                 '    "tcp_keepalives_count": "3",\n    "tcp_user_timeout": "60000",\n',
                 "",

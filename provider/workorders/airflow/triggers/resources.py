@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from workorders.core.postgres.connection import NO_PREPARED_STATEMENTS, connection_string
+from workorders.core.postgres.session_limits import AsyncLimitedConnection
 
 MAX_CONNECTIONS: Final = 4
 """Connections of a triggerer to one database, however many tasks wait: a slow statement holds up no other task."""
@@ -24,9 +24,6 @@ _CONNECT_SECONDS: Final = 5.0
 
 # It logs each connection that is requested and given, which is every probe.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
-
-Connection = psycopg.AsyncConnection[tuple[Any, ...]]
-
 
 R = TypeVar("R")
 """Something with an asynchronous `close`."""
@@ -75,8 +72,9 @@ class TriggererDatabase:
 
     def __init__(self, database_url: str) -> None:
         self._url = connection_string(database_url, "workorders triggerer", _SESSION)
-        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+        self._pool: AsyncConnectionPool[AsyncLimitedConnection] = AsyncConnectionPool(
             self._url,
+            connection_class=AsyncLimitedConnection,
             kwargs={"autocommit": True, "prepare_threshold": NO_PREPARED_STATEMENTS},
             min_size=0,
             max_size=MAX_CONNECTIONS,
@@ -104,7 +102,7 @@ class TriggererDatabase:
                     raise
         except PoolTimeout:
             # The pool does not report why it cannot connect, and a wrong password is no outage.
-            async with await psycopg.AsyncConnection.connect(self._url):
+            async with await AsyncLimitedConnection.connect(self._url):
                 raise
 
     async def close(self) -> None:

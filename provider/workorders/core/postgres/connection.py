@@ -8,6 +8,7 @@ import psycopg
 from psycopg import conninfo
 
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.postgres.session_limits import NO_LIMITS, LimitedConnection, startup_options
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -52,26 +53,9 @@ _CONNECTION_REFUSED: Final = re.compile(
     r"|no pg_hba\.conf entry|pg_hba\.conf rejects"
     r"|permission denied for database"
     r"|server does not support SSL|certificate verify failed"
+    rf"|{NO_LIMITS}"
 )
 
-_SESSION_SETTINGS = {
-    # No attempt may wait for a partition's lock without end: it fails, reports it and is retried.
-    "lock_timeout": "30s",
-    # A single statement here is at most one COPY of a chunk, before whose end half of the next one is read from its
-    # source, or one scan by key.
-    "statement_timeout": "300s",
-    # Spark gives a consumer up to 120 s for one poll; a transaction that idles longer than this is dead.
-    "idle_in_transaction_session_timeout": "300s",
-    # The server's side of the connection. While it waits for the data of a COPY, nothing else tells it that the
-    # client's machine is gone, and the system's own default is two hours. After a minute it ends the session, which
-    # frees its locks. A Unix socket needs none of these and ignores them.
-    "tcp_keepalives_idle": "30",
-    "tcp_keepalives_interval": "10",
-    "tcp_keepalives_count": "3",
-    "tcp_user_timeout": "60000",
-    # jsonb and timestamps must mean the same wherever the client runs.
-    "timezone": "UTC",
-}
 _KEEPALIVES = {
     "connect_timeout": 10,
     "keepalives": 1,
@@ -99,10 +83,9 @@ def connection_string(database_url: str, application_name: str, session: Mapping
         raise ConfigurationError(
             "The database URL is not one that libpq reads; the form is postgresql://user:password@host:port/database."
         ) from None
-    options = " ".join(f"-c {name}={value}" for name, value in {**_SESSION_SETTINGS, **(session or {})}.items())
     defaults = {**_KEEPALIVES, "client_encoding": "UTF8", "application_name": application_name}
     merged: dict[str, Any] = {**defaults, **given}
-    merged["options"] = f"{options} {given.get('options') or ''}".strip()
+    merged["options"] = f"{startup_options(session or {})} {given.get('options') or ''}".strip()
     return conninfo.make_conninfo(**merged)
 
 
@@ -117,9 +100,9 @@ def connect(
 
     Raises:
         ConfigurationError: the URL has a wrong form.
-        psycopg.OperationalError: the server cannot be reached or refuses.
+        psycopg.OperationalError: the server cannot be reached or refuses, or the sessions have no limits.
     """
-    return psycopg.connect(
+    return LimitedConnection.connect(
         connection_string(database_url, application_name, session),
         autocommit=autocommit,
         prepare_threshold=NO_PREPARED_STATEMENTS,

@@ -1,0 +1,133 @@
+"""The limits of every session, which a pooler between client and server may refuse or drop.
+
+They travel as the option `options` of a connection. RDS Proxy, Neon's pooler, and PgBouncer refuse a connection with
+it; PgBouncer can be set to drop it. Then the role must have the limits, and a connection without them is closed again:
+without `lock_timeout` a lock is waited for without end, and without `idle_in_transaction_session_timeout` nothing ends
+the transaction of a client that hangs.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+import psycopg
+from psycopg import conninfo
+
+SESSION_SETTINGS: Final[Mapping[str, str]] = {
+    # No attempt may wait for a partition's lock without end: it fails, reports it and is retried.
+    "lock_timeout": "30s",
+    # A single statement here is at most one COPY of a chunk, before whose end half of the next one is read from its
+    # source, or one scan by key.
+    "statement_timeout": "300s",
+    # Spark gives a consumer up to 120 s for one poll; a transaction that idles longer than this is dead.
+    "idle_in_transaction_session_timeout": "300s",
+    # jsonb and timestamps must mean the same wherever the client runs.
+    "timezone": "UTC",
+    # The server's side of the connection. While it waits for the data of a COPY, nothing else tells it that the
+    # client's machine is gone, and the system's own default is two hours. After a minute it ends the session, which
+    # frees its locks. A Unix socket needs none of these and ignores them; behind a pooler, the client is the pooler.
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+_ON_THE_ROLE: Final = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout", "timezone")
+_MARK: Final = "workorders.session"
+"""A setting of our own: where a session has it, its server got the others as well."""
+_ASK: Final = f"""
+    SELECT current_user, current_setting('{_MARK}', true) IS NOT NULL, ARRAY[
+        current_setting('lock_timeout') <> '0',
+        current_setting('statement_timeout') <> '0',
+        current_setting('idle_in_transaction_session_timeout') <> '0',
+        current_setting('timezone') IN ('UTC', 'Etc/UTC')
+    ]
+"""
+NO_LIMITS: Final = "has no limits of its own"
+"""Part of the error, by which it is recognized as one that only a person can end."""
+_OPTIONS_REFUSED: Final = re.compile("unsupported startup parameter|command-line options")
+
+_places_without_options: set[tuple[object, ...]] = set()
+"""Poolers that have refused the options; they are not asked again."""
+
+
+def startup_options(session: Mapping[str, str]) -> str:
+    """Return the option `options` of libpq that gives a session its settings."""
+    settings = {**SESSION_SETTINGS, **session, _MARK: "1"}
+    return " ".join(f"-c {name}={value}" for name, value in settings.items())
+
+
+class LimitedConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection whose sessions have limits."""
+
+    @classmethod
+    def connect(cls, conninfo: str = "", *, autocommit: bool = False, **settings: Any) -> Self:
+        """Open a connection, without the options if a pooler refuses them.
+
+        Raises:
+            psycopg.OperationalError: the server cannot be reached or refuses, or the sessions have no limits.
+        """
+        try:
+            connection = super().connect(_accepted(conninfo), autocommit=True, **settings)
+        except psycopg.OperationalError as error:
+            connection = super().connect(_without_options(conninfo, error), autocommit=True, **settings)
+        try:
+            _require_limits(connection.execute(_ASK).fetchone())
+            connection.autocommit = autocommit
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+class AsyncLimitedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
+    """The same in an event loop."""
+
+    @classmethod
+    async def connect(cls, conninfo: str = "", *, autocommit: bool = False, **settings: Any) -> Self:
+        """Open a connection, without the options if a pooler refuses them.
+
+        Raises:
+            psycopg.OperationalError: the server cannot be reached or refuses, or the sessions have no limits.
+        """
+        try:
+            connection = await super().connect(_accepted(conninfo), autocommit=True, **settings)
+        except psycopg.OperationalError as error:
+            connection = await super().connect(_without_options(conninfo, error), autocommit=True, **settings)
+        try:
+            cursor = await connection.execute(_ASK)
+            _require_limits(await cursor.fetchone())
+            await connection.set_autocommit(autocommit)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+
+def _accepted(text: str) -> str:
+    return conninfo.make_conninfo(text, options="") if _place(text) in _places_without_options else text
+
+
+def _without_options(text: str, error: psycopg.OperationalError) -> str:
+    """Return the connection string without options if they are why a pooler refused it; otherwise raise its error."""
+    if not _OPTIONS_REFUSED.search(str(error)):
+        raise error
+    _places_without_options.add(_place(text))
+    return _accepted(text)
+
+
+def _place(text: str) -> tuple[object, ...]:
+    parts = conninfo.conninfo_to_dict(text)
+    return tuple(parts.get(name) for name in ("host", "hostaddr", "port"))
+
+
+def _require_limits(row: tuple[Any, ...] | None) -> None:
+    user, has_mark, found = row or ("", False, [])
+    missing = [name for name, is_set in zip(_ON_THE_ROLE, found, strict=False) if not is_set]
+    if has_mark or not missing:
+        return
+    statements = " ".join(f"ALTER ROLE {user} SET {name} = '{SESSION_SETTINGS[name]}';" for name in missing)
+    raise psycopg.OperationalError(
+        f"The pooler before Postgres refuses or drops the settings of a session, and the role {user} {NO_LIMITS}; "
+        f"nothing was read or changed. Run once: {statements} Then let the pooler open new connections (PgBouncer: "
+        "RECONNECT)."
+    )

@@ -1,0 +1,1 @@
+"""Whole stacks that differ from the usual one in one point."""

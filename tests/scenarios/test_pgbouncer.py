@@ -1,0 +1,79 @@
+"""The whole stack behind PgBouncer: every component reaches Postgres through the pooler alone."""
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+import yaml
+
+from local_stack.stack import LocalStack
+from support.airflow_api import AirflowApi
+from support.consumed import consumed
+from support.eventually import eventually
+from support.flow import Flow
+from support.observed_trigger import INVALID, ObservedTrigger, some_events
+from support.pgbouncer import PgBouncer, Pooling, program, set_limits
+from support.topics import Topics
+from workorders.core.postgres.connection import connect
+from workorders.outbox import OutboxMessage, enqueue
+
+pytestmark = pytest.mark.long
+
+SECONDS = 420.0
+NAME = "pooled"
+
+
+def definitions(folder: Path) -> tuple[Path, Path]:
+    """Write a trigger and its workflow, and return their folders."""
+    files: dict[str, dict[str, Any]] = {
+        "triggers": {"name": NAME, "type": "kafka", "workflow": "echo", "topics": [f"scenario.{NAME}"]},
+        "workflows": {"name": "echo", "callable": "support.run_functions:echo", "concurrency": 2},
+    }
+    for kind, content in files.items():
+        (folder / kind).mkdir()
+        (folder / kind / f"{content['name']}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    return folder / "triggers", folder / "workflows"
+
+
+@pytest.mark.parametrize("pooling", ["transaction", "session"])
+def test_messages_runs_and_the_outbox_work_through_pgbouncer(tmp_path: Path, pooling: Pooling) -> None:
+    program()
+    triggers, workflows = definitions(tmp_path)
+    pooler = PgBouncer(pooling)
+    with LocalStack(
+        airflow=True,
+        triggers_folder=triggers,
+        workflows_folder=workflows,
+        environment={"AIRFLOW_CONN_WORKORDERS_DB": pooler.url, "WORKORDERS_DATABASE_URL": pooler.url},
+        name=f"pgbouncer-{pooling}",
+    ) as stack:
+        stack.keep_logs = True
+        set_limits(stack, are_set=True)
+        pooler.start(stack)
+        api = AirflowApi(stack.airflow_url)
+        trigger = ObservedTrigger(
+            NAME, f"scenario.{NAME}", kafka_settings=stack.kafka_settings, database_url=stack.database_url
+        )
+        trigger.create_topic(3)
+        places = trigger.produce(some_events(300, 3))
+        places += trigger.produce((0, value) for value in INVALID.values())
+        Flow(api, trigger).until_ingested(places)
+        assert set(trigger.rejections().values()) == set(INVALID.items())
+        with connect(pooler.url) as connection:
+            topic = Topics(stack.kafka_settings).create(f"scenario.{uuid4().hex[:8]}", partitions=2)
+            enqueue(connection, [OutboxMessage(topic=topic, key=f"k{n % 5}", value=str(n)) for n in range(50)])
+            connection.commit()
+
+        def succeeded() -> bool:
+            query = "SELECT count(*) FROM workorders.work_orders WHERE state = 'success'"
+            with psycopg.connect(stack.database_url) as direct:
+                return direct.execute(query).fetchone() == (300,)
+
+        eventually(succeeded, seconds=SECONDS, what="300 runs that succeed", every=1)
+        eventually(
+            lambda: len(consumed(stack.kafka_settings, topic)) == 50, seconds=SECONDS, what="50 messages", every=1
+        )
+        api.close()
+        stack.keep_logs = False

@@ -3,6 +3,7 @@
 from mutations.admitting import ADMISSION
 from mutations.hostile import HOSTILE_VALUES
 from mutations.keeping import DELETED_IS_NOT_NEW, MERGED_BATCHES
+from mutations.logging_in import LOGGING_IN
 from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.neighbors import ISOLATION
 from mutations.outages import OUTAGES
@@ -466,6 +467,7 @@ MUTATIONS = (
     *SILENCE,
     *OUTAGES,
     *WEBHOOKS,
+    *LOGGING_IN,
     *STARTING,
     *RUNNING_SPARK,
     *VIRTUAL_PARTITIONS,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 
 _COLUMNS: "Sequence[Column[StoredWebhook]]" = (
-    Column("webhook", lambda webhook: webhook.name),
+    Column("name", lambda webhook: webhook.name),
     Column("path", lambda webhook: webhook.path),
     Column("workflow", lambda webhook: webhook.definition.get("workflow")),
     Column("stored", lambda webhook: webhook.stored_at),

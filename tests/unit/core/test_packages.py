@@ -15,7 +15,8 @@ TOUCHED = {
     # Operators, which Airflow lists.
     "cron": {"setup.cfg", "airflow/provider_info.py"},
     "manual": {"setup.cfg", "airflow/provider_info.py"},
-    "webhook": {"setup.cfg"},
+    # Commands of its own.
+    "webhook": {"setup.cfg", "cli/hooks.py"},
     "kafka": {
         "setup.cfg",
         # Sensors, operators and triggers, which Airflow lists.

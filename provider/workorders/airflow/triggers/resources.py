@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from workorders.core.postgres.client_connection import AsyncClientConnection
 from workorders.core.postgres.connection import NO_PREPARED_STATEMENTS, connection_string
-from workorders.core.postgres.session_limits import AsyncLimitedConnection
 
 MAX_CONNECTIONS: Final = 4
 """Connections of a triggerer to one database, however many tasks wait: a slow statement holds up no other task."""
@@ -72,9 +72,9 @@ class TriggererDatabase:
 
     def __init__(self, database_url: str) -> None:
         self._url = connection_string(database_url, "workorders triggerer", _SESSION)
-        self._pool: AsyncConnectionPool[AsyncLimitedConnection] = AsyncConnectionPool(
+        self._pool: AsyncConnectionPool[AsyncClientConnection] = AsyncConnectionPool(
             self._url,
-            connection_class=AsyncLimitedConnection,
+            connection_class=AsyncClientConnection,
             kwargs={"autocommit": True, "prepare_threshold": NO_PREPARED_STATEMENTS},
             min_size=0,
             max_size=MAX_CONNECTIONS,
@@ -102,7 +102,7 @@ class TriggererDatabase:
                     raise
         except PoolTimeout:
             # The pool does not report why it cannot connect, and a wrong password is no outage.
-            async with await AsyncLimitedConnection.connect(self._url):
+            async with await AsyncClientConnection.connect(self._url):
                 raise
 
     async def close(self) -> None:

@@ -8,7 +8,8 @@ import psycopg
 from psycopg import conninfo
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.postgres.session_limits import NO_LIMITS, LimitedConnection, startup_options
+from workorders.core.postgres.client_connection import ClientConnection
+from workorders.core.postgres.session_limits import NO_LIMITS, startup_options
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -102,7 +103,7 @@ def connect(
         ConfigurationError: the URL has a wrong form.
         psycopg.OperationalError: the server cannot be reached or refuses, or the sessions have no limits.
     """
-    return LimitedConnection.connect(
+    return ClientConnection.connect(
         connection_string(database_url, application_name, session),
         autocommit=autocommit,
         prepare_threshold=NO_PREPARED_STATEMENTS,

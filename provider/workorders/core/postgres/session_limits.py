@@ -8,7 +8,7 @@ the transaction of a client that hangs.
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import psycopg
 from psycopg import conninfo
@@ -34,7 +34,7 @@ SESSION_SETTINGS: Final[Mapping[str, str]] = {
 _ON_THE_ROLE: Final = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout", "timezone")
 _MARK: Final = "workorders.session"
 """A setting of our own: where a session has it, its server got the others as well."""
-_ASK: Final = f"""
+ASK_FOR_LIMITS: Final = f"""
     SELECT current_user, current_setting('{_MARK}', true) IS NOT NULL, ARRAY[
         current_setting('lock_timeout') <> '0',
         current_setting('statement_timeout') <> '0',
@@ -56,63 +56,21 @@ def startup_options(session: Mapping[str, str]) -> str:
     return " ".join(f"-c {name}={value}" for name, value in settings.items())
 
 
-class LimitedConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection whose sessions have limits."""
-
-    @classmethod
-    def connect(cls, conninfo: str = "", *, autocommit: bool = False, **settings: Any) -> Self:
-        """Open a connection, without the options if a pooler refuses them.
-
-        Raises:
-            psycopg.OperationalError: the server cannot be reached or refuses, or the sessions have no limits.
-        """
-        try:
-            connection = super().connect(_accepted(conninfo), autocommit=True, **settings)
-        except psycopg.OperationalError as error:
-            connection = super().connect(_without_options(conninfo, error), autocommit=True, **settings)
-        try:
-            _require_limits(connection.execute(_ASK).fetchone())
-            connection.autocommit = autocommit
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-
-class AsyncLimitedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
-    """The same in an event loop."""
-
-    @classmethod
-    async def connect(cls, conninfo: str = "", *, autocommit: bool = False, **settings: Any) -> Self:
-        """Open a connection, without the options if a pooler refuses them.
-
-        Raises:
-            psycopg.OperationalError: the server cannot be reached or refuses, or the sessions have no limits.
-        """
-        try:
-            connection = await super().connect(_accepted(conninfo), autocommit=True, **settings)
-        except psycopg.OperationalError as error:
-            connection = await super().connect(_without_options(conninfo, error), autocommit=True, **settings)
-        try:
-            cursor = await connection.execute(_ASK)
-            _require_limits(await cursor.fetchone())
-            await connection.set_autocommit(autocommit)
-        except BaseException:
-            await connection.close()
-            raise
-        return connection
-
-
-def _accepted(text: str) -> str:
+def accepted(text: str) -> str:
+    """Return the connection string, without options if this pooler has refused them before."""
     return conninfo.make_conninfo(text, options="") if _place(text) in _places_without_options else text
 
 
-def _without_options(text: str, error: psycopg.OperationalError) -> str:
-    """Return the connection string without options if they are why a pooler refused it; otherwise raise its error."""
+def without_options(text: str, error: psycopg.OperationalError) -> str:
+    """Return the connection string without options, if they are why a pooler refused it.
+
+    Raises:
+        psycopg.OperationalError: the error, which has another reason.
+    """
     if not _OPTIONS_REFUSED.search(str(error)):
         raise error
     _places_without_options.add(_place(text))
-    return _accepted(text)
+    return accepted(text)
 
 
 def _place(text: str) -> tuple[object, ...]:
@@ -120,7 +78,15 @@ def _place(text: str) -> tuple[object, ...]:
     return tuple(parts.get(name) for name in ("host", "hostaddr", "port"))
 
 
-def _require_limits(row: tuple[Any, ...] | None) -> None:
+def require_limits(row: tuple[Any, ...] | None) -> None:
+    """Make sure that a session has limits.
+
+    Args:
+        row: what the session answered to `ASK_FOR_LIMITS`.
+
+    Raises:
+        psycopg.OperationalError: it has none.
+    """
     user, has_mark, found = row or ("", False, [])
     missing = [name for name, is_set in zip(_ON_THE_ROLE, found, strict=False) if not is_set]
     if has_mark or not missing:

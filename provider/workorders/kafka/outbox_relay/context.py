@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from psycopg_pool import ConnectionPool
 
-from workorders.core.postgres.session_limits import LimitedConnection
+from workorders.core.postgres.client_connection import ClientConnection
 from workorders.kafka.outbox_relay.checkpoints import Checkpoints
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.kafka.outbox_relay.producer import TransactionalProducer
@@ -26,7 +26,7 @@ class RelayContext:
     #: Starts the producer of the shard, which fences all older ones.
     new_producer: Callable[[], TransactionalProducer]
     #: Other connections to the database, to read from.
-    pool: ConnectionPool[LimitedConnection]
+    pool: ConnectionPool[ClientConnection]
     #: Does one thing at a time next to the relay's thread.
     executor: Executor
     #: Gets a sentence for each message or topic that was held.

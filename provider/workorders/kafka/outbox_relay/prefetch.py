@@ -11,8 +11,8 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from workorders.core.exceptions import one_line
+from workorders.core.postgres.client_connection import ClientConnection
 from workorders.core.postgres.connection import Connection
-from workorders.core.postgres.session_limits import LimitedConnection
 from workorders.outbox.store.backlog import BacklogCursor, BatchRequest, open_backlog
 from workorders.outbox.store.rows import BucketSlice, FetchedRows
 
@@ -35,7 +35,7 @@ class Prefetcher:
 
     def __init__(
         self,
-        pool: ConnectionPool[LimitedConnection],
+        pool: ConnectionPool[ClientConnection],
         buckets: Sequence[int],
         request: BatchRequest,
         *,

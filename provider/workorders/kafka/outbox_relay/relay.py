@@ -15,8 +15,8 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from workorders.core.exceptions import one_line
+from workorders.core.postgres.client_connection import ClientConnection
 from workorders.core.postgres.connection import NO_PREPARED_STATEMENTS, Connection, connect, connection_string
-from workorders.core.postgres.session_limits import LimitedConnection
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
@@ -161,10 +161,10 @@ def _leased(
             leases.release(connection, lease)
 
 
-def _pool(database_url: str) -> ConnectionPool[LimitedConnection]:
+def _pool(database_url: str) -> ConnectionPool[ClientConnection]:
     return ConnectionPool(
         connection_string(database_url, _APPLICATION, leases.SESSION),
-        connection_class=LimitedConnection,
+        connection_class=ClientConnection,
         kwargs={"prepare_threshold": NO_PREPARED_STATEMENTS},
         min_size=0,
         # A prefetcher that was stopped may still have its connection when the next one starts.

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 from workorders.core.postgres.connection import connect
+from workorders.core.postgres.login_tokens import with_token
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import executor_settings, java_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -147,7 +148,8 @@ class _SparkIngest:
 
     def _task(self, attempts: Sequence[Attempt]) -> PartitionIngest:
         return PartitionIngest(
-            self._connections.database_url,
+            # An executor cannot make a token, and the one of the attempt's start may have expired by now.
+            with_token(self._connections.database_url),
             executor_settings(self._connections.kafka),
             RecordMapping.of(self._definition),
             attempts,

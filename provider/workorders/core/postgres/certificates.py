@@ -1,0 +1,78 @@
+"""Certificates and keys as texts of a connection string, because Spark's executors do not have the worker's files.
+
+libpq reads them from files only. So each text becomes a file in this process's memory, which is on no disk.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from psycopg import conninfo
+
+from workorders.core.exceptions import ConfigurationError
+
+_FIELDS: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
+_TEXT: Final = "-----BEGIN "
+_MAX_FILES: Final = 64
+"""Texts change when certificates are renewed, and the oldest files are closed."""
+
+_files: OrderedDict[str, int] = OrderedDict()
+_lock: Final = Lock()
+
+
+def with_texts(text: str) -> str:
+    """Return a connection string with the content of each file of a certificate or key in place of its path.
+
+    Raises:
+        ConfigurationError: a file cannot be read.
+    """
+    return _replaced(text, _read, lambda value: not value.startswith(_TEXT) and value != "system")
+
+
+def with_files(text: str) -> str:
+    """Return a connection string that libpq understands: with a path in place of each text.
+
+    Raises:
+        ConfigurationError: this system has no files in memory.
+    """
+    return _replaced(text, _file_of, lambda value: value.startswith(_TEXT))
+
+
+def _replaced(text: str, replace: Callable[[str, str], str], is_wanted: Callable[[str], bool]) -> str:
+    if not any(field in text for field in _FIELDS):
+        return text
+    parts = conninfo.conninfo_to_dict(text)
+    given = {field: str(parts[field]) for field in _FIELDS if parts.get(field)}
+    changed = {field: replace(field, value) for field, value in given.items() if is_wanted(value)}
+    return conninfo.make_conninfo(text, **changed) if changed else text
+
+
+def _read(field: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"The connection to Postgres: {field}: the file {path} cannot be read ({type(error).__name__}); nothing "
+            "was connected; name a PEM file, or give its text."
+        ) from None
+
+
+def _file_of(field: str, content: str) -> str:
+    if not hasattr(os, "memfd_create"):
+        raise ConfigurationError(
+            f"The connection to Postgres: {field}: a certificate or key as text needs Linux; nothing was connected; "
+            "give the path of a file."
+        )
+    with _lock:
+        if content not in _files:
+            file = os.memfd_create("workorders")
+            os.fchmod(file, 0o600)  # libpq refuses a key that others may read
+            os.write(file, content.encode())
+            _files[content] = file
+        _files.move_to_end(content)
+        while len(_files) > _MAX_FILES:
+            os.close(_files.popitem(last=False)[1])
+        return f"/proc/self/fd/{_files[content]}"

@@ -52,6 +52,39 @@ DELETED_IS_NOT_NEW = (
         (f"{REPLAYED}::test_a_replay_misses_nothing_that_was_deleted_when_kafka_has_it_no_longer",),
     ),
     Mutation(
+        "unfinished-work-order-never-erased",
+        0,
+        (
+            Change(
+                "core/maintenance/sql/retention.sql",
+                "SELECT id FROM due WHERE has_data AND id NOT IN (SELECT id FROM found)",
+                "SELECT id FROM due WHERE false",
+            ),
+        ),
+        (
+            f"{RETENTION}::test_what_has_not_ended_when_its_turn_comes_is_wiped_once_it_has",
+            f"{RETENTION}::test_what_is_in_use_when_its_turn_comes_is_wiped_the_next_time",
+        ),
+    ),
+    Mutation(
+        "mark-of-one-workflow-taken-for-all",
+        0,
+        (
+            Change(
+                "core/maintenance/retention.py",
+                "wiped, after = 0, min(wanted)",
+                "wiped, after = 0, max(wanted)",
+            ),
+        ),
+        (f"{RETENTION}::test_a_workflow_whose_policy_comes_later_is_wiped_from_its_start",),
+    ),
+    Mutation(
+        "wiping-begins-anew-each-time",
+        0,
+        (Change("core/maintenance/retention.py", "found.get(id_, UUID(int=0))", "UUID(int=0)"),),
+        (f"{RETENTION}::test_wiping_continues_where_it_stopped_and_reads_nothing_before_it_again",),
+    ),
+    Mutation(
         "what-waits-is-deleted",
         1,
         (

@@ -32,6 +32,10 @@ _QUERIES = load_queries("workorders.core.maintenance", "sql/retention.sql")
 
 STEP: Final = 1_000
 _MAX_PAUSE: Final = 1.0
+_LOOK: Final = 20
+"""A step of deleting reads this many times more work orders than it may delete: those that are kept cost little."""
+_SETTLED: Final = timedelta(days=1)
+"""Older ids than this are all visible: no transaction that creates work orders lasts as long."""
 _TRIES: Final = 5
 """How often one call tries to lock a stream in which others create missing work orders, over some 15 s."""
 _ERASED: Final = "(erased)"
@@ -197,25 +201,67 @@ class _Retention:
         deleted, left, first = 0, 0, None
         while True:
             with self._step():
-                rows = self._rows("expired", after=after)
+                until = self._look_ahead(after, "end_id", _LOOK * self._due["limit"])
+                rows = self._rows("expired", after=after, until=until)
                 kept = deleted_positions.delete(self._connection, rows)
-            if not rows:
+            if until is None:
                 return deleted, left, first
-            deleted, left, after = deleted + len(rows) - len(kept), left + len(kept), rows[-1][0]
+            deleted, left = deleted + len(rows) - len(kept), left + len(kept)
+            after = rows[-1][0] if len(rows) == self._due["limit"] else until
             if kept and first is None:
                 first = kept[0][0]
 
     def wipe(self) -> int:
-        """Wipe what is due; return the number of work orders."""
-        wiped = 0
-        after: UUID | None = UUID(int=0)
-        while after is not None:
+        """Wipe what is due, from where the last call stopped; return the number of work orders."""
+        return self._wipe_passed() + self._wipe_repeated() + self._wipe_on()
+
+    def _wipe_passed(self) -> int:
+        """Wipe what could not be wiped when its turn came."""
+        wiped, rows = 0, [(UUID(int=0), False)]
+        while rows:
             with self._step():
-                rows = self._rows("unwiped", after=after)
-                self._connection.execute(_QUERIES["wipe"], {"ids": [row[0] for row in rows]})
-            wiped += len(rows)
-            after = rows[-1][0] if rows else None
+                rows = self._rows("passed", after=rows[-1][0])
+                ids = [id_ for id_, is_due in rows if is_due]
+                self._wipe(ids)
+                self._connection.execute(_QUERIES["forget_passed"], {"ids": ids})
+            wiped += len(ids)
         return wiped
+
+    def _wipe_repeated(self) -> int:
+        """Wipe the requests of ignored repeats, which may come after their work orders were wiped."""
+        wiped, ids = 0, [UUID(int=0)]
+        while ids:
+            with self._step():
+                ids = [id_ for (id_,) in self._rows("repeated", after=ids[-1])]
+                self._wipe(ids)
+            wiped += len(ids)
+        return wiped
+
+    def _wipe_on(self) -> int:
+        """Wipe what lies behind the marks, and move them."""
+        found: dict[int, UUID] = dict(self._rows("marks"))
+        marks = [found.get(id_, UUID(int=0)) for id_ in self._due["workflow_ids"]]
+        wanted = [mark for mark, before in zip(marks, self._due["wipe_before"], strict=True) if before > _NEVER]
+        if not wanted:
+            return 0
+        wiped, after = 0, min(wanted)
+        while True:
+            with self._step():
+                until = self._look_ahead(after, "wipe_end_id", self._due["limit"])
+                if until is None:
+                    return wiped
+                ids = [id_ for (id_,) in self._rows("unwiped", after=after, until=until, marks=marks)]
+                self._wipe(ids)
+                self._connection.execute(_QUERIES["move_marks"], {**self._due, "until": until})
+            wiped, after = wiped + len(ids), until
+
+    def _wipe(self, ids: Sequence[UUID]) -> None:
+        self._connection.execute(_QUERIES["wipe"], {"ids": list(ids)})
+
+    def _look_ahead(self, after: UUID, end: str, work_orders: int) -> UUID | None:
+        """Return the last of so many work orders behind a place, due or not; None if none is left."""
+        rows = self._rows("look_ahead", after=after, end=self._due[end], look=work_orders)
+        return rows[0][0] if rows else None
 
     def erase(self) -> None:
         """Erase events' data that belongs to no single work order: the names of sequences, and what jobs looked for."""
@@ -271,6 +317,7 @@ def _arguments(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
         "end_id": first_id(max([*good, *errors, _NEVER]) + CLOCKS_APART),
         "wipe_before": wipe,
         "wipe_end_id": first_id(max([*wipe, _NEVER]) + CLOCKS_APART),
+        "settled": [first_id(min(before, datetime.now(UTC) - _SETTLED) - CLOCKS_APART) for before in wipe],
         "erase_before": [policy.erase_before(now) for policy in known],
         "erased": _ERASED,
     }

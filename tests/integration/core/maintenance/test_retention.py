@@ -15,6 +15,7 @@ from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
+from workorders.core.ids import first_id
 from workorders.core.maintenance import retention
 from workorders.core.maintenance.retention import RetentionBusyError
 from workorders.core.postgres.connection import Connection, connect
@@ -137,6 +138,130 @@ def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
     connection.commit()
     (due,) = (kept for kept in retention.preview(connection, now=in_days(6)) if kept.workflow == name)
     assert (due.wiped, due.deleted) == (0, 0)
+
+
+def age(connection: Connection, trigger: Trigger, days: float) -> list[UUID]:
+    """Let the work orders of a trigger, none of which has run, be some days older; return their new ids."""
+    old = rows(connection, "SELECT id FROM workorders.work_orders WHERE trigger_id = %s ORDER BY id", trigger.id)
+    start = first_id(in_days(-days)).int
+    new = [UUID(int=start + number) for number in range(len(old))]
+    for table in ("work_orders", "dataclips"):
+        connection.execute(
+            f"UPDATE workorders.{table} SET id = new FROM unnest(%s::uuid[], %s::uuid[]) AS ids (old, new) "
+            "WHERE id = old".encode(),
+            (old, new),
+        )
+    connection.execute(
+        "UPDATE workorders.work_orders SET created_at = %s WHERE trigger_id = %s", (in_days(-days), trigger.id)
+    )
+    return new
+
+
+def bodies(connection: Connection, trigger: Trigger) -> int:
+    """Return how many work orders of a trigger have an input."""
+    query = """
+        SELECT count(dataclips.body) FROM workorders.work_orders JOIN workorders.dataclips USING (id)
+        WHERE trigger_id = %s
+    """
+    return int(rows(connection, query, trigger.id)[0])
+
+
+def test_wiping_continues_where_it_stopped_and_reads_nothing_before_it_again(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, wipe_bodies_after_days=5)
+    create_for(connection, trigger, accepted_range("s", 0, 5))
+    ids = age(connection, trigger, 10)
+    finish_all(connection, name)
+    keep(connection, days=0)
+    assert bodies(connection, trigger) == 0
+    assert rows(
+        connection, "SELECT id FROM workorders.history_marks WHERE name = 'wiped ' || %s", trigger.workflow_id
+    ) == [ids[-1]]
+    connection.execute("UPDATE workorders.dataclips SET body = '{}' WHERE id = %s", (ids[0],))
+    create_for(connection, trigger, accepted_range("s", 5, 7))
+    finish_all(connection, name)
+    keep(connection, days=6)
+    # What was put in behind its back, no other program does.
+    assert bodies(connection, trigger) == 1
+
+
+def test_what_has_not_ended_when_its_turn_comes_is_wiped_once_it_has(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, wipe_bodies_after_days=5)
+    create_for(connection, trigger, accepted_range("s", 0, 5))
+    ids = age(connection, trigger, 10)
+    keep(connection, days=0)
+    assert bodies(connection, trigger) == 5
+    finish_all(connection, name)
+    keep(connection, days=0)
+    assert bodies(connection, trigger) == 0
+    query = "SELECT count(*) FROM workorders.retention_passed WHERE work_order_id = ANY (%s)"
+    assert rows(connection, query, ids) == [0]
+
+
+def test_what_is_in_use_when_its_turn_comes_is_wiped_the_next_time(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    keeping(connection, name, wipe_bodies_after_days=5)
+    create_for(connection, trigger, accepted_range("s", 0, 5))
+    ids = age(connection, trigger, 10)
+    finish_all(connection, name)
+    connection.commit()
+    other_connection.execute("SELECT FROM workorders.work_orders WHERE id = %s FOR UPDATE", (ids[2],))
+    keep(connection, days=0)
+    assert bodies(connection, trigger) == 1
+    other_connection.rollback()
+    keep(connection, days=0)
+    assert bodies(connection, trigger) == 0
+
+
+def test_a_workflow_whose_policy_comes_later_is_wiped_from_its_start(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    later = triggers.register(connection, name=f"{name}-2", type_="plain", workflow=f"{name}-2", definition={})
+    for each in (later, trigger):
+        create_for(connection, each, accepted_range("s", 0, 3))
+        age(connection, each, 10)
+    finish_all(connection, name)
+    finish_all(connection, f"{name}-2")
+    keeping(connection, name, wipe_bodies_after_days=5)
+    keep(connection, days=0)
+    assert [bodies(connection, each) for each in (later, trigger)] == [3, 0]
+    keeping(connection, f"{name}-2", wipe_bodies_after_days=5)
+    keep(connection, days=0)
+    assert bodies(connection, later) == 0
+
+
+def test_a_repeat_of_a_wiped_event_is_wiped_as_well(connection: Connection, trigger: Trigger, name: str) -> None:
+    keeping(connection, name, wipe_bodies_after_days=5)
+    create_for(connection, trigger, accepted_range("s", 0, 1))
+    (id_,) = age(connection, trigger, 10)
+    finish_all(connection, name)
+    keep(connection, days=0)
+    connection.execute(
+        """
+        INSERT INTO workorders.ignored_repeats (work_order_id, count, last_at, last_request)
+        VALUES (%s, 1, now(), '{"headers": []}')
+        """,
+        (id_,),
+    )
+    keep(connection, days=0)
+    query = "SELECT last_request FROM workorders.ignored_repeats WHERE work_order_id = %s"
+    assert rows(connection, query, id_) == [None]
+
+
+def test_what_is_due_behind_many_that_are_kept_is_deleted(connection: Connection, trigger: Trigger, name: str) -> None:
+    kept = triggers.register(connection, name=f"{name}-2", type_="plain", workflow=f"{name}-2", definition={})
+    create_for(connection, kept, accepted_range("s", 0, 100))
+    finish_all(connection, f"{name}-2")
+    keeping(connection, name, days=10)
+    create_for(connection, trigger, accepted_range("s", 0, 5))
+    finish_all(connection, name)
+    keep(connection, days=11)
+    assert positions(connection, trigger, "s") == []
+    assert len(positions(connection, kept, "s")) == 100
 
 
 def test_wiping_takes_the_text_of_an_error_and_leaves_its_type(

@@ -20,10 +20,20 @@ WHERE work_orders.id > %(after)s
     AND work_orders.created_at <
         CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
 
+-- name: look_ahead
+-- The last of the next work orders, due or not. No statement reads beyond it, however many are kept.
+SELECT id
+FROM (
+    SELECT id FROM workorders.work_orders WHERE id > %(after)s AND id < %(end)s ORDER BY id LIMIT %(look)s
+) AS next
+ORDER BY id DESC
+LIMIT 1;
+
 -- name: expired
 -- The oldest first. A locked work order is in use by another transaction, so it can wait for the next time.
 SELECT work_orders.id, work_orders.stream_id, work_orders.position
 -- use: due_for_deletion
+    AND work_orders.id <= %(until)s
 ORDER BY work_orders.id
 LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
@@ -49,10 +59,85 @@ WHERE work_orders.id > %(after)s
         OR ignored_repeats.last_request IS NOT NULL
     )
 
+-- name: marks
+-- Up to where all work orders of a workflow are wiped, or are in retention_passed.
+SELECT split_part(name, ' ', 2)::integer AS workflow_id, id
+FROM workorders.history_marks
+WHERE name = ANY (SELECT 'wiped ' || workflow_id FROM unnest(%(workflow_ids)s::integer[]) AS workflow_id);
+
 -- name: unwiped
+-- Those that have not ended, or are in use, are passed: they are looked at again however far the marks have come.
+WITH due AS (
+    SELECT work_orders.id,
+        dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
+            OR ignored_repeats.last_request IS NOT NULL AS has_data
+    FROM workorders.work_orders
+    JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks)s::uuid[])
+        AS policies (workflow_id, wipe_before, mark) ON policies.workflow_id = work_orders.workflow_id
+    LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
+    LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+    LEFT JOIN workorders.ignored_repeats ON ignored_repeats.work_order_id = work_orders.id
+    WHERE work_orders.id > %(after)s
+        AND work_orders.id <= %(until)s
+        AND work_orders.id > policies.mark
+        AND work_orders.created_at < policies.wipe_before
+), found AS (
+    SELECT work_orders.id
+    FROM due
+    JOIN workorders.work_orders ON work_orders.id = due.id
+    WHERE due.has_data AND work_orders.state NOT IN ('pending', 'running', 'parked')
+    FOR UPDATE OF work_orders SKIP LOCKED
+), passed AS (
+    INSERT INTO workorders.retention_passed (work_order_id)
+    SELECT id FROM due WHERE has_data AND id NOT IN (SELECT id FROM found)
+    ON CONFLICT DO NOTHING
+)
+SELECT id FROM found;
+
+-- name: move_marks
+INSERT INTO workorders.history_marks AS mark (name, id)
+SELECT 'wiped ' || workflow_id, least(%(until)s::uuid, settled)
+FROM unnest(%(workflow_ids)s::integer[], %(settled)s::uuid[]) AS policies (workflow_id, settled)
+ON CONFLICT (name) DO UPDATE SET id = EXCLUDED.id, moved_at = now() WHERE mark.id < EXCLUDED.id;
+
+-- name: passed
+WITH next AS (
+    SELECT work_order_id AS id
+    FROM workorders.retention_passed
+    WHERE work_order_id > %(after)s
+    ORDER BY work_order_id
+    LIMIT %(limit)s
+), deleted AS (
+    DELETE FROM workorders.retention_passed
+    USING next
+    WHERE work_order_id = next.id AND NOT EXISTS (SELECT FROM workorders.work_orders WHERE work_orders.id = next.id)
+), found AS (
+    SELECT work_orders.id
+    FROM next
+    JOIN workorders.work_orders ON work_orders.id = next.id
+    JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
+        AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
+    WHERE work_orders.state NOT IN ('pending', 'running', 'parked') AND work_orders.created_at < policies.wipe_before
+    FOR UPDATE OF work_orders SKIP LOCKED
+)
+SELECT next.id, found.id IS NOT NULL FROM next LEFT JOIN found ON found.id = next.id ORDER BY next.id;
+
+-- name: forget_passed
+DELETE FROM workorders.retention_passed WHERE work_order_id = ANY (%(ids)s);
+
+-- name: repeated
+-- A repeat may come after its work order was wiped.
 SELECT work_orders.id
--- use: due_for_wiping
-ORDER BY work_orders.id
+FROM workorders.ignored_repeats
+JOIN workorders.work_orders ON work_orders.id = ignored_repeats.work_order_id
+JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
+    AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
+WHERE ignored_repeats.last_request IS NOT NULL
+    AND ignored_repeats.work_order_id > %(after)s
+    AND ignored_repeats.work_order_id < %(wipe_end_id)s
+    AND work_orders.state NOT IN ('pending', 'running', 'parked')
+    AND work_orders.created_at < policies.wipe_before
+ORDER BY ignored_repeats.work_order_id
 LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
 
@@ -65,7 +150,8 @@ GROUP BY policies.workflow_id;
 -- Wipes the request too: a key and headers may contain as much about a person as a body. The source of the event stays,
 -- because the work order contains it.
 WITH clips AS (
-    UPDATE workorders.dataclips SET body = NULL, request = '{}' WHERE id = ANY (%(ids)s)
+    UPDATE workorders.dataclips SET body = NULL, request = '{}'
+    WHERE id = ANY (%(ids)s) AND (body IS NOT NULL OR request <> '{}')
 ), rejections AS (
     UPDATE workorders.rejections SET raw = NULL, request = '{}' WHERE work_order_id = ANY (%(ids)s)
 ), repeats AS (

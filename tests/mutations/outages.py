@@ -89,13 +89,13 @@ OUTAGES = (
     Mutation(
         "upgrade-gives-up-while-another-is-at-work",
         5,
-        (Change("core/schema.py", 'connection.exec_driver_sql("SET LOCAL lock_timeout = 0")', ""),),
+        (Change("core/schema.py", '    "SET LOCAL lock_timeout = 0",\n', ""),),
         (f"{SCHEMA}::test_the_second_upgrade_waits_however_long_the_first_takes",),
     ),
     Mutation(
         "statement-of-an-upgrade-cut-short",
         5,
-        (Change("core/schema.py", 'connection.exec_driver_sql("SET LOCAL statement_timeout = 0")', ""),),
+        (Change("core/schema.py", '    "SET LOCAL statement_timeout = 0",\n', ""),),
         (f"{SCHEMA}::test_the_second_upgrade_waits_however_long_the_first_takes",),
     ),
     Mutation(

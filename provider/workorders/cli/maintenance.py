@@ -1,6 +1,7 @@
 """`workorders db`, `retention`, `search`: upkeep of the database."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -23,17 +24,27 @@ _COLUMNS: Sequence[Column[RetentionPreview]] = (
 
 
 @db.command()
-def upgrade(database: Database = None) -> None:
+def upgrade(
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL, and change nothing.")] = False,
+    database: Database = None,
+) -> None:
     """Upgrade the tables to this package's version.
 
     Run it after every upgrade of the package, before its Dags run. It is one transaction, and safe to repeat and to run
     concurrently. The first time creates the schema `workorders`; the user needs CREATE on the database.
 
+    --sql reads the version of the tables, and prints one transaction from there: for people who let another role or
+    another tool change tables. It prints nothing if there is nothing to do.
+
     \b
-    Example:
+    Examples:
       workorders db upgrade
+      workorders db upgrade --sql > upgrade.sql
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     url = database_url(database)
+    if sql:
+        print(schema.upgrade_sql(url), end="")
+        return
     before, after = schema.current(url), schema.upgrade(url)
     print(
         f"The tables are at version {after} already." if before == after else f"The tables are at version {after} now."

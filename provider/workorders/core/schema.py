@@ -4,9 +4,11 @@ Every package with tables has a branch of revisions, named like the package. The
 revision of each branch.
 """
 
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from importlib.resources import as_file, files
-from typing import Final, cast
+from io import StringIO
+from typing import Any, Final, cast
 
 from workorders.core.exceptions import SchemaError
 from workorders.core.postgres.connection import SCHEMA, Connection, connect
@@ -14,6 +16,13 @@ from workorders.core.postgres.locks import AdvisoryLock
 
 MIGRATIONS_GROUP: Final = "workorders.migrations"
 """Entry points: each names a branch, and the package that contains its revisions."""
+# Another upgrade may take longer than any lock is waited for, and an index on a large table longer than any other
+# statement lasts. In the transaction, because it must win over the URL's settings.
+_LOCKED: Final = (
+    "SET LOCAL lock_timeout = 0",
+    "SET LOCAL statement_timeout = 0",
+    f"SELECT pg_advisory_xact_lock({AdvisoryLock.SCHEMA_UPGRADE.value})",
+)
 
 
 def upgrade(database_url: str) -> str:
@@ -24,36 +33,79 @@ def upgrade(database_url: str) -> str:
     Raises:
         SchemaError: a newer version of this package has upgraded the tables; nothing was changed.
     """
-    # Nothing but an upgrade needs them, and they take half a second to import.
+    # Nothing but an upgrade needs it, and it takes half a second to import.
     import sqlalchemy  # noqa: PLC0415
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
 
-    branches = _branches()
-    config = Config()
-    config.set_main_option("path_separator", "newline")
-    config.set_main_option("version_locations", "\n".join(str(files(package)) for package in branches.values()))
     engine = sqlalchemy.create_engine(
         "postgresql+psycopg://",
         creator=lambda: connect(database_url, application_name="workorders schema"),
         poolclass=sqlalchemy.NullPool,
     )
     try:
-        with engine.begin() as connection, as_file(files("workorders.core.migrations")) as scripts:
-            # Another upgrade may take longer than any lock is waited for, and an index on a large table longer than any
-            # other statement lasts. In the transaction, because it must win over the URL's settings.
-            connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
-            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({AdvisoryLock.SCHEMA_UPGRADE.value})")
-            _require_known(_revisions_in(cast("Connection", connection.connection.driver_connection)))
-            connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-            config.set_main_option("script_location", str(scripts))
-            config.attributes.update(connection=connection, version_table_schema=SCHEMA)
-            for branch in branches:
-                command.upgrade(config, f"{branch}@head")
+        with engine.begin() as connection:
+            for statement in _LOCKED:
+                connection.exec_driver_sql(statement)
+            own = cast("Connection", connection.connection.driver_connection)
+            _migrate(_revisions_in(own), _create_schema(own), connection=connection)
     except sqlalchemy.exc.DBAPIError as error:
         raise error.orig or error from error
     return newest()
+
+
+def upgrade_sql(database_url: str) -> str:
+    """Return the SQL of the upgrade that the database needs, as one transaction; empty if it needs none.
+
+    Raises:
+        SchemaError: a newer version of this package has upgraded the tables.
+    """
+    with connect(database_url, application_name="workorders schema") as connection:
+        found, before = _revisions_in(connection), [*_LOCKED, *_create_schema(connection)]
+    if _version(found) == newest():
+        return ""
+    text = StringIO()
+    _migrate(found, before, output=text)
+    return text.getvalue()
+
+
+def _migrate(
+    found: set[str], before: Sequence[str], *, connection: object = None, output: StringIO | None = None
+) -> None:
+    """Run the revisions that are missing, or write their SQL.
+
+    Args:
+        found: the revisions that the database has.
+        before: statements before those of the revisions.
+        connection: SQLAlchemy's, in a transaction; None to write.
+        output: where to write.
+    """
+    from alembic.config import Config  # noqa: PLC0415 - as above
+    from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    _require_known(found)
+    branches = _branches()
+    with as_file(files("workorders.core.migrations")) as scripts:
+        config = Config(output_buffer=output)
+        config.set_main_option("script_location", str(scripts))
+        config.set_main_option("path_separator", "newline")
+        config.set_main_option("version_locations", "\n".join(str(files(package)) for package in branches.values()))
+        config.attributes.update(connection=connection, version_table_schema=SCHEMA, before=before)
+        script = ScriptDirectory.from_config(config)
+
+        # Branch by branch, as alembic's own command does for one: the tables of a branch refer to those of the core.
+        def steps(revisions: Any, _: object) -> list[Any]:
+            return [step for branch in branches for step in script._upgrade_revs(f"{branch}@head", revisions)]
+
+        # With a connection, alembic asks the database itself.
+        start = None if output is None else tuple(sorted(found)) or None
+        with EnvironmentContext(config, script, fn=steps, as_sql=output is not None, starting_rev=start):
+            script.run_env()
+
+
+def _create_schema(connection: Connection) -> list[str]:
+    """Return the statement that creates the schema, which needs a right of its own; none if it exists."""
+    exists = connection.execute("SELECT to_regnamespace(%s)", [SCHEMA]).fetchone() != (None,)
+    return [] if exists else [f"CREATE SCHEMA {SCHEMA}"]
 
 
 def current(database_url: str) -> str | None:

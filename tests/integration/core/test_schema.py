@@ -10,6 +10,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.schema_dump import FILE, schema_dump
@@ -45,6 +46,45 @@ def test_upgrading_twice_changes_nothing(new_database: Callable[[], str]) -> Non
     before = schema_dump(database_url)
     schema.upgrade(database_url)
     assert schema_dump(database_url) == before
+
+
+def test_the_printed_sql_makes_the_same_tables_and_version(new_database: Callable[[], str]) -> None:
+    by_sql, by_upgrade = new_database(), new_database()
+    text = schema.upgrade_sql(by_sql)
+    assert schema.current(by_sql) is None
+    with psycopg.connect(by_sql, autocommit=True) as connection:
+        connection.execute(text.encode())
+    schema.upgrade(by_upgrade)
+    assert schema_dump(by_sql) == schema_dump(by_upgrade)
+    assert schema.current(by_sql) == schema.newest()
+    assert schema.upgrade_sql(by_sql) == ""
+
+
+def test_the_printed_sql_contains_what_is_missing_and_nothing_else(new_database: Callable[[], str]) -> None:
+    database_url = new_database()
+    schema.upgrade(database_url)
+    before = schema_dump(database_url)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("DROP TABLE workorders.webhooks")
+        connection.execute("DELETE FROM workorders.alembic_version WHERE version_num LIKE 'webhook%'")
+    text = schema.upgrade_sql(database_url)
+    assert "CREATE SCHEMA" not in text
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(text.encode())
+    assert schema_dump(database_url) == before
+    schema.require_newest(database_url)
+
+
+def test_an_upgrade_needs_no_right_to_create_schemas_once_there_is_one(
+    stack: LocalStack, new_database: Callable[[], str]
+) -> None:
+    database_url = new_database()
+    schema.upgrade(database_url)
+    name = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+    with psycopg.connect(stack.postgres.url(SUPERUSER), autocommit=True) as connection:
+        database = sql.Identifier(str(name))
+        connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, sql.Identifier(SUPERUSER)))
+    assert schema.upgrade(database_url) == schema.newest()
 
 
 def test_two_upgrades_at_once_take_turns(new_database: Callable[[], str]) -> None:

@@ -74,3 +74,6 @@ class SparkSettings(Definition):
     """Cores of an executor: the number of partitions of a batch that it ingests at the same time."""
     num_executors: Whole | None = Field(default=None, ge=1, le=100_000)
     """Number of executors, if the cluster manager allows a choice."""
+    max_writers: Whole | None = Field(default=None, ge=1, le=10_000)
+    """Maximum number of ranges of a batch that are written at the same time, each through its own connection to
+    Postgres. More ranges are written one group after the other. By default, as many as Spark has cores."""

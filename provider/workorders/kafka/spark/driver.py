@@ -108,9 +108,17 @@ def ingest_prepared(
         RangeOutcome(range_, Created(), 0.0, describe_failure(range_, refusal))
         for range_, refusal in prepared.unreadable.items()
     ]
-    results += _SparkIngest(connections, batch, session).ingest(prepared.attempts)
+    ingest = _SparkIngest(connections, batch, session)
+    for group in groups_of_writers(prepared.attempts, ingest.max_writers):
+        results += ingest.ingest(group)
     results = [replace(result, error=result.error and connections.mask(result.error)) for result in results]
     return _reconcile_with_database(connections, batch, epoch, results)
+
+
+def groups_of_writers(attempts: Sequence[Attempt], max_writers: int | None) -> list[Sequence[Attempt]]:
+    """Return the ranges in groups that are written one after the other, each with at most so many ranges."""
+    size = max_writers or max(1, len(attempts))
+    return [attempts[start : start + size] for start in range(0, len(attempts), size)]
 
 
 class _SparkIngest:
@@ -121,6 +129,11 @@ class _SparkIngest:
         self._batch = batch
         self._definition = KafkaTriggerDefinition.model_validate(batch.definition)
         self._session = session
+
+    @property
+    def max_writers(self) -> int | None:
+        """Maximum number of ranges that are written at the same time; None for as many as Spark can."""
+        return self._definition.spark.max_writers
 
     def ingest(self, attempts: Sequence[Attempt]) -> list[RangeOutcome]:
         """Ingest the ranges together; one at a time if Spark's own reader fails, so that one cannot fail the others.

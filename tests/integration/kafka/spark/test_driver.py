@@ -84,7 +84,8 @@ def test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing(
     topics.produce_aborted(name, [b'{"aborted":true}'] * 3, partition=2)
     topics.produce_committed(name, [b'{"committed":true}'] * 2, partition=2)
     topics.produce_aborted(name, [b'{"aborted":true}'] * 3, partition=3)
-    planned = plan()
+    # Two queries of Spark, one after the other.
+    planned = plan(spark={"max_writers": 2})
     done = submit(batch_of(planned))
     assert done.returncode == 0, done.stderr[-3000:]
     assert table_of(done) == [

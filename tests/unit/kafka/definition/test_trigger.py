@@ -74,6 +74,7 @@ def test_five_lines_are_enough() -> None:
             "executor_memory": None,
             "executor_cores": None,
             "num_executors": None,
+            "max_writers": None,
         },
     }
 

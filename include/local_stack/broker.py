@@ -75,9 +75,12 @@ _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 class Kafka:
     """A single Kafka broker."""
 
-    def __init__(self, processes: Processes, home: Path, *, java: Java, jars: Sequence[Path]) -> None:
+    def __init__(
+        self, processes: Processes, home: Path, *, java: Java, jars: Sequence[Path], name: str = "kafka"
+    ) -> None:
         self._processes = processes
-        self._home = home / "kafka"
+        self._name = name
+        self._home = home / name
         self._java = java
         self._class_path = os.pathsep.join(map(str, jars))
         self._port = free_port()
@@ -87,7 +90,7 @@ class Kafka:
         self._cluster_id = cluster_id_of(uuid.uuid4())
         self._configuration = self._home / "server.properties"
         #: The broker's process.
-        self.process = self._managed("kafka", "kafka.Kafka", str(self._configuration))
+        self.process = self._managed(name, "kafka.Kafka", str(self._configuration))
 
     @property
     def bootstrap_servers(self) -> str:
@@ -122,7 +125,7 @@ class Kafka:
         """
         (self._home / "tmp").mkdir(parents=True)
         _write(self._configuration, self._settings())
-        self._format("kafka-format", self._configuration)
+        self._format(f"{self._name}-format", self._configuration)
         self.start()
 
     def add_broker(self) -> ManagedProcess:
@@ -144,15 +147,15 @@ class Kafka:
             "log.dirs": str(home / "data"),
         }
         _write(configuration, settings)
-        self._format("kafka-second-format", configuration)
-        process = self._managed("kafka-second", "kafka.Kafka", str(configuration))
+        self._format(f"{self._name}-second-format", configuration)
+        process = self._managed(f"{self._name}-second", "kafka.Kafka", str(configuration))
         process.start()
         process.wait_until(lambda: self._brokers() == _WITH_SECOND, seconds=_START_SECONDS, what="The second broker")
         return process
 
     def _format(self, name: str, configuration: Path) -> None:
         # In one word with its option: one id in 64 begins with a hyphen and would be taken for an option itself.
-        arguments = ("format", f"--cluster-id={self._cluster_id}", "--config", str(configuration))
+        arguments = ("format", f"--cluster-id={self._cluster_id}", "--config", str(configuration), *self._users())
         self._managed(name, "kafka.tools.StorageTool", *arguments).finish(
             seconds=_START_SECONDS, what="Formatting the Kafka broker's storage"
         )
@@ -176,7 +179,8 @@ class Kafka:
 
     def _managed(self, name: str, main_class: str, *arguments: str) -> ManagedProcess:
         temporary = f"-Djava.io.tmpdir={self._home / 'tmp'}"
-        java: list[str | Path] = [self._java.program, *_JVM_OPTIONS, temporary, "-cp", self._class_path]
+        options = [*_JVM_OPTIONS, *self._java_options(), temporary]
+        java: list[str | Path] = [self._java.program, *options, "-cp", self._class_path]
         command = [*java, main_class, *arguments]
         return ManagedProcess(self._processes, name, command, {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"})
 
@@ -190,6 +194,14 @@ class Kafka:
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": str(self._home / "data"),
         }
+
+    def _users(self) -> Sequence[str]:
+        """Return further arguments of the tool that formats the storage."""
+        return ()
+
+    def _java_options(self) -> Sequence[str]:
+        """Return further options for the JVM."""
+        return ()
 
     def _logins(self) -> str:
         users = " ".join(f'user_{user}="{self._password}"' for user in (_USER, _LIMITED_USER))

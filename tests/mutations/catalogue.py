@@ -397,7 +397,7 @@ TRANSACTIONS_AND_LOSS = (
         "spark-reads-aborted-messages",
         9,
         (
-            Change("kafka/client/settings.py", '= "read_committed"', '= "read_uncommitted"'),
+            Change("kafka/client/java_settings.py", '"read_committed"}', '"read_uncommitted"}'),
             Change("kafka/spark/source.py", 'level": "read_committed",', 'level": "read_uncommitted",'),
         ),
         (f"{SPARK}::test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing",),
@@ -408,8 +408,8 @@ TRANSACTIONS_AND_LOSS = (
         (
             Change(
                 "kafka/client/settings.py",
-                "    given = _normal(extra)\n    _require_server_verification(given)\n",
-                "    given = _normal(extra)\n",
+                "    _require_server_verification(normal)\n    return",
+                "    return",
             ),
         ),
         ("unit/kafka/client/test_settings.py::test_no_client_may_trust_every_server",),

@@ -76,11 +76,7 @@ SILENCE = (
     Mutation(
         "executors-need-the-workers-files",
         4,
-        (
-            Change(
-                "kafka/client/settings.py", 'settings[f"{name}.pem"] = text', 'settings[f"{name}.location"] = "/gone"'
-            ),
-        ),
-        ("unit/kafka/spark/test_executor_settings.py::test_a_client_starts_where_none_of_the_files_is",),
+        (Change("kafka/client/certificates.py", '            del given[f"{name}.location"]\n', ""),),
+        ("unit/kafka/client/test_certificates.py::test_a_client_starts_where_none_of_the_files_is",),
     ),
 )

@@ -1,5 +1,8 @@
 """Errors between Kafka and the ledger."""
 
+from collections.abc import Mapping
+from typing import Self
+
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 
 
@@ -23,6 +26,14 @@ class ClientSettingsError(ConfigurationError):
     """A Kafka client cannot start with its settings: a wrong path, an unknown setting, a login that is not built in."""
 
     error_code = "WO-KAFKA-SETTINGS"
+
+    @classmethod
+    def because(cls, settings: Mapping[str, object], reason: str, to_do: str = "Correct the connection.") -> Self:
+        """Return the error for a reason, which has no secret and no full stop."""
+        return cls(
+            f"Kafka at {settings.get('bootstrap.servers', 'an unnamed address')} was not asked, because its client "
+            f"cannot start with the settings of the Airflow Kafka connection: {reason}. {to_do}"
+        )
 
 
 class TopicForbiddenError(KafkaRefusedError):
@@ -86,6 +97,12 @@ class LedgerConflictError(RangeError):
     """The ledger is inside the range, which no order of events allows; a person must look."""
 
     error_code = "WO-LEDGER-CONFLICT"
+
+
+class ReadForbiddenError(RangeError):
+    """The client lacks a right to the topic; the ranges of other topics are not affected."""
+
+    error_code = "WO-KAFKA-REFUSED"
 
 
 class DataLostError(RangeError):

@@ -10,14 +10,19 @@ from collections.abc import Awaitable, Collection, Coroutine, Iterable, Mapping,
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclOperation,
+    AdminClient,
+    OffsetSpec,
+    TopicDescription,
+)
 
-from workorders.kafka.client.broker_errors import error_of, unavailable_error
+from workorders.kafka.client.broker_errors import error_of, refused_text, request_error
+from workorders.kafka.client.connection_errors import ConnectionErrors
 from workorders.kafka.client.group_offsets import ConsumerGroups
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.definition.fields import REGEX_MARK
 from workorders.kafka.exceptions import (
-    KafkaRefusedError,
     KafkaUnavailableError,
     TopicForbiddenError,
     UnknownTopicError,
@@ -28,16 +33,6 @@ T = TypeVar("T")
 
 REQUEST_TIMEOUT_SECONDS = 15.0
 
-_AUTH_ERRORS = frozenset(
-    {
-        KafkaError._AUTHENTICATION,
-        KafkaError._SSL,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.UNSUPPORTED_SASL_MECHANISM,
-    }
-)
 _NO_SUCH_MESSAGE = -1
 """A broker's answer if no message is as young as a timestamp; every other negative number is no answer."""
 _UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
@@ -60,14 +55,10 @@ class KafkaAdmin(ConsumerGroups):
         self._servers = settings.get("bootstrap.servers", "")
         self._settings = settings
         self._timeout = timeout_seconds
-        self._auth_error: KafkaError | None = None
+        self._errors = ConnectionErrors()
         # Critical messages only: while a broker is unavailable the client would print 18 lines per second, and our own
         # errors have what matters.
-        self._client = new_client(AdminClient, {"log_level": 2, **settings, "error_cb": self._remember})
-
-    def _remember(self, error: KafkaError) -> None:
-        if error.code() in _AUTH_ERRORS:
-            self._auth_error = error
+        self._client = new_client(AdminClient, {"log_level": 2, **settings, "error_cb": self._errors})
 
     async def partitions(self, subscriptions: Sequence[str]) -> list[Partition]:
         """Return every partition of the topics that match; a regular expression may match none.
@@ -100,24 +91,43 @@ class KafkaAdmin(ConsumerGroups):
         return dict(zip(names, await asyncio.gather(*map(self._writable, names)), strict=True))
 
     async def _writable(self, name: str) -> int | str:
-        question = TopicCollection([name])
-        futures = self._client.describe_topics(
-            question, include_authorized_operations=True, request_timeout=self._timeout
-        )
         try:
-            (topic,) = await self._all(futures.values())
+            topic = await self._with_rights(name)
         except UnknownTopicError:
             return "the cluster has no such topic"
         except TopicForbiddenError:
             return "the cluster has no such topic, or the client may not describe it"
-        # Brokers that do not know the client's permissions list none.
-        if topic.authorized_operations and AclOperation.WRITE not in topic.authorized_operations:
-            return "the client may not write to it"
-        return len(topic.partitions)
+        return len(topic.partitions) if _may(topic, AclOperation.WRITE) else "the client may not write to it"
+
+    async def unreadable(self, topics: Iterable[str]) -> dict[str, TopicForbiddenError]:
+        """Return the error of each topic whose messages the client may not read; of topics that exist."""
+        names = sorted(topics)
+        errors = await asyncio.gather(*map(self._read_refusal, names))
+        return {name: error for name, error in zip(names, errors, strict=True) if error is not None}
+
+    async def _read_refusal(self, name: str) -> TopicForbiddenError | None:
+        try:
+            topic = await self._with_rights(name)
+        except UnknownTopicError:
+            return None
+        except TopicForbiddenError as error:
+            return error
+        if _may(topic, AclOperation.READ):
+            return None
+        return self._forbidden(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), f"Read on topic {name}")
+
+    async def _with_rights(self, name: str) -> TopicDescription:
+        """Describe a topic, with what the client may do with it."""
+        futures = self._client.describe_topics(
+            TopicCollection([name]), include_authorized_operations=True, request_timeout=self._timeout
+        )
+        topic: TopicDescription
+        (topic,) = await self._all(futures.values(), f"Describe on topic {name}")
+        return topic
 
     async def _describe(self, names: Sequence[str]) -> list[Partition]:
         futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
-        descriptions = await self._all(futures.values())
+        descriptions = [(await self._all([future], f"Describe on topic {name}"))[0] for name, future in futures.items()]
         return [
             Partition(topic.name, partition.id, str(topic.topic_id))
             for topic in descriptions
@@ -188,30 +198,29 @@ class KafkaAdmin(ConsumerGroups):
             raise KafkaUnavailableError(f"Kafka at {self._servers} did not answer: the connection was lost.")
         return found
 
-    async def _all(self, futures: Iterable["concurrent.futures.Future[Any]"]) -> list[Any]:
+    async def _all(self, futures: Iterable["concurrent.futures.Future[Any]"], right: str = "") -> list[Any]:
+        """Return the answers to requests that need a right."""
         waiting: list[Awaitable[Any]] = [asyncio.wrap_future(future) for future in futures]
         try:
             answers = list(await asyncio.gather(*waiting))
         except KafkaException as error:
-            raise self._to_domain_error(error) from error
-        self._auth_error = None
+            raise self._to_domain_error(error, right) from error
+        self._errors.clear()
         return answers
 
-    def _to_domain_error(self, exception: KafkaException) -> Exception:
+    def _to_domain_error(self, exception: KafkaException, right: str = "") -> Exception:
         self._client.poll(0)  # serves the callback that stores why connections fail
         error = error_of(exception)
         if error.code() in _UNKNOWN_TOPIC:
             return UnknownTopicError(f"Kafka at {self._servers} does not have the topic: {error.str()}.")
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            return TopicForbiddenError(self._refused_text(error))
-        if error.code() in _AUTH_ERRORS:
-            self._auth_error = error
-        if self._auth_error is not None:
-            return KafkaRefusedError(self._refused_text(self._auth_error))
-        return unavailable_error(self._servers, error)
+            return self._forbidden(error, right)
+        return request_error(self._servers, error, self._errors, right=right)
 
-    def _refused_text(self, error: KafkaError) -> str:
-        return (
-            f"Kafka at {self._servers} refused the client: {error.str()}; "
-            f"check the credentials and permissions of the Airflow Kafka connection."
-        )
+    def _forbidden(self, error: KafkaError, right: str) -> TopicForbiddenError:
+        return TopicForbiddenError(refused_text(self._servers, error, right))
+
+
+def _may(topic: TopicDescription, operation: AclOperation) -> bool:
+    """Return whether the client may do this with a topic; brokers that do not know its rights list none."""
+    return not topic.authorized_operations or operation in topic.authorized_operations

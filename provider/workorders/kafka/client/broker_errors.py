@@ -1,8 +1,19 @@
-"""Classifies temporary failures of Kafka: no broker answered, or one answered and has no leader or coordinator."""
+"""Turns errors of librdkafka into ours: a cluster refused the client, or did not answer, or cannot answer yet."""
 
 from confluent_kafka import KafkaError, KafkaException
 
-from workorders.kafka.exceptions import CoordinatorMovingError, KafkaUnavailableError
+from workorders.kafka.client.connection_errors import ConnectionErrors
+from workorders.kafka.exceptions import CoordinatorMovingError, KafkaRefusedError, KafkaUnavailableError
+
+FORBIDDEN = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+"""The client is logged in, and lacks a right."""
 
 COORDINATOR_UNAVAILABLE = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
@@ -25,9 +36,39 @@ def error_of(exception: KafkaException) -> KafkaError:
     return error
 
 
-def unavailable_error(servers: str, error: KafkaError, about: str = "") -> KafkaUnavailableError:
-    """Return the error to raise; `about` names what is unknown now, if that is not obvious."""
-    reason = f"{about}: {error.str()}" if about else error.str()
+def request_error(
+    servers: str, error: KafkaError, connections: ConnectionErrors, *, about: str = "", right: str = ""
+) -> KafkaRefusedError | KafkaUnavailableError:
+    """Return the error to raise if a request failed.
+
+    Args:
+        servers: addresses of the cluster.
+        error: of the request.
+        connections: what the client's connections have failed with since its last answer.
+        about: what is unknown now, if that is not obvious.
+        right: what the request needs, such as "Read on topic orders".
+    """
+    if error.code() in FORBIDDEN:
+        return refused_error(servers, error, right)
+    if connections.refusal is not None:
+        return refused_error(servers, connections.refusal)
+    return unavailable_error(servers, error, about, connections.reason)
+
+
+def refused_error(servers: str, error: KafkaError, right: str = "") -> KafkaRefusedError:
+    """Return the error of a cluster that refused the client, which lacks a right if one is named."""
+    return KafkaRefusedError(refused_text(servers, error, right))
+
+
+def refused_text(servers: str, error: KafkaError, right: str = "") -> str:
+    """Return the sentence for a cluster that refused the client."""
+    to_do = f"grant {right} to the user" if right else "check the credentials and permissions"
+    return f"Kafka at {servers} refused the client: {error.str()}; {to_do} of the Airflow Kafka connection."
+
+
+def unavailable_error(servers: str, error: KafkaError, about: str = "", why: str = "") -> KafkaUnavailableError:
+    """Return the error to raise; `about` names what is unknown now, if that is not obvious, and `why` ends it."""
+    reason = f"{about}: {error.str()}{why}" if about else f"{error.str()}{why}"
     kind = CoordinatorMovingError if error.code() in COORDINATOR_UNAVAILABLE else KafkaUnavailableError
     return kind(f"Kafka at {servers} {_what(error)}: {reason}.")
 

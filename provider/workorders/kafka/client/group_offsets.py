@@ -8,7 +8,14 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from workorders.kafka.client.broker_errors import COORDINATOR_UNAVAILABLE, error_of, unavailable_error
+from workorders.kafka.client.broker_errors import (
+    COORDINATOR_UNAVAILABLE,
+    FORBIDDEN,
+    error_of,
+    request_error,
+    unavailable_error,
+)
+from workorders.kafka.client.connection_errors import ConnectionErrors
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
 from workorders.kafka.partitions import Partition
@@ -29,7 +36,8 @@ class ConsumerGroups(ABC):
         """Return the group's committed offsets; None for a partition without one.
 
         Raises:
-            KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
+            KafkaUnavailableError: the group's coordinator did not answer in time.
+            KafkaRefusedError: the cluster refused the client.
         """
         wanted = list(partitions)
         if not wanted:
@@ -55,7 +63,7 @@ class ConsumerGroups(ABC):
         except KafkaException as error:
             refusal = error_of(error)
             if refusal.code() not in _GROUP_ACTIVE:
-                raise self._to_domain_error(error) from error
+                raise self._to_domain_error(error, f"Read on group {group}") from error
             raise await self._not_committed(group, str(refusal.str()), {refusal.code()}) from error
         # A live member does not make the call raise: each partition of the answer has the error.
         refused = [found for found in answer.topic_partitions if found.error is not None]
@@ -70,6 +78,9 @@ class ConsumerGroups(ABC):
             f"The offsets of consumer group {group} could not be committed: {reason}. The work orders are safe in the "
             f"ledger, which does not depend on the group"
         )
+        if codes & FORBIDDEN:
+            resource = "these topics" if KafkaError.TOPIC_AUTHORIZATION_FAILED in codes else f"group {group}"
+            return GroupCommitError(f"{text}; grant the user of the Airflow Kafka connection Read on {resource}.")
         if not codes & _GROUP_ACTIVE:
             return GroupCommitError(f"{text}.")
         try:
@@ -98,7 +109,7 @@ class ConsumerGroups(ABC):
         return tuple(f"{member.client_id} at {member.host.removeprefix('/')}" for member in found.members)
 
     @abstractmethod
-    def _to_domain_error(self, exception: KafkaException) -> Exception:
+    def _to_domain_error(self, exception: KafkaException, right: str = "") -> Exception:
         """Return the error of this package for one of the client's."""
 
 
@@ -110,15 +121,21 @@ def _ask(
     The administration client has this request as well, but librdkafka ends the process with a segmentation fault while
     the coordinator is being elected (https://github.com/confluentinc/librdkafka/issues/5040).
     """
-    consumer = new_client(Consumer, {**settings, "group.id": group, "enable.auto.commit": False})
+    errors = ConnectionErrors()
+    own = {"group.id": group, "enable.auto.commit": False, "error_cb": errors}
+    consumer = new_client(Consumer, {"log_level": 2, **settings, **own})
     try:
         found = _until_coordinated(consumer, wanted, time.monotonic() + timeout_seconds)
         for answer in found:
             if answer.error is not None:
                 raise KafkaException(answer.error)
     except KafkaException as error:
-        about = f"the offsets of consumer group {group} are unknown"
-        raise unavailable_error(settings.get("bootstrap.servers", ""), error_of(error), about) from error
+        # A missing right to the group lets the request time out, and comes as an event.
+        event = consumer.poll(0)
+        cause = event.error() if event is not None else None
+        about, right = f"the offsets of consumer group {group} are unknown", f"Describe on group {group}"
+        servers = settings.get("bootstrap.servers", "")
+        raise request_error(servers, cause or error_of(error), errors, about=about, right=right) from error
     finally:
         consumer.close()
     offsets = {(answer.topic, answer.partition): answer.offset for answer in found}

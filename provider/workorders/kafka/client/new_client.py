@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from workorders.core.exceptions import one_line
 from workorders.core.secrets import is_secret_setting
@@ -14,7 +14,7 @@ from workorders.kafka.exceptions import ClientSettingsError
 Client = TypeVar("Client")
 
 GROUP_NEVER_JOINED: Final = "workorders-range-reader"
-"""Group of consumers that are assigned their partitions: the brokers require one, to check its rights."""
+"""Group of consumers that are assigned their partitions: librdkafka requires one. No right to it is needed."""
 _HIDDEN: Final = "***"
 _BEGINNING: Final = re.compile(r"^Failed to create [a-z ]+: ")
 _BUILD: Final = re.compile(r": recompile librdkafka.*$")
@@ -31,11 +31,8 @@ def new_client(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, 
         return kind(dict(settings))
     except KafkaException as error:
         message = error.args[0].str()
-        raise ClientSettingsError(
-            f"Kafka at {settings.get('bootstrap.servers', 'an unnamed address')} was not asked, because its client "
-            f"cannot start with the settings of the Airflow Kafka connection: {_reason(message, settings)}. "
-            f"{_what_to_do(message)}"
-        ) from None  # librdkafka's own text may quote a secret
+        # librdkafka's own text may quote a secret.
+        raise ClientSettingsError.because(settings, _reason(message, settings), _what_to_do(message)) from None
 
 
 def assigned_consumer(settings: Mapping[str, Any], position: TopicPartition) -> Consumer:
@@ -58,6 +55,17 @@ def assigned_consumer(settings: Mapping[str, Any], position: TopicPartition) -> 
     consumer = new_client(Consumer, {**settings, **own})
     consumer.assign([position])
     return consumer
+
+
+def next_message(consumer: Consumer, seconds: float) -> Message | None:
+    """Return the next message or error of a consumer that is assigned its partition; None if none comes in time.
+
+    The client may have no right to the group, whose coordinator librdkafka looks for all the same: this is no error,
+    because nothing is joined or committed.
+    """
+    message = consumer.poll(seconds)
+    error = message.error() if message is not None else None
+    return None if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED else message
 
 
 def _reason(message: str, settings: Mapping[str, Any]) -> str:

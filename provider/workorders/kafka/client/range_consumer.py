@@ -10,7 +10,9 @@ from operator import methodcaller
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from workorders.kafka.client.new_client import assigned_consumer
+from workorders.kafka.client.broker_errors import FORBIDDEN, refused_error
+from workorders.kafka.client.connection_errors import ConnectionErrors
+from workorders.kafka.client.new_client import assigned_consumer, next_message
 from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
 from workorders.kafka.partitions import OffsetRange, Record
 
@@ -32,22 +34,27 @@ def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: in
     Raises:
         IncompleteReadError: what can be read ends before the range does.
         KafkaUnavailableError: no answer within a minute.
+        KafkaRefusedError: the cluster refused the client.
         KafkaException: Kafka refused, for example because the offset was deleted.
     """
-    partition = range_.partition
-    consumer = assigned_consumer(settings, TopicPartition(partition.topic, partition.partition, from_offset))
+    partition, errors = range_.partition, ConnectionErrors()
+    consumer = assigned_consumer(
+        {"log_level": 2, **settings, "error_cb": errors},
+        TopicPartition(partition.topic, partition.partition, from_offset),
+    )
+    servers = settings.get("bootstrap.servers", "")
     try:
-        while (message := _next(consumer, range_)) is not None:
+        while (message := _next(consumer, range_, servers, errors)) is not None:
             yield _record(message)
     finally:
         consumer.close()
 
 
-def _next(consumer: Consumer, range_: OffsetRange) -> Message | None:
+def _next(consumer: Consumer, range_: OffsetRange, servers: str, errors: ConnectionErrors) -> Message | None:
     """Return the next message of the range; None at its end."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
-        message = consumer.poll(_POLL_SECONDS)
+        message = next_message(consumer, _POLL_SECONDS)
         if message is None:
             continue
         error, offset = message.error(), message.offset()
@@ -61,9 +68,13 @@ def _next(consumer: Consumer, range_: OffsetRange) -> Message | None:
                     f"{offset}; nothing was committed there."
                 )
             return None
+        if error is not None and error.code() in FORBIDDEN:
+            raise refused_error(servers, error, f"Read on topic {range_.partition.topic}")
         if error is not None and (error.fatal() or not error.retriable()):
             raise KafkaException(error)
-    raise KafkaUnavailableError(f"{range_}: Kafka did not answer within {TIMEOUT_SECONDS:.0f} s.")
+    if errors.refusal is not None:
+        raise refused_error(servers, errors.refusal)
+    raise KafkaUnavailableError(f"{range_}: Kafka did not answer within {TIMEOUT_SECONDS:.0f} s{errors.reason}.")
 
 
 def _record(message: Message) -> Record:

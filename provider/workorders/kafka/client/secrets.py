@@ -3,14 +3,15 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from workorders.core.environment import DATABASE_URL_VARIABLE
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.secrets import is_secret_setting
-from workorders.kafka.client.settings import jaas_quoted
+from workorders.kafka.client.java_settings import jaas_quoted, java_settings
+from workorders.kafka.client.settings import JAVA, client_settings
 
 KAFKA_VARIABLE = "WORKORDERS_KAFKA"
 """Environment variable with the librdkafka settings as a JSON object."""
@@ -61,14 +62,25 @@ class JobSecrets:
                     os.environ[name] = value
 
     def mask(self, text: str) -> str:
-        """Return the text with `***` for each secret of the Kafka settings, also where it is quoted for Java.
+        """Return the text with `***` for each secret of the Kafka settings, also as the clients get it.
 
-        Some errors of Spark's Kafka source print all settings of a client.
+        Some errors of Spark's Kafka source print all settings of a client. The text may be on one line.
         """
-        for secret in (str(value) for name, value in self.kafka.items() if is_secret_setting(name)):
+        for secret in self._secrets():
             if len(secret) >= _SHORTEST_SECRET:
-                text = text.replace(jaas_quoted(secret), "***").replace(secret, "***")
+                for form in (secret, jaas_quoted(secret), one_line(secret)):
+                    text = text.replace(form, "***")
         return text
+
+    def _secrets(self) -> list[str]:
+        """Return the secrets, the longest first, because one may be a part of another."""
+        own = self.kafka.get(JAVA)
+        found = [self.kafka, own if isinstance(own, Mapping) else {}]
+        for derived in (client_settings, java_settings):
+            with suppress(ConfigurationError):
+                found.append(derived(self.kafka))
+        secrets = {str(value) for settings in found for name, value in settings.items() if is_secret_setting(name)}
+        return sorted(secrets, key=len, reverse=True)
 
     def to_environment(self) -> dict[str, str]:
         """Return the variables that `from_environment` reads."""

@@ -1,16 +1,16 @@
 """Checks before an attempt at a batch which of its ranges can be read."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.exceptions import RangeError
+from workorders.kafka.exceptions import RangeError, ReadForbiddenError, TopicForbiddenError
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.log_checks import check_ranges
-from workorders.kafka.ledger.batches import Batch
-from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.ledger.batches import Batch, BatchRange
+from workorders.kafka.partitions import OffsetRange, PartitionOffsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,14 @@ def preflight(
     if not parts:
         return PreflightResult((), {})
     places = {part.range.partition.topic_partition for part in batch.ranges}
-    logs = run(KafkaAdmin(client_settings(kafka)).log_ends({topic for topic, _ in places}, places))
-    begins, errors = check_ranges(batch.trigger.name, parts, logs)
+    logs, forbidden = run(_ask(KafkaAdmin(client_settings(kafka)), places))
+    begins, lost = check_ranges(batch.trigger.name, [part for part in parts if _topic(part) not in forbidden], logs)
+    errors: dict[OffsetRange, RangeError] = {
+        part.range: ReadForbiddenError(f"{part.range}: nothing was committed there. {forbidden[_topic(part)]}")
+        for part in parts
+        if _topic(part) in forbidden
+    }
+    errors |= lost
     attempts = tuple(
         Attempt(
             batch_id=batch.id,
@@ -66,3 +72,16 @@ def preflight(
     for range_, error in errors.items():
         unreadable.setdefault(range_.planned, error)
     return PreflightResult(attempts, unreadable)
+
+
+async def _ask(
+    cluster: KafkaAdmin, places: Collection[tuple[str, int]]
+) -> tuple[Mapping[tuple[str, int], PartitionOffsets], Mapping[str, TopicForbiddenError]]:
+    """Return the ends of the logs, and the error of each topic that the client may not read."""
+    topics = {topic for topic, _ in places}
+    forbidden = await cluster.unreadable(topics)
+    return await cluster.log_ends(topics - forbidden.keys(), places), forbidden
+
+
+def _topic(part: BatchRange) -> str:
+    return part.range.partition.topic

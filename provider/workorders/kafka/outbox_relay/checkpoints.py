@@ -24,7 +24,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.broker_errors import LEADER_UNAVAILABLE
-from workorders.kafka.client.new_client import assigned_consumer, new_client
+from workorders.kafka.client.new_client import assigned_consumer, new_client, next_message
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.outbox.store.leases import BUCKETS
 
@@ -174,7 +174,7 @@ class Checkpoints:
         deadline = time.monotonic() + _SECONDS
         try:
             while time.monotonic() < deadline:
-                message = consumer.poll(_POLL_SECONDS)
+                message = next_message(consumer, _POLL_SECONDS)
                 if message is None:
                     continue
                 error = message.error()

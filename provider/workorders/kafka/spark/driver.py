@@ -14,8 +14,9 @@ from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 from workorders.core.postgres.connection import connect
 from workorders.core.postgres.login_tokens import with_token
+from workorders.kafka.client.java_settings import java_settings
 from workorders.kafka.client.secrets import JobSecrets
-from workorders.kafka.client.settings import executor_settings, java_settings
+from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import SparkServerError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome, combine
@@ -163,7 +164,7 @@ class _SparkIngest:
         return PartitionIngest(
             # An executor cannot make a token, and the one of the attempt's start may have expired by now.
             with_token(self._connections.database_url),
-            executor_settings(self._connections.kafka),
+            client_settings(self._connections.kafka),
             RecordMapping.of(self._definition),
             attempts,
         )

@@ -5,13 +5,17 @@ import os
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
+from support.certificates import Authority
 from workorders.core.environment import DATABASE_URL_VARIABLE
+from workorders.core.exceptions import one_line
+from workorders.kafka.client.java_settings import java_settings
 from workorders.kafka.client.secrets import KAFKA_VARIABLE, JobSecrets
-from workorders.kafka.client.settings import java_settings
+from workorders.kafka.client.settings import client_settings
 
 SECRET = "correct horse battery staple"
 PROGRAM = """#!{python}
@@ -74,9 +78,32 @@ def test_an_error_that_prints_the_settings_of_a_client_is_masked() -> None:
     password = 'horse "battery"'
     given = {"bootstrap.servers": "b:1", "security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN"}
     secrets = JobSecrets("postgresql:///orders", {**given, "sasl.username": "ann", "sasl.password": password})
-    text = "\n".join([*java_settings(secrets.kafka).values(), password])
-    masked = secrets.mask(text)
+    module, options = java_settings(secrets.kafka)["sasl.jaas.config"].split(" required ")
+    masked = secrets.mask("\n".join([module, options, password]))
     assert "horse" not in masked
     assert "battery" not in masked
     assert 'username="ann" password=***;' in masked
     assert JobSecrets("", {"ssl.key.password": "a"}).mask("a batch") == "a batch"
+
+
+def test_keys_and_logins_are_masked_in_every_form_in_which_a_client_gets_them() -> None:
+    client = Authority.create("root").client("client")
+    kafka: dict[str, Any] = {
+        "bootstrap.servers": "b:1",
+        "security.protocol": "sasl_ssl",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "ann",
+        "sasl.password": SECRET,
+        "ssl.certificate.pem": client.chain,
+        "ssl.key.pem": client.key("p4ssphrase"),
+        "ssl.key.password": "p4ssphrase",
+        "java": {"sasl.jaas.config": f'Login required password="{SECRET}";'},
+    }
+    secrets = JobSecrets("postgresql:///orders", kafka)
+    java, plain = java_settings(kafka), client.key()
+    text = "\n".join([*java.values(), *client_settings(kafka).values(), *map(str, kafka.values()), one_line(plain)])
+    masked = secrets.mask(text)
+    assert client.chain in masked
+    for secret in (SECRET, "p4ssphrase", "PRIVATE KEY", plain.splitlines()[1]):
+        assert secret in text
+        assert secret not in masked

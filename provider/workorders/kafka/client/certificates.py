@@ -1,0 +1,130 @@
+"""Certificates and keys as PEM texts: the files that a Kafka connection names are read where a task runs.
+
+So no other machine needs the files, and there is one form of keys that librdkafka and Java 17 read: PKCS#8 without a
+password. Java 17 cannot read a key that current OpenSSL encrypts, nor the older forms of keys.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from workorders.kafka.exceptions import ClientSettingsError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+
+_TLS_FILES: Final = ("ssl.ca", "ssl.certificate", "ssl.key")
+"""Settings that have a file's name as `<name>.location`, or a text as `<name>.pem`."""
+_TOKEN_FILES: Final = ("https.ca",)
+"""The same for the endpoint that gives tokens."""
+_PROBE: Final = "probe"
+"""In place of a file: librdkafka looks where systems have their authorities."""
+
+
+def as_texts(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return librdkafka settings with the texts of files in place of their names.
+
+    A PKCS#12 keystore becomes a certificate and a key. Keys become PKCS#8 without a password.
+
+    Raises:
+        ClientSettingsError: a file cannot be read, a key does not fit its password, or half of a pair is missing.
+    """
+    given, protocol = dict(settings), settings.get("security.protocol", "").upper()
+    if protocol.startswith("SASL"):
+        _inline(given, _TOKEN_FILES)
+    if protocol.endswith("SSL"):
+        _inline(given, _TLS_FILES)
+        _convert_key(given)
+    return given
+
+
+def _inline(given: dict[str, str], names: Iterable[str]) -> None:
+    for name in names:
+        if given.get(f"{name}.location", _PROBE) != _PROBE:
+            given.setdefault(f"{name}.pem", _read_text(given, f"{name}.location"))
+            del given[f"{name}.location"]
+
+
+def _convert_key(given: dict[str, str]) -> None:
+    key_password = given.pop("ssl.key.password", None)
+    keystore_password = given.pop("ssl.keystore.password", "")
+    if "ssl.keystore.location" in given:
+        given["ssl.certificate.pem"], given["ssl.key.pem"] = _from_keystore(given, keystore_password)
+        del given["ssl.keystore.location"]
+    elif "ssl.key.pem" in given:
+        given["ssl.key.pem"] = _pkcs8(given, key_password)
+    _require_pair(given)
+
+
+def _read_text(given: Mapping[str, str], name: str) -> str:
+    try:
+        return _read(given, name).decode()
+    except UnicodeDecodeError:
+        raise ClientSettingsError.because(given, f"the file {given[name]} of {name} is not text in PEM form") from None
+
+
+def _read(given: Mapping[str, str], name: str) -> bytes:
+    path = Path(given[name])
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ClientSettingsError.because(given, f"{name} names {path}, which is not on this machine") from None
+    except OSError as error:
+        raise ClientSettingsError.because(
+            given, f"{name} names {path}, which cannot be read: {error.strerror}"
+        ) from None
+
+
+def _from_keystore(given: Mapping[str, str], password: str) -> tuple[str, str]:
+    """Return the certificate with its issuers, and the key."""
+    # Only connections with a certificate for the client load the library.
+    from cryptography.hazmat.primitives.serialization import Encoding, pkcs12  # noqa: PLC0415
+
+    content, where = _read(given, "ssl.keystore.location"), given["ssl.keystore.location"]
+    try:
+        store = pkcs12.load_pkcs12(content, password.encode())
+    except ValueError:
+        raise ClientSettingsError.because(
+            given, f"{where} of ssl.keystore.location is no PKCS#12 keystore, or ssl.keystore.password is not its own"
+        ) from None
+    if store.key is None or store.cert is None:
+        raise ClientSettingsError.because(
+            given, f"the keystore {where} of ssl.keystore.location has no key with its certificate"
+        )
+    chain = [store.cert, *store.additional_certs]
+    return "".join(one.certificate.public_bytes(Encoding.PEM).decode() for one in chain), _as_pem(store.key)
+
+
+def _pkcs8(given: Mapping[str, str], password: str | None) -> str:
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
+
+    text = given["ssl.key.pem"].encode()
+    # A password for a key that has none is no mistake to librdkafka.
+    secret = password.encode() if password and b"ENCRYPTED" in text else None
+    try:
+        return _as_pem(load_pem_private_key(text, secret))
+    except TypeError:
+        raise ClientSettingsError.because(
+            given, "the key of ssl.key is encrypted, and ssl.key.password is missing"
+        ) from None
+    except ValueError:
+        reason = (
+            "ssl.key.password does not open the key of ssl.key" if secret else "ssl.key is no private key in PEM form"
+        )
+        raise ClientSettingsError.because(given, reason) from None
+
+
+def _as_pem(key: "PrivateKeyTypes") -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat  # noqa: PLC0415
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def _require_pair(given: Mapping[str, str]) -> None:
+    certificate, key = ("ssl.certificate", "ssl.key")
+    if (f"{certificate}.pem" in given) == (f"{key}.pem" in given):
+        return
+    there, missing = (certificate, key) if f"{certificate}.pem" in given else (key, certificate)
+    raise ClientSettingsError.because(
+        given, f"{there} is given without {missing}, and the certificate of a client needs both"
+    )

@@ -1,0 +1,107 @@
+"""The whole path of messages with one login: wait, plan, ingest by Spark, commit the group, show, and relay."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.command import Command
+from support.consumed import consumed
+from support.definitions import define
+from support.outbox import new_outbox
+from support.topics import Topics
+from support.tries import a_try
+from workorders.core.postgres.connection import connect
+from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
+from workorders.kafka.airflow.triggers import NewMessagesTrigger
+from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.secrets import JobSecrets
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.ingest.attempt import RangeOutcome
+from workorders.kafka.outbox_relay.relay import run_relay
+from workorders.kafka.planning.planner import plan_batch
+from workorders.kafka.spark.connect import ConnectServer, ConnectSession
+from workorders.kafka.spark.driver import ingest_batch
+from workorders.outbox import OutboxMessage
+
+MESSAGES = [b'{"n":%d}' % n for n in range(5)]
+
+
+@dataclass(frozen=True)
+class LoginPath:
+    """What each client does with the settings of one Kafka connection."""
+
+    stack: LocalStack
+    settings: Mapping[str, Any]
+    name: str
+    topics: Topics
+    """Of a user with every right."""
+
+    def produce(self) -> None:
+        """Fill a topic whose end is no message, so that an executor looks there with a client of its own."""
+        self.topics.create(self.name)
+        self.topics.produce_committed(self.name, MESSAGES)
+
+    def wait(self) -> Any:
+        """Wait for messages as the listener does in the triggerer, and return what ends the wait."""
+
+        async def first() -> Any:
+            return await anext(NewMessagesTrigger(trigger_name=self.name, topics=[self.name]).run())
+
+        return asyncio.run(asyncio.wait_for(first(), 60)).payload
+
+    def plan(self) -> int:
+        """Plan a batch, and return its number."""
+        with connect(self.stack.database_url) as own:
+            batch_id = run(plan_batch(own, self._admin(), define(self.name))).batch_id
+        assert batch_id is not None
+        return batch_id
+
+    def ingest(self, batch_id: int) -> list[RangeOutcome]:
+        """Ingest a batch on a Spark Connect server, and return the outcomes."""
+        self.stack.start_spark_connect()
+        spark = self.stack.spark_connect
+        server = ConnectServer(name="logins", host="localhost", port=spark.port, token=spark.token)
+        with ConnectSession(server, pool="tests", conf={}) as session:
+            outcomes, _ = ingest_batch(self._connections(), batch_id, None, session.open)
+        return outcomes
+
+    def commit(self, batch_id: int) -> None:
+        """Commit the group's offsets as the ingest Dag's second task does."""
+        CommitOffsetsOperator(task_id="commit", definition=define(self.name), batch_id=batch_id).execute(a_try())
+
+    def committed(self) -> list[int | None]:
+        """Return the group's offsets."""
+        admin = self._admin()
+        parts = run(admin.partitions([self.name]))
+        return list(run(admin.committed(define(self.name).group, parts)).values())
+
+    def status(self, command: Command) -> Any:
+        """Return what the command line shows of the trigger."""
+        (shown,) = command("status", self.name, "--json").json()
+        return shown
+
+    def relay(self) -> list[bytes | None]:
+        """Send messages of an outbox, and return those of its topic."""
+        outbox, topic = new_outbox(self.stack), self.topics.create(f"{self.name}-answers")
+        outbox.write(*(OutboxMessage(topic=topic, key="k", value=value.decode()) for value in MESSAGES))
+        run_relay(JobSecrets(outbox.database_url, self.settings), outbox.definition)
+        return [message.value() for message in consumed(self.topics.settings, topic)]
+
+    def as_connection(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Give the settings to Airflow, and to the command line."""
+        extra = json.dumps({"conn_type": "kafka", "extra": dict(self.settings)})
+        monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", extra)
+        monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", self.stack.database_url)
+        monkeypatch.setenv("WORKORDERS_KAFKA", json.dumps(dict(self.settings)))
+        monkeypatch.setenv("WORKORDERS_DATABASE_URL", self.stack.database_url)
+
+    def _connections(self) -> JobSecrets:
+        return JobSecrets(self.stack.database_url, self.settings)
+
+    def _admin(self) -> KafkaAdmin:
+        return KafkaAdmin(client_settings(self.settings))

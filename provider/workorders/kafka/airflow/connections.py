@@ -1,12 +1,20 @@
 """From Airflow connections to librdkafka settings, and to a Spark Connect server."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseHook
+from airflow.sdk.configuration import conf
+
+from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.client.token_providers import CALLBACK, GOOGLE, MSK_IAM
 
 if TYPE_CHECKING:
     from workorders.kafka.spark.connect import ConnectServer
 
+_ALLOWED_CALLBACKS: Final = ("apache_kafka", "callback_allowlist")
+"""Option of Airflow's configuration with the functions that a Kafka connection may name."""
+_GOOGLE_SERVERS: Final = ("managedkafka", "cloud.goog")
 SPARK_CONNECT = "spark_connect"
 """Type of the Airflow connection to a Spark Connect server."""
 
@@ -14,15 +22,47 @@ SPARK_CONNECT = "spark_connect"
 def kafka_settings(connection_id: str) -> dict[str, Any]:
     """Return the librdkafka settings of an Airflow Kafka connection, secrets included.
 
+    Amazon MSK and Google's Managed Kafka are recognized as Airflow's own Kafka hook does: their tokens take a function.
+
     Raises:
+        ConfigurationError: the connection names a function for tokens that Airflow's configuration does not allow.
         airflow.exceptions.AirflowNotFoundException: there is no such connection.
     """
-    return dict(BaseHook.get_connection(connection_id).extra_dejson)
+    return _with_token_provider(connection_id, BaseHook.get_connection(connection_id).extra_dejson)
 
 
 async def async_kafka_settings(connection_id: str) -> dict[str, Any]:
     """Return the same from code that runs in the triggerer's event loop."""
-    return dict((await BaseHook.aget_connection(connection_id)).extra_dejson)
+    return _with_token_provider(connection_id, (await BaseHook.aget_connection(connection_id)).extra_dejson)
+
+
+def _with_token_provider(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+    if extra.get("sasl.mechanism", extra.get("sasl.mechanisms")) != "OAUTHBEARER" or "sasl.oauthbearer.method" in extra:
+        return dict(extra)
+    if CALLBACK in extra:
+        _require_allowed(connection_id, extra[CALLBACK])
+        return dict(extra)
+    # Its module loads a Kafka client, which the Dag processor does not need.
+    from airflow.providers.apache.kafka.hooks.base import MSK_BOOTSTRAP_SERVERS_REGEX  # noqa: PLC0415
+
+    servers = str(extra.get("bootstrap.servers", ""))
+    if all(part in servers for part in _GOOGLE_SERVERS):
+        return {**extra, CALLBACK: GOOGLE}
+    amazon = MSK_BOOTSTRAP_SERVERS_REGEX.search(servers)
+    if amazon is not None:
+        return {**extra, CALLBACK: MSK_IAM, "sasl.oauthbearer.config": f"region={amazon['region'].lower()}"}
+    return dict(extra)
+
+
+def _require_allowed(connection_id: str, name: object) -> None:
+    """Refuse code that Airflow's own Kafka hook would refuse: who may edit connections may not choose it alone."""
+    allowed = conf.get(*_ALLOWED_CALLBACKS, fallback="") or ""
+    if name not in {one.strip() for one in allowed.split(",")}:
+        section, option = _ALLOWED_CALLBACKS
+        raise ConfigurationError(
+            f"The Airflow Kafka connection {connection_id} has {CALLBACK}={name}, which Airflow's configuration does "
+            f"not allow. Kafka was not asked. Add the name to [{section}] {option}."
+        )
 
 
 def connect_server(connection_id: str) -> "ConnectServer | None":

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     TopicDescription,
 )
 
-from workorders.kafka.client.broker_errors import error_of, refused_text, request_error
+from workorders.kafka.client.broker_errors import REQUEST_TIMEOUT_SECONDS, error_of, refused_text, request_error
 from workorders.kafka.client.connection_errors import ConnectionErrors
 from workorders.kafka.client.group_offsets import ConsumerGroups
 from workorders.kafka.client.new_client import new_client
@@ -30,8 +30,6 @@ from workorders.kafka.exceptions import (
 from workorders.kafka.partitions import Partition, PartitionOffsets
 
 T = TypeVar("T")
-
-REQUEST_TIMEOUT_SECONDS = 15.0
 
 _NO_SUCH_MESSAGE = -1
 """A broker's answer if no message is as young as a timestamp; every other negative number is no answer."""

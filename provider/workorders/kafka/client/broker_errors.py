@@ -1,11 +1,18 @@
 """Turns errors of librdkafka into ours: a cluster refused the client, or did not answer, or cannot answer yet."""
 
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
 from confluent_kafka import KafkaError, KafkaException
 
 from workorders.kafka.client.connection_errors import ConnectionErrors
 from workorders.kafka.exceptions import CoordinatorMovingError, KafkaRefusedError, KafkaUnavailableError
 
-FORBIDDEN = frozenset(
+T = TypeVar("T")
+
+REQUEST_TIMEOUT_SECONDS: Final = 15.0
+FORBIDDEN: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -15,6 +22,7 @@ FORBIDDEN = frozenset(
 )
 """The client is logged in, and lacks a right."""
 
+_NO_ANSWER: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT})
 COORDINATOR_UNAVAILABLE = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
 )
@@ -53,6 +61,38 @@ def request_error(
     if connections.refusal is not None:
         return refused_error(servers, connections.refusal)
     return unavailable_error(servers, error, about, connections.reason)
+
+
+def first_answer(
+    servers: str,
+    connections: ConnectionErrors,
+    ask: Callable[[float], T],
+    poll: Callable[[float], object],
+    seconds: float,
+) -> T:
+    """Ask with a new client until the cluster answers or the time is over. A refused login need not wait so long.
+
+    Args:
+        servers: addresses of the cluster.
+        connections: what the client's connections have failed with.
+        ask: asks, with a limit in seconds.
+        poll: the client's own, which stores why connections fail.
+        seconds: the whole time.
+
+    Raises:
+        KafkaRefusedError: the cluster refused the client.
+        KafkaException: another failure.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return ask(min(seconds, REQUEST_TIMEOUT_SECONDS))
+        except KafkaException as error:
+            poll(0)
+            if connections.refusal is not None:
+                raise refused_error(servers, connections.refusal) from error
+            if error_of(error).code() not in _NO_ANSWER or time.monotonic() >= deadline:
+                raise
 
 
 def refused_error(servers: str, error: KafkaError, right: str = "") -> KafkaRefusedError:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.settings import JAVA, common_settings
+from workorders.kafka.client.token_providers import CALLBACK, GOOGLE, MSK_IAM
 
 _NAMES: Final = {
     "bootstrap.servers": "bootstrap.servers",
@@ -56,6 +57,19 @@ _SCRAM_LOGIN: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _LOGIN_MODULES: Final = {"PLAIN": _PLAIN_LOGIN, "SCRAM-SHA-256": _SCRAM_LOGIN, "SCRAM-SHA-512": _SCRAM_LOGIN}
 _OAUTH_PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
 _LOGIN: Final = "sasl.jaas.config"
+_CLOUD_LOGINS: Final = {
+    MSK_IAM: {
+        "sasl.mechanism": "AWS_MSK_IAM",
+        _LOGIN: "software.amazon.msk.auth.iam.IAMLoginModule required;",
+        "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+    },
+    GOOGLE: {
+        "sasl.mechanism": "OAUTHBEARER",
+        _LOGIN: f"{_OAUTH_PACKAGE}.OAuthBearerLoginModule required;",
+        "sasl.login.callback.handler.class": "com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler",
+    },
+}
+"""What the clouds' libraries need, whose jars Spark must have, by the function that returns librdkafka's tokens."""
 
 
 def java_settings(extra: Mapping[str, Any]) -> dict[str, str]:
@@ -118,6 +132,9 @@ def _sasl(given: dict[str, str]) -> dict[str, str]:
 
 
 def _oauth(given: dict[str, str]) -> dict[str, str]:
+    if given.get(CALLBACK) in _CLOUD_LOGINS:
+        given.pop("sasl.oauthbearer.config", None)
+        return _CLOUD_LOGINS[given[CALLBACK]]
     method = given.pop("sasl.oauthbearer.method", "default").lower()
     if method != "oidc":
         raise ConfigurationError(

@@ -1,6 +1,7 @@
 """Starts clients of librdkafka, and turns wrong settings into one clear error."""
 
 import re
+import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -9,12 +10,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from workorders.core.exceptions import one_line
 from workorders.core.secrets import is_secret_setting
+from workorders.kafka.client.token_providers import CALLBACK, token_provider
 from workorders.kafka.exceptions import ClientSettingsError
 
 Client = TypeVar("Client")
 
 GROUP_NEVER_JOINED: Final = "workorders-range-reader"
 """Group of consumers that are assigned their partitions: librdkafka requires one. No right to it is needed."""
+_HTTPS_AUTHORITIES: Final = {"https.ca.location", "https.ca.pem"}
+_DEBIAN_AUTHORITIES: Final = "/etc/ssl/certs/ca-certificates.crt"
 _HIDDEN: Final = "***"
 _BEGINNING: Final = re.compile(r"^Failed to create [a-z ]+: ")
 _BUILD: Final = re.compile(r": recompile librdkafka.*$")
@@ -27,12 +31,26 @@ def new_client(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, 
     Raises:
         ClientSettingsError: the client cannot start with these settings; a retry does not help.
     """
+    own: dict[str, Any] = {}
+    if CALLBACK in settings:
+        own[CALLBACK] = token_provider(settings)
+    if settings.get("sasl.oauthbearer.method") == "oidc" and not _HTTPS_AUTHORITIES & settings.keys():
+        own |= _system_authorities()
     try:
-        return kind(dict(settings))
+        return kind({**settings, **own})
     except KafkaException as error:
         message = error.args[0].str()
         # librdkafka's own text may quote a secret.
         raise ClientSettingsError.because(settings, _reason(message, settings), _what_to_do(message)) from None
+
+
+def _system_authorities() -> dict[str, str]:
+    """Return where this machine has its authorities, for the endpoint of tokens.
+
+    librdkafka's own default is a path of Red Hat's systems, and `probe` is no value there.
+    """
+    found = ssl.get_default_verify_paths().cafile or _DEBIAN_AUTHORITIES
+    return {"https.ca.location": found} if Path(found).exists() else {}
 
 
 def assigned_consumer(settings: Mapping[str, Any], position: TopicPartition) -> Consumer:

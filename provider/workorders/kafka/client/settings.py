@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.certificates import as_texts
+from workorders.kafka.client.token_providers import CALLBACK
 
 JAVA: Final = "java"
 """Field of the extras with settings for Spark's Java client alone."""
@@ -45,14 +46,14 @@ def client_settings(extra: Mapping[str, Any]) -> dict[str, str]:
 def common_settings(extra: Mapping[str, Any]) -> dict[str, str]:
     """Return what the settings of every client are derived from: text under one name each, and no file.
 
-    Callbacks, which Airflow's connection may name, are left out.
+    Callbacks that Airflow's connection may name are left out, except the name of a function that returns tokens.
 
     Raises:
         ConfigurationError: as for `client_settings`.
     """
     normal: dict[str, str] = {}
     for name, value in extra.items():
-        if value is None or name == JAVA or name.endswith(_CALLBACKS):
+        if value is None or name == JAVA or (name.endswith(_CALLBACKS) and name != CALLBACK):
             continue
         normal[_ALIASES.get(name, name)] = str(value).lower() if isinstance(value, bool) else str(value)
     _require_server_verification(normal)

@@ -17,13 +17,15 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
+    DescribeClusterResult,
     OffsetSpec,
     ResourceType,
 )
 from confluent_kafka.cimpl import NewTopic
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.broker_errors import LEADER_UNAVAILABLE
+from workorders.kafka.client.broker_errors import LEADER_UNAVAILABLE, first_answer
+from workorders.kafka.client.connection_errors import ConnectionErrors
 from workorders.kafka.client.new_client import assigned_consumer, new_client, next_message
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.outbox.store.leases import BUCKETS
@@ -65,7 +67,8 @@ class Checkpoints:
         self._topic = topic
         self._outbox_id = outbox_id
         self._signing_key = key
-        self._admin = new_client(AdminClient, {"log_level": 2, **self._settings})
+        self._connections = ConnectionErrors()
+        self._admin = new_client(AdminClient, {"log_level": 2, **self._settings, "error_cb": self._connections})
 
     def checkpoint(self, shard: int, batch: int, epoch: int) -> Checkpoint:
         """Return the checkpoint of a batch."""
@@ -90,11 +93,13 @@ class Checkpoints:
 
         Raises:
             CheckpointTopicError: the topic has too few partitions, or is not compacted.
+            KafkaRefusedError: the cluster refused the login.
             KafkaUnavailableError: the cluster did not answer, or refuses.
         """
         topic = self._topic
         try:
-            cluster = self._admin.describe_cluster(request_timeout=_SECONDS).result(_SECONDS)
+            servers = self._settings.get("bootstrap.servers", "")
+            cluster = first_answer(servers, self._connections, self._describe_cluster, self._admin.poll, _SECONDS)
             found = self._describe_topic()
             if found is None:
                 found = self._create_topic(new_topic(topic, brokers=len(cluster.nodes)))
@@ -212,6 +217,10 @@ class Checkpoints:
             if time.monotonic() > deadline:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             time.sleep(_POLL_SECONDS)
+        return found
+
+    def _describe_cluster(self, limit: float) -> DescribeClusterResult:
+        found: DescribeClusterResult = self._admin.describe_cluster(request_timeout=limit).result(_SECONDS)
         return found
 
     def _describe_topic(self) -> Any:

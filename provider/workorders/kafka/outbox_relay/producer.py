@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from workorders.kafka.client.broker_errors import FORBIDDEN, first_answer, refused_error
+from workorders.kafka.client.connection_errors import ConnectionErrors
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.outbox_relay.checkpoints import Checkpoint
@@ -48,6 +50,7 @@ class TransactionalProducer:
 
         Raises:
             ClientSettingsError: the producer cannot start with these settings.
+            KafkaRefusedError: the cluster refused the client.
             KafkaUnavailableError: the cluster did not answer in time.
         """
         self._definition = definition
@@ -55,12 +58,14 @@ class TransactionalProducer:
         #: What was sent last, and the topic of its checkpoint.
         self._rows: Sequence[Row] = ()
         self._checkpoint_topic: str | None = None
+        servers, connections = settings.get("bootstrap.servers", ""), ConnectionErrors()
         limits = [definition.max_message_bytes, *(topic.max_message_bytes or 0 for topic in definition.topics.values())]
         self._producer = new_client(
             Producer,
             {
                 "log_level": 2,
                 **settings,
+                "error_cb": connections,
                 "enable.idempotence": True,
                 "acks": "all",
                 # Java's default for messages with a key, so that every client puts a key into the same partition.
@@ -83,9 +88,18 @@ class TransactionalProducer:
         try:
             # A client drops its first broker once it knows the cluster. Half of the time, that loses its request for
             # the coordinator, repeated after half a second. Requesting a single topic does not always help.
-            self._producer.list_topics(timeout=SECONDS)
+            first_answer(
+                servers,
+                connections,
+                lambda limit: self._producer.list_topics(timeout=limit),
+                self._producer.poll,
+                SECONDS,
+            )
             self._producer.init_transactions(SECONDS)
         except KafkaException as error:
+            if error.args[0].code() in FORBIDDEN:
+                right = f"Write on transactional id {transactional_id}"
+                raise refused_error(servers, error.args[0], right) from error
             raise _lost(f"its producer {transactional_id} could not start", error.args[0]) from error
 
     def produce(self, rows: Sequence[Row]) -> RejectedMessage | None:

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from workorders.core.exceptions import one_line
 from workorders.core.secrets import is_secret_setting
-from workorders.kafka.client.token_providers import CALLBACK, token_provider
+from workorders.kafka.client.token_providers import CALLBACK, token_callback
 from workorders.kafka.exceptions import ClientSettingsError
 
 Client = TypeVar("Client")
@@ -30,10 +30,11 @@ def new_client(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, 
 
     Raises:
         ClientSettingsError: the client cannot start with these settings; a retry does not help.
+        KafkaRefusedError: there is no token for it.
     """
     own: dict[str, Any] = {}
     if CALLBACK in settings:
-        own[CALLBACK] = token_provider(settings)
+        own[CALLBACK] = token_callback(settings)
     if settings.get("sasl.oauthbearer.method") == "oidc" and not _HTTPS_AUTHORITIES & settings.keys():
         own |= _system_authorities()
     try:

@@ -35,6 +35,7 @@ OpenSession = Callable[[], SparkSession]
 # Spark's source converts a message's timestamp to microseconds and fails above the year 294246, which any producer may
 # write. The column cannot be left out, and every retry fails as well. The error's class stays in the JVM.
 _UNREADABLE_TIMESTAMP = "overflows when converting to Spark's microsecond-precision TimestampType"
+_LOGIN_REFUSED = ("SaslAuthenticationException", "SslAuthenticationException")
 _LOST_STATUS = frozenset({"UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED"})
 _LOST_CONDITIONS = ("INVALID_HANDLE", "SESSION_", "OPERATION_", "NO_ACTIVE_SESSION", "RESPONSE_ALREADY_RECEIVED")
 _WITHOUT_SPARK = (
@@ -180,7 +181,10 @@ class _SparkIngest:
 
 
 def _failed(attempt: Attempt, error: Exception) -> RangeOutcome:
-    return RangeOutcome(attempt.range, Created(), 0.0, describe_failure(attempt.range, error))
+    text = describe_failure(attempt.range, error)
+    if any(refusal in text for refusal in _LOGIN_REFUSED):
+        text += " Check the login of Spark's client in the Airflow Kafka connection."
+    return RangeOutcome(attempt.range, Created(), 0.0, text)
 
 
 def is_server_lost(error: Exception) -> bool:

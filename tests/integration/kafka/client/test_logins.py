@@ -1,6 +1,7 @@
 """Every client logs in to a real broker, in every way that the page lists as tested."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,19 @@ from support.login_kafka import USER, LoginKafka, login_kafka
 from support.login_path import MESSAGES, LoginPath
 from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
+from workorders.kafka.client import broker_errors, group_offsets, range_consumer
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.java_settings import java_settings
 from workorders.kafka.client.settings import client_settings
+from workorders.kafka.exceptions import KafkaRefusedError
+from workorders.kafka.outbox_relay.checkpoints import Checkpoints
+from workorders.kafka.outbox_relay.definition import RelayDefinition
+from workorders.kafka.outbox_relay.producer import TransactionalProducer
+from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
+SECONDS = 3.0
 PASSPHRASE = "a passphrase"
 Settings = dict[str, Any]
 Login = Callable[[LoginKafka, Path], Settings]
@@ -141,3 +150,88 @@ def test_every_client_logs_in_by_every_mechanism(
     # What executors get.
     for derived in (client_settings(settings), java_settings(settings)):
         assert [name for name in derived if name.endswith(".location")] == []
+
+
+SECRET = "t0p-secret"
+WRONG: dict[str, tuple[Login, str]] = {
+    "a password": (
+        lambda kafka, _: {**kafka.login("PLAIN"), "sasl.password": SECRET},
+        "Authentication failed: Invalid username or password",
+    ),
+    "a password of SCRAM": (
+        lambda kafka, _: {**kafka.login("SCRAM-SHA-512"), "sasl.password": SECRET},
+        "invalid credentials with SASL mechanism SCRAM-SHA-512",
+    ),
+    "a mechanism": (
+        lambda kafka, _: {**kafka.login("PLAIN"), "bootstrap.servers": kafka.oauth()["bootstrap.servers"]},
+        "broker's supported mechanisms: OAUTHBEARER",
+    ),
+    "a client's secret": (
+        lambda kafka, _: {**kafka.oauth(), "sasl.oauthbearer.client.secret": SECRET},
+        'Failed to acquire SASL OAUTHBEARER token: {"error": "invalid_client"}',
+    ),
+    "the authority of the tokens' endpoint": (
+        lambda kafka, _: {**kafka.oauth(), "https.ca.pem": kafka.authority.pem},
+        "Failed to acquire SASL OAUTHBEARER token: SSL certificate",
+    ),
+    "a token": (
+        lambda kafka, folder: {**by_function(kafka, folder), "sasl.oauthbearer.config": f"{kafka.issuer.token(USER)}x"},
+        '{"status":"invalid_token"}',
+    ),
+    "a function for tokens": (
+        lambda kafka, folder: {**by_function(kafka, folder), "oauth_cb": "support.given_token.no_token"},
+        "support.given_token.no_token returned no token: RuntimeError: no credentials in the cloud",
+    ),
+    "the authority": (
+        lambda kafka, _: {**kafka.tls, "ssl.ca.pem": kafka.issuer.authority.pem},
+        "broker certificate could not be verified",
+    ),
+    "no certificate": (lambda kafka, _: kafka.mutual_tls, "tls alert bad certificate"),
+}
+PARTITION = Partition("orders", 0, "id")
+CLIENTS: dict[str, Callable[[dict[str, str]], object]] = {
+    "admin": lambda given: run(KafkaAdmin(given, timeout_seconds=SECONDS).partitions(["orders"])),
+    "group": lambda given: group_offsets._ask(given, "group", [PARTITION], SECONDS),
+    "range": lambda given: next(range_consumer.read_range(given, OffsetRange(PARTITION, 0, 9), 0)),
+    "checkpoints": lambda given: Checkpoints(given, "checkpoints", "outbox", b"key").ensure_topic(),
+    "producer": lambda given: TransactionalProducer(RelayDefinition(), given, "id"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("login", "reason"), WRONG.values(), ids=WRONG)
+def test_a_wrong_login_soon_ends_in_an_error_with_its_reason_in_every_client_of_librdkafka(
+    kafka: LoginKafka, login: Login, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_errors, "REQUEST_TIMEOUT_SECONDS", SECONDS)
+    monkeypatch.setattr(range_consumer, "TIMEOUT_SECONDS", SECONDS)
+    settings = client_settings(login(kafka, tmp_path))
+
+    def sentence(client: Callable[[dict[str, str]], object]) -> str:
+        with pytest.raises(KafkaRefusedError) as raised:
+            client(settings)
+        return str(raised.value)
+
+    with ThreadPoolExecutor() as pool:
+        sentences = dict(zip(CLIENTS, pool.map(sentence, CLIENTS.values()), strict=True))
+    for client, text in sentences.items():
+        assert reason in text, (client, text)
+        assert "heck the credentials" in text
+        assert SECRET not in text
+
+
+@pytest.mark.long
+def test_a_wrong_login_of_sparks_client_alone_stalls_the_range_with_the_reason_and_without_the_password(
+    stack: LocalStack, kafka: LoginKafka, topics: Topics, name: str
+) -> None:
+    right = kafka.login("SCRAM-SHA-512")
+    wrong = java_settings({**right, "sasl.password": SECRET})
+    path = LoginPath(stack, {**right, "java": {"sasl.jaas.config": wrong["sasl.jaas.config"]}}, name, topics)
+    path.produce()
+    (outcome,) = path.ingest(path.plan())
+    assert outcome.error is not None
+    assert "SaslAuthenticationException: Authentication failed" in outcome.error
+    assert outcome.error.endswith(
+        "nothing was committed there. Check the login of Spark's client in the Airflow Kafka connection."
+    )
+    assert SECRET not in outcome.error

@@ -17,7 +17,6 @@ from support.outbox import Outbox, new_outbox
 from support.rights import Rights
 from support.topics import Topics
 from workorders.kafka.client.admin import KafkaAdmin, run
-from workorders.kafka.client.new_client import GROUP_NEVER_JOINED
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.outbox_relay import producer as sender
 from workorders.kafka.outbox_relay.producer import TransactionalProducer
@@ -46,7 +45,6 @@ def rights(stack: LocalStack, outbox: Outbox) -> Iterator[Rights]:
     given.give(ResourceType.TOPIC, definition.checkpoint_topic, AclOperation.READ, AclOperation.WRITE)
     given.give(ResourceType.TOPIC, definition.checkpoint_topic, AclOperation.DESCRIBE_CONFIGS)
     given.give(ResourceType.TRANSACTIONAL_ID, transactional_id, AclOperation.WRITE)
-    given.give(ResourceType.GROUP, GROUP_NEVER_JOINED, AclOperation.DESCRIBE)
     yield given
     given.take_all()
 

@@ -4,6 +4,7 @@ from support.certificates import Authority
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.java_settings import java_settings
 from workorders.kafka.client.settings import client_settings
+from workorders.kafka.client.token_providers import GOOGLE, MSK_IAM
 
 AUTHORITY = Authority.create("root")
 CA, CLIENT = AUTHORITY.pem, AUTHORITY.client("client")
@@ -174,3 +175,27 @@ def test_settings_of_a_protocol_that_is_not_used_have_no_effect() -> None:
         "security.protocol": "PLAINTEXT",
         "isolation.level": "read_committed",
     }
+
+
+@pytest.mark.parametrize(
+    ("function", "mechanism", "handler"),
+    [
+        (MSK_IAM, "AWS_MSK_IAM", "software.amazon.msk.auth.iam.IAMClientCallbackHandler"),
+        (GOOGLE, "OAUTHBEARER", "com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler"),
+    ],
+)
+def test_a_function_for_the_tokens_of_a_cloud_becomes_the_login_of_its_library(
+    function: str, mechanism: str, handler: str
+) -> None:
+    given = {**SASL, "sasl.mechanism": "OAUTHBEARER", "oauth_cb": function, "sasl.oauthbearer.config": "region=r"}
+    given = {name: value for name, value in given.items() if name not in {"sasl.username", "sasl.password"}}
+    found = java_settings(given)
+    assert found["sasl.mechanism"] == mechanism
+    assert handler in found.values()
+    assert found["sasl.jaas.config"].endswith("LoginModule required;")
+    assert client_settings(given)["oauth_cb"] == function
+
+
+def test_another_function_for_tokens_needs_a_login_for_java() -> None:
+    given = {"bootstrap.servers": "b:1", "security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER"}
+    assert "give sasl.jaas.config in the field java" in refusal({**given, "oauth_cb": "a.b.token"})

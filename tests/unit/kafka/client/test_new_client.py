@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -66,3 +67,15 @@ def test_no_secret_is_repeated_even_where_librdkafka_quotes_it(kind: type[Any], 
 def test_a_value_that_is_no_secret_is_shown_since_it_is_what_has_to_be_corrected() -> None:
     with pytest.raises(ClientSettingsError, match='Invalid value "tls" for configuration property'):
         KafkaAdmin({"bootstrap.servers": "a:1", "security.protocol": "tls"})
+
+
+def test_the_endpoint_of_tokens_is_trusted_by_the_systems_authorities_unless_others_are_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authorities = tmp_path / "authorities.pem"
+    authorities.write_text("")
+    monkeypatch.setattr("ssl.get_default_verify_paths", lambda: SimpleNamespace(cafile=str(authorities)))
+    oidc = {"sasl.oauthbearer.method": "oidc"}
+    assert new_client(dict, oidc) == {**oidc, "https.ca.location": str(authorities)}
+    for given in ({**oidc, "https.ca.pem": "text"}, {**oidc, "https.ca.location": "/a"}, {"sasl.mechanisms": "PLAIN"}):
+        assert new_client(dict, given) == given

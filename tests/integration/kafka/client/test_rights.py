@@ -1,0 +1,104 @@
+"""The rights in Kafka that a trigger needs: those that the page lists are enough, and each one that lacks is named."""
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pytest
+from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined]
+
+from local_stack.stack import LocalStack
+from support.command import Command
+from support.definitions import define
+from support.login_path import LoginPath
+from support.rights import Rights
+from support.topics import Topics
+from workorders.airflow.triggers.polling import FAILED
+from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.secrets import JobSecrets
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, TopicForbiddenError
+from workorders.kafka.spark.driver import ingest_batch
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def path(stack: LocalStack, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch) -> LoginPath:
+    """A topic with messages, and a user without any right."""
+    limited = LoginPath(stack, stack.kafka.limited_settings, name, topics)
+    limited.as_connection(monkeypatch)
+    limited.produce()
+    return limited
+
+
+@pytest.fixture
+def rights(stack: LocalStack, path: LoginPath) -> Iterator[Rights]:
+    """What the user may do: all that the page lists for a trigger."""
+    given = Rights(stack)
+    given.give(ResourceType.TOPIC, path.name, AclOperation.READ)
+    given.give(ResourceType.GROUP, define(path.name).group, AclOperation.READ)
+    yield given
+    given.take_all()
+
+
+def test_the_rights_of_the_page_are_enough(
+    path: LoginPath, rights: Rights, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert FAILED not in path.wait()
+    batch_id = path.plan()
+    assert [(outcome.error, outcome.created.created) for outcome in path.ingest(batch_id)] == [(None, 5)]
+    path.commit(batch_id)
+    assert path.committed() == [6]
+    assert path.status(Command(monkeypatch, capsys))["problem"] is None
+
+
+def test_a_topic_that_may_not_be_described_is_named_by_listener_and_planner(path: LoginPath, rights: Rights) -> None:
+    rights.take(ResourceType.TOPIC, path.name, AclOperation.READ)
+    missing = f"grant Describe on topic {path.name} to the user of the Airflow Kafka connection"
+    assert missing in path.wait()[FAILED]
+    with pytest.raises(TopicForbiddenError, match=missing):
+        path.plan()
+
+
+def test_a_topic_that_may_not_be_read_stalls_its_ranges_before_spark_starts(
+    stack: LocalStack, path: LoginPath, rights: Rights
+) -> None:
+    def no_spark() -> NoReturn:
+        raise AssertionError("Spark was started.")
+
+    rights.give(ResourceType.TOPIC, path.name, AclOperation.DESCRIBE)
+    rights.take(ResourceType.TOPIC, path.name, AclOperation.READ)
+    batch_id = path.plan()
+    (outcome,), _ = ingest_batch(JobSecrets(stack.database_url, path.settings), batch_id, None, no_spark)
+    assert outcome.error is not None
+    assert outcome.error.startswith(f"{path.name} 0 [0, 6): nothing was committed there.")
+    assert f"grant Read on topic {path.name} to the user" in outcome.error
+    assert outcome.error.endswith("[WO-KAFKA-REFUSED]")
+
+
+@pytest.mark.parametrize("left", [None, AclOperation.DESCRIBE], ids=["no-right", "describe"])
+def test_a_group_whose_offsets_may_not_be_committed_is_named(
+    path: LoginPath, rights: Rights, left: AclOperation | None
+) -> None:
+    batch_id = path.plan()
+    group = define(path.name).group
+    rights.take(ResourceType.GROUP, group, AclOperation.READ)
+    if left is not None:
+        rights.give(ResourceType.GROUP, group, left)
+    with pytest.raises(GroupCommitError, match=f"Trigger {path.name}, batch .* Read on group {group}"):
+        path.commit(batch_id)
+
+
+def test_a_topic_whose_right_was_taken_after_the_ingest_is_named_by_the_commit(path: LoginPath, rights: Rights) -> None:
+    batch_id = path.plan()
+    rights.take(ResourceType.TOPIC, path.name, AclOperation.READ)
+    with pytest.raises(GroupCommitError, match=f"{path.name} 0: .* Read on these topics"):
+        path.commit(batch_id)
+
+
+def test_a_group_whose_offsets_may_not_be_read_is_named(path: LoginPath, rights: Rights) -> None:
+    group = define(path.name).group
+    rights.take(ResourceType.GROUP, group, AclOperation.READ)
+    admin = KafkaAdmin(client_settings(path.settings), timeout_seconds=3.0)
+    with pytest.raises(KafkaRefusedError, match=f"Group authorization failed.*; grant Describe on group {group}"):
+        run(admin.committed(group, run(admin.partitions([path.name]))))

@@ -1,5 +1,7 @@
 """Every client logs in to a real broker, in every way that the page lists as tested."""
 
+import json
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,15 +10,17 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import PrivateFormat
 
-from local_stack.stack import LocalStack
+from local_stack.stack import CHECKOUT, LocalStack
 from support.command import Command
-from support.login_kafka import USER, LoginKafka, login_kafka
+from support.login_kafka import PASSWORD, USER, LoginKafka, login_kafka
 from support.login_path import MESSAGES, LoginPath
+from support.spark_submit import submit_command
 from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
 from workorders.kafka.client import broker_errors, group_offsets, range_consumer
 from workorders.kafka.client.admin import KafkaAdmin, run
-from workorders.kafka.client.java_settings import java_settings
+from workorders.kafka.client.java_settings import jaas_quoted, java_settings
+from workorders.kafka.client.secrets import KAFKA_VARIABLE
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaRefusedError
 from workorders.kafka.outbox_relay.checkpoints import Checkpoints
@@ -235,3 +239,26 @@ def test_a_wrong_login_of_sparks_client_alone_stalls_the_range_with_the_reason_a
         "nothing was committed there. Check the login of Spark's client in the Airflow Kafka connection."
     )
     assert SECRET not in outcome.error
+
+
+@pytest.mark.long
+def test_a_submitted_application_logs_in_and_neither_its_output_nor_its_event_log_has_a_secret(
+    stack: LocalStack, kafka: LoginKafka, topics: Topics, name: str, *, tmp_path: Path
+) -> None:
+    client = kafka.client_authority.client(USER)
+    certificate = {"ssl.certificate.pem": client.chain, "ssl.key.pem": client.key()}
+    path = LoginPath(stack, {**kafka.login("PLAIN"), **certificate}, name, topics)
+    path.produce()
+    log = {"enabled": "true", "compress": "false", "dir": tmp_path.as_uri()}
+    conf = {f"spark.eventLog.{setting}": value for setting, value in log.items()}
+    application = CHECKOUT / "spark_apps" / "create_work_orders.py"
+    command = submit_command(",".join(map(str, stack.spark_jars)), application, ["--batch", str(path.plan())], conf)
+    environment = {**stack.environment(), KAFKA_VARIABLE: json.dumps(path.settings)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+    events = "".join(file.read_text(errors="replace") for file in tmp_path.rglob("*") if file.is_file())
+    assert "SparkListenerSQLExecutionStart" in events
+    for secret in (PASSWORD, jaas_quoted(PASSWORD), "PlainLoginModule", "PRIVATE KEY"):
+        for shown in (done.stdout, done.stderr, events):
+            assert secret not in shown
+            assert json.dumps(secret)[1:-1] not in shown

@@ -2,12 +2,13 @@
 
 from mutations.admitting import ADMISSION
 from mutations.hostile import HOSTILE_VALUES
+from mutations.kafka_logins import KAFKA_LOGINS
 from mutations.keeping import DELETED_IS_NOT_NEW, MERGED_BATCHES
-from mutations.logging_in import LOGGING_IN
 from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.neighbors import ISOLATION
 from mutations.outages import OUTAGES
 from mutations.outbox import OUTBOX
+from mutations.postgres_logins import POSTGRES_LOGINS
 from mutations.protecting import SECRETS_AND_AUDIT
 from mutations.running_spark import RUNNING_SPARK
 from mutations.silence import SILENCE
@@ -467,7 +468,8 @@ MUTATIONS = (
     *SILENCE,
     *OUTAGES,
     *WEBHOOKS,
-    *LOGGING_IN,
+    *KAFKA_LOGINS,
+    *POSTGRES_LOGINS,
     *STARTING,
     *RUNNING_SPARK,
     *VIRTUAL_PARTITIONS,

@@ -8,7 +8,7 @@ TOKENS, CERTIFICATES = (
     "integration/core/postgres/test_certificates.py",
 )
 
-LOGGING_IN = (
+POSTGRES_LOGINS = (
     Mutation(
         "session-without-limits-used",
         4,

@@ -66,7 +66,7 @@ class LoginPath:
         self.stack.start_spark_connect()
         spark = self.stack.spark_connect
         server = ConnectServer(name="logins", host="localhost", port=spark.port, token=spark.token)
-        with ConnectSession(server, pool="tests", conf={}) as session:
+        with ConnectSession(server, conf={}) as session:
             outcomes, _ = ingest_batch(self._connections(), batch_id, None, session.open)
         return outcomes
 

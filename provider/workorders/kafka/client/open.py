@@ -28,7 +28,7 @@ def open_admin(
     Raises:
         ConfigurationError: the settings are missing or refused, or the client is not installed.
     """
-    settings = {**client_settings(settings_of(connection_id)), **(own or {})}
+    extra = settings_of(connection_id)
     try:
         # The client is an extra: commands that need only the database work without it.
         from workorders.kafka.client.admin import KafkaAdmin  # noqa: PLC0415
@@ -38,6 +38,6 @@ def open_admin(
             "install airflow-provider-workorders[kafka]."
         ) from None
     try:
-        return KafkaAdmin(settings, **options)
+        return KafkaAdmin({**client_settings(extra), **(own or {})}, **options)
     except ClientSettingsError as error:
         raise ClientSettingsError(f"{connection_id}: {error}") from error

@@ -13,10 +13,14 @@ from support.login_path import LoginPath
 from support.rights import Rights
 from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
+from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, TopicForbiddenError
+from workorders.kafka.ingest.preflight import preflight
+from workorders.kafka.ledger import batches
+from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.spark.driver import ingest_batch
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -74,6 +78,20 @@ def test_a_topic_that_may_not_be_read_stalls_its_ranges_before_spark_starts(
     assert outcome.error.startswith(f"{path.name} 0 [0, 6): nothing was committed there.")
     assert f"grant Read on topic {path.name} to the user" in outcome.error
     assert outcome.error.endswith("[WO-KAFKA-REFUSED]")
+
+
+def test_a_topic_that_may_not_be_read_does_not_hold_up_the_other_topics_of_its_trigger(
+    path: LoginPath, rights: Rights, topics: Topics, connection: Connection
+) -> None:
+    other = topics.create(f"{path.name}-other")
+    topics.produce(other, [b"{}"])
+    rights.give(ResourceType.TOPIC, other, AclOperation.DESCRIBE)
+    definition = define(path.name, topics=[path.name, other])
+    batch_id = run(plan_batch(connection, KafkaAdmin(client_settings(path.settings)), definition)).batch_id
+    assert batch_id is not None
+    prepared = preflight(path.settings, batches.load(connection, batch_id), 1)
+    assert [attempt.range.partition.topic for attempt in prepared.attempts] == [path.name]
+    assert [range_.partition.topic for range_ in prepared.unreadable] == [other]
 
 
 @pytest.mark.parametrize("left", [None, AclOperation.DESCRIBE], ids=["no-right", "describe"])

@@ -99,8 +99,8 @@ class LedgerConflictError(RangeError):
     error_code = "WO-LEDGER-CONFLICT"
 
 
-class ReadForbiddenError(RangeError):
-    """The client lacks a right to the topic; the ranges of other topics are not affected."""
+class ReadRefusedError(RangeError):
+    """Kafka refused the client, or it lacks a right to the topic; the ranges of other topics are not affected."""
 
     error_code = "WO-KAFKA-REFUSED"
 

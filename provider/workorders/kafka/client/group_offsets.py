@@ -132,10 +132,10 @@ def _ask(
     except KafkaException as error:
         # A missing right to the group lets the request time out, and comes as an event.
         event = consumer.poll(0)
-        cause = event.error() if event is not None else None
-        about, right = f"the offsets of consumer group {group} are unknown", f"Describe on group {group}"
-        servers = settings.get("bootstrap.servers", "")
-        raise request_error(servers, cause or error_of(error), errors, about=about, right=right) from error
+        cause = (event.error() if event is not None else None) or error_of(error)
+        resource = "these topics" if cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else f"group {group}"
+        about, servers = f"the offsets of consumer group {group} are unknown", settings.get("bootstrap.servers", "")
+        raise request_error(servers, cause, errors, about=about, right=f"Describe on {resource}") from error
     finally:
         consumer.close()
     offsets = {(answer.topic, answer.partition): answer.offset for answer in found}

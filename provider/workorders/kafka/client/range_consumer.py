@@ -10,10 +10,10 @@ from operator import methodcaller
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from workorders.kafka.client.broker_errors import FORBIDDEN, refused_error
+from workorders.kafka.client.broker_errors import FORBIDDEN, refused_text
 from workorders.kafka.client.connection_errors import ConnectionErrors
 from workorders.kafka.client.new_client import assigned_consumer, next_message
-from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
+from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError, ReadRefusedError
 from workorders.kafka.partitions import OffsetRange, Record
 
 TIMEOUT_SECONDS = 60.0
@@ -34,7 +34,7 @@ def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: in
     Raises:
         IncompleteReadError: what can be read ends before the range does.
         KafkaUnavailableError: no answer within a minute.
-        KafkaRefusedError: the cluster refused the client.
+        ReadRefusedError: the cluster refused the client.
         KafkaException: Kafka refused, for example because the offset was deleted.
     """
     partition, errors = range_.partition, ConnectionErrors()
@@ -69,12 +69,16 @@ def _next(consumer: Consumer, range_: OffsetRange, servers: str, errors: Connect
                 )
             return None
         if error is not None and error.code() in FORBIDDEN:
-            raise refused_error(servers, error, f"Read on topic {range_.partition.topic}")
+            raise _refused(range_, refused_text(servers, error, f"Read on topic {range_.partition.topic}"))
         if error is not None and (error.fatal() or not error.retriable()):
             raise KafkaException(error)
     if errors.refusal is not None:
-        raise refused_error(servers, errors.refusal)
+        raise _refused(range_, refused_text(servers, errors.refusal))
     raise KafkaUnavailableError(f"{range_}: Kafka did not answer within {TIMEOUT_SECONDS:.0f} s{errors.reason}.")
+
+
+def _refused(range_: OffsetRange, text: str) -> ReadRefusedError:
+    return ReadRefusedError(f"{range_}: nothing was committed there. {text}")
 
 
 def _record(message: Message) -> Record:

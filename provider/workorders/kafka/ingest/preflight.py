@@ -6,7 +6,7 @@ from typing import Any
 
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.exceptions import RangeError, ReadForbiddenError, TopicForbiddenError
+from workorders.kafka.exceptions import RangeError, ReadRefusedError, TopicForbiddenError
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.log_checks import check_ranges
 from workorders.kafka.ledger.batches import Batch, BatchRange
@@ -49,7 +49,7 @@ def preflight(
     logs, forbidden = run(_ask(KafkaAdmin(client_settings(kafka)), places))
     begins, lost = check_ranges(batch.trigger.name, [part for part in parts if _topic(part) not in forbidden], logs)
     errors: dict[OffsetRange, RangeError] = {
-        part.range: ReadForbiddenError(f"{part.range}: nothing was committed there. {forbidden[_topic(part)]}")
+        part.range: ReadRefusedError(f"{part.range}: nothing was committed there. {forbidden[_topic(part)]}")
         for part in parts
         if _topic(part) in forbidden
     }

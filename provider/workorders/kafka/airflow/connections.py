@@ -37,10 +37,10 @@ async def async_kafka_settings(connection_id: str) -> dict[str, Any]:
 
 
 def _with_token_provider(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
-    if extra.get("sasl.mechanism", extra.get("sasl.mechanisms")) != "OAUTHBEARER" or "sasl.oauthbearer.method" in extra:
-        return dict(extra)
     if CALLBACK in extra:
         _require_allowed(connection_id, extra[CALLBACK])
+        return dict(extra)
+    if extra.get("sasl.mechanism", extra.get("sasl.mechanisms")) != "OAUTHBEARER" or "sasl.oauthbearer.method" in extra:
         return dict(extra)
     # Its module loads a Kafka client, which the Dag processor does not need.
     from airflow.providers.apache.kafka.hooks.base import MSK_BOOTSTRAP_SERVERS_REGEX  # noqa: PLC0415

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from workorders.core.environment import DATABASE_URL_VARIABLE
+from workorders.core.environment import DATABASE_URL_VARIABLE, find_secret
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.secrets import KAFKA_VARIABLE
 
@@ -26,8 +26,8 @@ def database_url(given: str | None) -> str:
     Raises:
         ConfigurationError: none of them is set.
     """
-    if given:
-        return given
+    if found := given or find_secret(DATABASE_URL_VARIABLE):
+        return found
     if not airflow_is_configured():
         raise ConfigurationError(
             f"The database is not configured; set {DATABASE_URL_VARIABLE} to "
@@ -70,8 +70,7 @@ def kafka_settings(connection_id: str) -> Mapping[str, Any]:
     Raises:
         ConfigurationError: neither is set, or the variable is not a JSON object.
     """
-    text = os.environ.get(KAFKA_VARIABLE)
-    if text:
+    if text := find_secret(KAFKA_VARIABLE):
         return _json_object(text)
     if not airflow_is_configured():
         raise ConfigurationError(

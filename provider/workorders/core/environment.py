@@ -1,6 +1,13 @@
-"""Names of environment variables that several parts read; the command line needs them before any of these parts."""
+"""Environment variables that several parts read; the command line needs them before any of these parts."""
 
+import os
+from pathlib import Path
 from typing import Final
+
+from workorders.core.exceptions import ConfigurationError
+
+FILE_SUFFIX: Final = "_FILE"
+"""Ends the name of a variable that names a file with the value, as Kubernetes and Docker mount secrets."""
 
 DATABASE_URL_VARIABLE: Final = "WORKORDERS_DATABASE_URL"
 """The libpq URI of the database that holds the work orders. It may hold a password."""
@@ -19,3 +26,25 @@ SPARK_JARS_VARIABLE: Final = "WORKORDERS_SPARK_JARS"
 
 SPARK_APPS_VARIABLE: Final = "WORKORDERS_SPARK_APPS"
 """The folder of a Spark application of one's own; the package's is used if not given."""
+
+
+def find_secret(name: str) -> str | None:
+    """Return the value of a variable, else the text of the file that the variable with FILE_SUFFIX names.
+
+    Returns:
+        None if neither is set. White space at the end of a file is no part of its text.
+
+    Raises:
+        ConfigurationError: the file cannot be read.
+    """
+    value, path = os.environ.get(name), os.environ.get(f"{name}{FILE_SUFFIX}")
+    if value or not path:
+        return value or None
+    try:
+        return Path(path).read_text(encoding="utf-8").rstrip() or None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ConfigurationError(
+            f"The file {path} that {name}{FILE_SUFFIX} names cannot be read: {reason}. Nothing was done with it; mount "
+            f"the secret there, or set {name}."
+        ) from error

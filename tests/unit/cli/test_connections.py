@@ -45,3 +45,13 @@ def test_airflow_is_configured_by_its_file_or_by_the_environment(
     (tmp_path / "airflow.cfg").unlink()
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", "postgresql://a@b/c")
     assert connections.airflow_is_configured()
+
+
+def test_database_and_kafka_may_be_in_mounted_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, text in (("WORKORDERS_DATABASE_URL", "postgresql:///orders\n"), ("WORKORDERS_KAFKA", '{"a": "b"}')):
+        monkeypatch.delenv(name, raising=False)
+        (tmp_path / name).write_text(text)
+        monkeypatch.setenv(f"{name}_FILE", str(tmp_path / name))
+    assert connections.database_url(None) == "postgresql:///orders"
+    assert connections.database_url("postgresql:///given") == "postgresql:///given"
+    assert connections.kafka_settings("kafka_default") == {"a": "b"}

@@ -1,4 +1,4 @@
-"""The connections of a Spark job, which reach it only through the process's environment."""
+"""The connections of a Spark job, which reach it only through the process's environment, or by files named there."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from workorders.core.environment import DATABASE_URL_VARIABLE
+from workorders.core.environment import DATABASE_URL_VARIABLE, FILE_SUFFIX, find_secret
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.secrets import is_secret_setting
 from workorders.kafka.client.java_settings import jaas_quoted, java_settings
@@ -29,19 +29,16 @@ class JobSecrets:
 
     @classmethod
     def from_environment(cls) -> "JobSecrets":
-        """Read the connections from the process's environment.
+        """Read the connections from the process's environment, or from the files that it names.
 
         Raises:
-            ConfigurationError: a variable is not set, or is not a JSON object.
+            ConfigurationError: a variable is not set, is not a JSON object, or names a file that cannot be read.
         """
         try:
-            kafka = json.loads(os.environ[KAFKA_VARIABLE])
-            database_url = os.environ[DATABASE_URL_VARIABLE]
-        except KeyError as error:
-            raise ConfigurationError(f"The environment variable {error.args[0]} is not set.") from error
+            kafka = json.loads(_get_secret(KAFKA_VARIABLE))
         except json.JSONDecodeError as error:
             raise ConfigurationError(f"The environment variable {KAFKA_VARIABLE} is not a JSON object.") from error
-        return cls(database_url, kafka)
+        return cls(_get_secret(DATABASE_URL_VARIABLE), kafka)
 
     @contextmanager
     def in_environment(self) -> Iterator[None]:
@@ -85,3 +82,10 @@ class JobSecrets:
     def to_environment(self) -> dict[str, str]:
         """Return the variables that `from_environment` reads."""
         return {DATABASE_URL_VARIABLE: self.database_url, KAFKA_VARIABLE: json.dumps(dict(self.kafka))}
+
+
+def _get_secret(name: str) -> str:
+    secret = find_secret(name)
+    if secret is None:
+        raise ConfigurationError(f"Neither of the environment variables {name} and {name}{FILE_SUFFIX} is set.")
+    return secret

@@ -12,7 +12,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from support.certificates import Authority
 from workorders.core.environment import DATABASE_URL_VARIABLE
-from workorders.core.exceptions import one_line
+from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.kafka.client.java_settings import java_settings
 from workorders.kafka.client.secrets import KAFKA_VARIABLE, JobSecrets
 from workorders.kafka.client.settings import client_settings
@@ -107,3 +107,26 @@ def test_keys_and_logins_are_masked_in_every_form_in_which_a_client_gets_them() 
     for secret in (SECRET, "p4ssphrase", "PRIVATE KEY", plain.splitlines()[1]):
         assert secret in text
         assert secret not in masked
+
+
+def test_secrets_come_from_mounted_files_without_the_end_of_their_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in ((DATABASE_URL_VARIABLE, "postgresql:///orders\n"), (KAFKA_VARIABLE, '{"a": "b"}')):
+        monkeypatch.delenv(name, raising=False)
+        (tmp_path / name).write_text(text)
+        monkeypatch.setenv(f"{name}_FILE", str(tmp_path / name))
+    found = JobSecrets.from_environment()
+    assert (found.database_url, found.kafka) == ("postgresql:///orders", {"a": "b"})
+    with JobSecrets("postgresql:///given", {}).in_environment():
+        assert JobSecrets.from_environment().database_url == "postgresql:///given"
+
+
+def test_a_secret_that_is_not_there_is_named_by_both_ways_to_give_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (KAFKA_VARIABLE, f"{KAFKA_VARIABLE}_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigurationError, match=r"Neither of .* WORKORDERS_KAFKA and WORKORDERS_KAFKA_FILE is set"):
+        JobSecrets.from_environment()
+    monkeypatch.setenv(f"{KAFKA_VARIABLE}_FILE", "/nowhere/kafka.json")
+    with pytest.raises(ConfigurationError, match=r"/nowhere/kafka\.json that WORKORDERS_KAFKA_FILE names cannot be"):
+        JobSecrets.from_environment()

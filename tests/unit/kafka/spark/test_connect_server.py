@@ -1,4 +1,6 @@
+import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +41,12 @@ def test_a_server_on_loopback_needs_none(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
     with pytest.raises(StartedError):
         run("127.0.0.1")
+
+
+def test_the_token_may_be_in_a_mounted_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, "")
+    (tmp_path / "token").write_text("a token\n")
+    monkeypatch.setenv(f"{TOKEN_VARIABLE}_FILE", str(tmp_path / "token"))
+    with pytest.raises(StartedError):
+        run("0.0.0.0")
+    assert os.environ[TOKEN_VARIABLE] == "a token"

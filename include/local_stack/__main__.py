@@ -18,15 +18,18 @@ _START_SECONDS = 600.0
 _STOP_SECONDS = 60.0
 _FILE = running.environment_file(CHECKOUT)
 _LOG = _FILE.with_name("up.log")
-_NO_SERVER = "--no-spark-connect"
+_SPARKS = ("connect", "submit", "cluster")
+"""Which Spark runs before a batch comes: a Spark Connect server, none, or a cluster to which batches are submitted."""
 
 
-def up(*, spark_connect: bool) -> None:
+def up(spark: str) -> None:
     """Start a stack and keep it until Ctrl-C or SIGTERM."""
     _refuse_a_second()
     signal.signal(signal.SIGTERM, _end)
     try:
-        with LocalStack(airflow=True, spark_connect=spark_connect, name="up") as stack:
+        with LocalStack(
+            airflow=True, spark_connect=spark == "connect", spark_cluster=spark == "cluster", name="up"
+        ) as stack:
             pids = (os.getpid(), stack.supervisor_pid)
             running.write(_FILE, stack.variables(), pids=pids, url=stack.airflow_url)
             say(_next_steps(stack.airflow_url))
@@ -37,7 +40,7 @@ def up(*, spark_connect: bool) -> None:
         _FILE.unlink(missing_ok=True)
 
 
-def up_detached(*, spark_connect: bool) -> None:
+def up_detached(spark: str) -> None:
     """Start a stack that stays when this program ends, and show its progress until it is ready.
 
     Raises:
@@ -47,7 +50,7 @@ def up_detached(*, spark_connect: bool) -> None:
     _LOG.parent.mkdir(parents=True, exist_ok=True)
     with _LOG.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "local_stack", "up", *([] if spark_connect else [_NO_SERVER])],
+            [sys.executable, "-m", "local_stack", "up", "--spark", spark],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -106,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m local_stack", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     start = commands.add_parser("up", help="start Postgres, Kafka and Airflow and keep them until Ctrl-C")
-    start.add_argument(_NO_SERVER, action="store_true", help="without a Spark Connect server")
+    start.add_argument("--spark", choices=_SPARKS, default="connect", help="which Spark runs before a batch comes")
     start.add_argument("--detach", action="store_true", help="return when all is ready and leave it running")
     commands.add_parser("down", help="stop what `up` started from this checkout")
     fetch = commands.add_parser("fetch-jars", help="fill the cache with a group of jars and print their paths")
@@ -116,9 +119,9 @@ def main() -> None:
     try:
         match arguments.command:
             case "up" if arguments.detach:
-                up_detached(spark_connect=not arguments.no_spark_connect)
+                up_detached(arguments.spark)
             case "up":
-                up(spark_connect=not arguments.no_spark_connect)
+                up(arguments.spark)
             case "down":
                 down()
             case "fetch-jars":

@@ -19,6 +19,7 @@ from local_stack.broker import Kafka
 from local_stack.java import find_java
 from local_stack.postgres import Postgres
 from local_stack.processes import ManagedProcess, Processes
+from local_stack.spark_cluster import SparkCluster
 from local_stack.spark_connect import SparkConnect
 from workorders.core import schema
 from workorders.kafka.spark.class_archive import create_archive, find_archive
@@ -49,6 +50,7 @@ class LocalStack:
         *,
         airflow: bool = False,
         spark_connect: bool = False,
+        spark_cluster: bool = False,
         stock: bool = False,
         dags_folder: Path | None = None,
         triggers_folder: Path | None = None,
@@ -63,6 +65,8 @@ class LocalStack:
         Args:
             airflow: Whether to start Airflow as well (api-server, scheduler, dag-processor, triggerer).
             spark_connect: Whether to start a Spark Connect server as well; ``start_spark_connect`` does it later.
+            spark_cluster: Whether to start a Spark cluster as well, to which ``spark_default`` then leads;
+                ``start_spark_cluster`` starts one later, to which nothing leads.
             stock: Whether Airflow keeps its own settings, except folders, ports and secrets: Dags are created paused,
                 its pages ask for a login, and a change may take minutes to be noticed.
             dags_folder: Airflow's Dag bundle, the repository's ``dags`` unless given.
@@ -75,6 +79,7 @@ class LocalStack:
         """
         self._with_airflow = airflow
         self._with_spark_connect = spark_connect
+        self._with_spark_cluster = spark_cluster
         self._stock = stock
         self._dags_folder = dags_folder or CHECKOUT / "dags"
         self._triggers_folder = triggers_folder or CHECKOUT / "include" / "triggers"
@@ -98,6 +103,8 @@ class LocalStack:
         self.spark_jars: list[Path]
         #: The Spark Connect server, which may not run.
         self.spark_connect = SparkConnect()
+        #: The Spark cluster, which may not run.
+        self.spark_cluster = SparkCluster()
 
     def __enter__(self) -> Self:
         """Start everything.
@@ -213,6 +220,7 @@ class LocalStack:
             "SPARK_LAUNCHER_OPTS": java_options,
             "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": self.spark_connect.airflow_connection,
             **(self._airflow.settings if self._airflow else {}),
+            **(self.spark_cluster.variables if self._with_spark_cluster and self.spark_cluster.is_started else {}),
             **self._added,
         }
 
@@ -251,6 +259,8 @@ class LocalStack:
             ]
         for part in parts:
             part.result()
+        if self._with_spark_cluster:
+            self.start_spark_cluster()
         with ThreadPoolExecutor(2) as pool:
             late = [pool.submit(self.start_spark_connect)] if self._with_spark_connect else []
             if self._with_airflow:
@@ -283,6 +293,15 @@ class LocalStack:
             with self._progress("Starting the Spark Connect server"):
                 self.spark_connect.create(self._processes, self.environment())
                 self.spark_connect.start()
+
+    def start_spark_cluster(self) -> None:
+        """Start the Spark cluster if it was not started."""
+        if self._processes is None:
+            raise AssertionError("The stack is not running.")
+        if not self.spark_cluster.is_started:
+            with self._progress("Starting a Spark master and two workers"):
+                self.spark_cluster.create(self._processes, self.home, self.environment())
+                self.spark_cluster.start()
 
     def _start_airflow(self, processes: Processes) -> None:
         self._airflow = Airflow(

@@ -83,11 +83,15 @@ def stalled(topics: Topics, idle_trigger: InProcessTrigger, name: str) -> int:
     return idle_trigger.stalled_batch()
 
 
-@pytest.fixture(params=["spark", "spark_connect"])
+@pytest.fixture(params=["spark", "spark_connect", pytest.param("spark_cluster", marks=pytest.mark.long)])
 def submit(request: pytest.FixtureRequest, stack: LocalStack) -> Submit:
-    """Makes an attempt at a batch as the ingest Dag does, once with each type of Spark connection."""
+    """Makes an attempt at a batch as the ingest Dag does, once with each type of Spark connection, and on a cluster."""
+    master, variables = None, {}
     if request.param == "spark_connect":
         stack.start_spark_connect()
+    if request.param == "spark_cluster":
+        stack.start_spark_cluster()
+        master, variables = stack.spark_cluster.master, stack.spark_cluster.variables
 
     def run(
         batch_id: int, *arguments: str, application: Path = CHECKOUT / "spark_apps" / "create_work_orders.py"
@@ -95,11 +99,11 @@ def submit(request: pytest.FixtureRequest, stack: LocalStack) -> Submit:
         command = (
             [sys.executable, "-m", "support.attempt_on_server"]
             if request.param == "spark_connect"
-            else submit_command(",".join(map(str, stack.spark_jars)), application)
+            else submit_command(",".join(map(str, stack.spark_jars)), application, master=master)
         )
         return subprocess.run(
             [*command, "--batch", str(batch_id), *arguments],
-            env={**stack.environment(), ON_SERVER: stack.spark_connect.airflow_connection},
+            env={**stack.environment(), ON_SERVER: stack.spark_connect.airflow_connection, **variables},
             capture_output=True,
             text=True,
             check=False,

@@ -1,6 +1,7 @@
 """Every mutation. Each names the fastest tests that show the break; slower ones that would show it too are not run."""
 
 from mutations.admitting import ADMISSION
+from mutations.clusters import CLUSTERS
 from mutations.hostile import HOSTILE_VALUES
 from mutations.kafka_logins import KAFKA_LOGINS
 from mutations.keeping import DELETED_IS_NOT_NEW, MERGED_BATCHES
@@ -472,6 +473,7 @@ MUTATIONS = (
     *POSTGRES_LOGINS,
     *STARTING,
     *RUNNING_SPARK,
+    *CLUSTERS,
     *VIRTUAL_PARTITIONS,
     *SECRETS_AND_AUDIT,
 )

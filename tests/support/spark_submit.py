@@ -1,20 +1,36 @@
-"""The command line of `spark-submit` as the ingest Dag makes it, on a given number of cores of this machine."""
+"""The command line of `spark-submit` as the ingest Dag makes it, on some cores of this machine or on a cluster."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workorders.kafka.definition.spark import DEFAULT_CONF
 from workorders.kafka.spark.class_archive import use_archive
+from workorders.kafka.spark.installed_package import package_archive
 from workorders.kafka.spark.kafka_source import split_jars
 
 CORES = 2
 
 
 def submit_command(
-    jars: str, application: Path, arguments: Sequence[str] = (), conf: Mapping[str, str] | None = None
+    jars: str,
+    application: Path,
+    arguments: Sequence[str] = (),
+    conf: Mapping[str, str] | None = None,
+    *,
+    master: str | None = None,
 ) -> list[str]:
-    """Return program and arguments; `jars` are separated by commas, `conf` wins over the settings of the ingest DAG."""
-    command = ["spark-submit", "--master", f"local[{CORES}]", "--jars", jars]
+    """Return program and arguments.
+
+    Args:
+        jars: separated by commas.
+        application: the program.
+        arguments: the program's own.
+        conf: wins over the settings of the ingest DAG.
+        master: a cluster, whose executors get the package; this machine if not given.
+    """
+    command = ["spark-submit", "--master", master or f"local[{CORES}]", "--jars", jars]
+    if master is not None:
+        command += ["--py-files", str(package_archive())]
     for name, value in use_archive({**DEFAULT_CONF, **(conf or {})}, split_jars(jars)).items():
         command += ["--conf", f"{name}={value}"]
     return [*command, str(application), *arguments]

@@ -9,12 +9,20 @@ _SETTING: Final = re.compile(rf"{_ANYWHERE}|oauthbearer\.config|ssl\.key(?:store
 _VARIABLE: Final = re.compile(rf"{_ANYWHERE}|authorization|credential|fernet", re.IGNORECASE)
 # "author" is no secret; "authorization" is.
 _HEADER: Final = re.compile(rf"{_ANYWHERE}|auth(?!or(?!i))|cookie|credential|session|signature", re.IGNORECASE)
-_ASSIGNMENT: Final = re.compile(rf"(?:{_ANYWHERE})[\w.]*\s*[=:]", re.IGNORECASE)
+# Where a secret is, and not what it is: a file, or an entry in Kubernetes' store.
+_REFERENCE: Final = re.compile(r"^spark\.kubernetes\.(?:driver|executor)\.secret(?:s|KeyRef)\.|_FILE$|File$")
+_LOGIN_IN_URL: Final = re.compile(r"://[^/@\s]*:[^/@\s]+@")
+_ASSIGNMENT: Final = re.compile(rf"(?:{_ANYWHERE})[\w.]*[\"']?\s*[=:]", re.IGNORECASE)
 
 
 def is_secret_setting(name: str) -> bool:
     """Return whether a setting of a Kafka client or of Spark is a secret."""
     return _SETTING.search(name) is not None
+
+
+def is_secret_reference(name: str) -> bool:
+    """Return whether a setting of Spark tells where a secret is: in a file, or in Kubernetes' store."""
+    return _REFERENCE.search(name) is not None
 
 
 def is_secret_variable(name: str) -> bool:
@@ -30,3 +38,8 @@ def is_secret_header(name: str) -> bool:
 def assigns_secret(text: str) -> bool:
     """Return whether a text, such as an option for a JVM, gives a secret its value."""
     return _ASSIGNMENT.search(text) is not None
+
+
+def has_login(text: str) -> bool:
+    """Return whether a text has a URL with a password."""
+    return _LOGIN_IN_URL.search(text) is not None

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
@@ -16,11 +15,12 @@ from workorders.airflow.retries import describe_next_retry, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
 from workorders.core.admission import limits
 from workorders.core.environment import SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
-from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch, run_id
 from workorders.kafka.airflow.next_batches import NextBatches
+from workorders.kafka.airflow.spark_submission import make_hook, secrets_for_driver, send_package
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.secrets import JobSecrets
@@ -306,12 +306,14 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         if self.max_rejected_share is not None:
             self.application_args += ["--max-rejected-share", str(self.max_rejected_share)]
         self._use_class_archive()
-        self._hook = self._get_hook()
-        _require_client_mode(self._hook)
+        self._hook = make_hook(self)
+        send_package(self._hook, self.application)
+        secrets = secrets_for_driver(self._hook, connections)
         try:
-            with connections.in_environment():
+            with secrets:
                 super().execute(context)
-            return []
+            with _connect(connections) as database:  # a driver elsewhere has no exit code that always comes back
+                return stalls.errors_of_batch(database, batch_id)
         # OSError: spark-submit is not installed.
         except (AirflowException, OSError) as error:
             self.log.error("The Spark application failed: %s", error)
@@ -328,19 +330,6 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     def _sentence(self, context: "Context", batch_id: int, error: str, wait: int | None = None) -> str:
         what_next = describe_next_retry(self, context["ti"], retry_after_seconds=wait)
         return f"Trigger {self.trigger_name}, batch {batch_id}: {error} {what_next}"
-
-
-def _require_client_mode(hook: SparkSubmitHook) -> None:
-    """Refuse a driver that would run where this process's environment does not reach.
-
-    Raises:
-        ConfigurationError: the deploy mode is cluster.
-    """
-    if hook._connection["deploy_mode"] == "cluster":
-        raise ConfigurationError(
-            f"The Spark connection {hook._conn_id} has the deploy mode cluster, where a driver gets its secrets from "
-            f"stored arguments only; use the deploy mode client, whose executors may be anywhere."
-        )
 
 
 def _connect(connections: JobSecrets) -> Connection:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 
 from workorders.core.definitions.fields import Definition, Whole, expecting
-from workorders.core.secrets import assigns_secret, is_secret_setting
+from workorders.core.secrets import assigns_secret, has_login, is_secret_reference, is_secret_setting
 
 # A cold application's time is the JVM's start. Compiling with C1 alone and collecting with one thread took it from 13
 # to 11 s on two cores; a batch is too short for the other compiler to pay.
@@ -44,8 +44,11 @@ def _check_conf(key: Any, setting: Any) -> None:
     if not isinstance(key, str) or not key.startswith("spark."):
         raise ValueError(f"expected names of settings that begin with spark., got {key!r}.")
     # Secrets first, so that no other error repeats one.
-    if is_secret_setting(key) or assigns_secret(str(setting)):
-        raise ValueError(f"{key} may carry a secret, but Spark's settings are stored and shown; use a connection.")
+    is_secret = is_secret_setting(key) or assigns_secret(str(setting))
+    if (is_secret and not is_secret_reference(key)) or has_login(str(setting)):
+        raise ValueError(
+            f"{key} may carry a secret, but Spark's settings are stored and shown; use a connection, or name a file."
+        )
     if not isinstance(setting, str | int | bool):
         raise ValueError(f"expected a text, a whole number, true or false for {key}, got {setting!r}.")
     if key.lower() in _ELSEWHERE:

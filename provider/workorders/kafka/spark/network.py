@@ -40,10 +40,10 @@ def protection(given: Mapping[str, str]) -> dict[str, str]:
         ConfigurationError: the master needs a secret that is not among the settings.
     """
     master = given.get("spark.master", "")
-    defaults = _ONE_PROCESS if _is_one_process(master) else _CLUSTER
+    defaults = _ONE_PROCESS if is_one_process(master) else _CLUSTER
     missing = {name: value for name, value in defaults.items() if name not in given}
     is_authenticated = {**missing, **given}[AUTHENTICATE].lower() == "true"
-    makes_its_own = _is_one_process(master) or master.startswith(_GENERATES_SECRET)
+    makes_its_own = is_one_process(master) or master.startswith(_GENERATES_SECRET)
     if is_authenticated and not makes_its_own and SECRET not in given:
         raise ConfigurationError(
             f"The Spark master {master} needs a shared secret, because the executors get the passwords of Postgres and "
@@ -54,6 +54,7 @@ def protection(given: Mapping[str, str]) -> dict[str, str]:
     return missing
 
 
-def _is_one_process(master: str) -> bool:
+def is_one_process(master: str) -> bool:
+    """Return whether the executors of a master are threads of the driver's JVM."""
     # Not local-cluster[...], whose executors are processes of their own.
     return master == "local" or master.startswith("local[")

@@ -1,7 +1,8 @@
-"""What the task of a batch does, up to the point where it would start Spark."""
+"""What the task of a batch does; the application that it would submit is only noted, except in one test."""
 
 import json
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -49,8 +50,20 @@ class Task:
         monkeypatch: pytest.MonkeyPatch,
         *,
         application: Callable[[], None] | None = None,
+        variables: Mapping[str, str] | None = None,
         **arguments: Any,
     ) -> None:
+        """Describe the task.
+
+        Args:
+            stack: with Postgres and Kafka.
+            name: of the trigger.
+            batch_id: of the batch.
+            monkeypatch: of the test.
+            application: what to do instead of the application; without it, it is only noted.
+            variables: environment in which the application is really submitted.
+            arguments: of the operator.
+        """
         self._stack = stack
         self._batch_id = batch_id
         self._operator = CreateWorkOrdersOperator(
@@ -60,6 +73,10 @@ class Task:
         self.submitted: list[bool] = []
         monkeypatch.setattr(create_work_orders, "database_url", lambda _: stack.database_url)
         monkeypatch.setattr(create_work_orders, "kafka_settings", lambda _: stack.kafka_settings)
+        for variable, value in (variables or {}).items():
+            monkeypatch.setenv(variable, value)
+        if variables is not None:
+            return
         if application is None:
             monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
             monkeypatch.setattr(self._operator, "_submit", self._note)
@@ -180,6 +197,22 @@ def test_a_spark_connect_connection_runs_the_batch_on_its_server_and_a_clear_rep
     assert after == before
 
 
+def test_a_cluster_whose_python_lacks_the_package_gets_it_from_the_task_and_ingests(
+    stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cluster takes authenticated and encrypted connections alone, which the application knows by itself."""
+    stack.start_spark_cluster()
+    assert subprocess.run([stack.spark_cluster.python, "-c", "import psycopg, pyarrow"], check=False).returncode == 0
+    assert subprocess.run([stack.spark_cluster.python, "-c", "import workorders"], check=False).returncode == 1
+    ran_before = stack.spark_cluster.applications()
+    variables = {**stack.environment(), **stack.spark_cluster.variables}
+    Task(stack, name, planned, monkeypatch, variables=variables).run()
+    batch = batches.load(connection, planned)
+    assert [(part.created, part.rejected) for part in batch.finished] == [(10, 0), (10, 0)]
+    assert list(kept(connection, name).values()) == [list(range(10)), list(range(10))]
+    assert len(stack.spark_cluster.applications() - ran_before) == 1
+
+
 def test_a_clear_of_a_merged_batch_restores_what_is_missing_of_all_that_was_merged(
     stack: LocalStack,
     connection: Connection,
@@ -242,16 +275,26 @@ def test_a_failed_application_is_tried_again_when_the_ledger_schedules_it(
         task.run(tries=7)
 
 
-def test_a_driver_elsewhere_is_refused_because_its_secrets_would_be_stored_as_arguments(
+def test_a_driver_elsewhere_without_mounted_secrets_is_refused_before_anything_is_sent(
     stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
     submitted: list[None] = []
     task = Task(stack, name, planned, monkeypatch, application=lambda: submitted.append(None))
-    with pytest.raises(StalledError, match=r"spark_default has the deploy mode cluster, .* Nothing was committed"):
+    with pytest.raises(StalledError, match=r"has the deploy mode cluster, .* Nothing was committed"):
         task.run()
     assert submitted == []
+
+
+def test_an_application_that_ends_well_and_ingested_nothing_is_a_stall(
+    stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a cluster that loses the exit code of a driver."""
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    task = Task(stack, name, planned, monkeypatch, application=lambda: None)
+    with pytest.raises(StalledError, match="Next try in"):
+        task.run()
 
 
 def fail(stack: LocalStack, batch_id: int, waits: dict[int, int]) -> None:

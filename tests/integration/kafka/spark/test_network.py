@@ -1,17 +1,15 @@
-"""What a real `spark-submit` listens on, and whether executors elsewhere get their function encrypted."""
+"""What a real `spark-submit` listens on, and what it refuses to send anywhere."""
 
-import secrets
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
 
 import psutil
 import pytest
 
-from local_stack.ports import LOOPBACK, accepts_connections, free_port
+from local_stack.ports import LOOPBACK, free_port
 from local_stack.stack import CHECKOUT, LocalStack
 from support.in_process_trigger import TEN, InProcessTrigger, kept
 from support.topics import Topics
@@ -104,61 +102,3 @@ def test_a_cluster_without_a_shared_secret_is_refused_before_anything_is_sent_to
     assert application.ingest(batch_id) == 1
     assert "needs a shared secret" in application.log
     assert kept(connection, name) == {}
-
-
-def test_a_cluster_that_takes_authenticated_and_encrypted_connections_alone_ingests(
-    stack: LocalStack, connection: Connection, batch_id: int, *, name: str, tmp_path: Path
-) -> None:
-    shared = f"spark.authenticate.secret {secrets.token_urlsafe(24)}\n"
-    required = (
-        "spark.authenticate true\nspark.network.crypto.enabled true\nspark.network.crypto.saslFallback false\n"
-        "spark.network.crypto.cipher AES/GCM/NoPadding\n"
-    )
-    servers = defaults(tmp_path / "servers", shared + required)
-    # The driver's machine has the secret alone; the rest is for the application to know.
-    submitter = defaults(tmp_path / "submitter", shared + "spark.executor.memory 512m\nspark.executor.cores 1\n")
-    with cluster({**stack.environment(), "SPARK_CONF_DIR": str(servers)}, tmp_path) as master:
-        environment = {**stack.environment(), "SPARK_CONF_DIR": str(submitter)}
-        application = Application(stack, master, tmp_path / "log", environment)
-        assert application.ingest(batch_id) == 0, application.log
-    assert [len(found) for found in kept(connection, name).values()] == [10]
-
-
-def defaults(folder: Path, text: str) -> Path:
-    """Return a new folder with a spark-defaults.conf that no other user can read."""
-    folder.mkdir()
-    file = folder / "spark-defaults.conf"
-    file.touch(mode=0o600)
-    file.write_text(text, encoding="utf-8")
-    return folder
-
-
-@contextmanager
-def cluster(environment: Mapping[str, str], home: Path) -> Iterator[str]:
-    """Run a master and a worker, and return the master's address."""
-    port = free_port()
-    address = f"spark://{LOOPBACK}:{port}"
-    deploy = "org.apache.spark.deploy"
-    at = ["--host", LOOPBACK, "--webui-port", "0"]
-    work = ["--work-dir", str(home / "work"), "--cores", "1", "--memory", "600m"]
-    with (
-        (home / "cluster.log").open("wb") as log,
-        subprocess.Popen(
-            ["spark-class", f"{deploy}.master.Master", *at, "--port", str(port)],
-            env=environment, stdout=log, stderr=log,
-        ) as master,
-    ):  # fmt: skip
-        try:
-            deadline = time.monotonic() + SECONDS
-            while not accepts_connections(port):
-                assert time.monotonic() < deadline
-            with subprocess.Popen(
-                ["spark-class", f"{deploy}.worker.Worker", *at, *work, address],
-                env=environment, stdout=log, stderr=log,
-            ) as worker:  # fmt: skip
-                try:
-                    yield address
-                finally:
-                    worker.terminate()
-        finally:
-            master.terminate()

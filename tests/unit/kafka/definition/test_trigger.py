@@ -1,3 +1,4 @@
+import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -281,6 +282,9 @@ def test_starting_offsets_that_could_mean_anything_are_refused(form: str) -> Non
         ("spark.ssl.keyPassword: hunter2", "spark.ssl.keyPassword may carry a secret"),
         ("spark.driver.extraJavaOptions: -Dpassword=hunter2", "spark.driver.extraJavaOptions may carry a secret"),
         ("spark.kafka.clusters.a.sasl.token.mechanism: x", "may carry a secret"),
+        ("spark.kubernetes.driverEnv.URL: 'postgresql://ann:hunter2@db/orders'", "driverEnv.URL may carry a secret"),
+        ("spark.yarn.appMasterEnv.URL_FILE: 'postgresql://ann:hunter2@db/orders'", "URL_FILE may carry a secret"),
+        ("spark.executorEnv.KAFKA_PASSWORD: hunter2", "spark.executorEnv.KAFKA_PASSWORD may carry a secret"),
         ("spark.kafka.group.id: mine", "spark.kafka.group.id would break exactly-once or the order of messages"),
         ("spark.x.failOnDataLoss: false", "spark.x.failOnDataLoss would break exactly-once or the order of messages"),
         ("spark.x.minPartitions: 8", "spark.x.minPartitions would break exactly-once or the order of messages"),
@@ -295,6 +299,17 @@ def test_spark_settings_that_leak_or_break_the_promises_are_refused(conf: str, r
     assert sentence.startswith("orders.yaml: spark.conf: ")
     assert reason in sentence
     assert "hunter2" not in sentence
+
+
+def test_spark_settings_that_name_the_place_of_a_secret_are_accepted() -> None:
+    settings = {
+        "spark.kubernetes.driver.secretKeyRef.WORKORDERS_DATABASE_URL": "workorders-secret:url",
+        "spark.kubernetes.driver.secrets.workorders": "/etc/workorders",
+        "spark.kubernetes.executor.secrets.kafka-token": "/etc/kafka",
+        "spark.kubernetes.authenticate.submission.oauthTokenFile": "/var/run/secrets/token",
+        "spark.yarn.appMasterEnv.WORKORDERS_KAFKA_FILE": "/etc/workorders/kafka-password.json",
+    }
+    assert load("spark: {conf: " + json.dumps(settings) + "}").spark.conf == settings
 
 
 def test_a_definition_cannot_be_changed() -> None:

@@ -1,0 +1,52 @@
+"""Mutations of batches on a Spark cluster, whose machines have neither the package nor the secrets."""
+
+from mutations.mutation import Change, Mutation
+
+SUBMISSION = "unit/kafka/airflow/test_spark_submission.py"
+CREATE = "integration/kafka/airflow/test_create_work_orders.py"
+SUBMIT, PACKAGE = "kafka/airflow/spark_submission.py", "kafka/spark/installed_package.py"
+
+CLUSTERS = (
+    Mutation(
+        "package-stays-where-the-task-runs",
+        5,
+        (Change(SUBMIT, "if not (is_one_process(", "if not (True or is_one_process("),),
+        (f"{SUBMISSION}::test_executors_elsewhere_get_the_package_in_client_mode_and_the_driver_its_environment",),
+    ),
+    Mutation(
+        "half-upgraded-package-travels",
+        2,
+        (Change(PACKAGE, "if _digest_of(copy) != digest:", "if False:"),),
+        ("unit/kafka/spark/test_installed_package.py::test_files_that_change_while_they_are_packed_make_no_archive",),
+    ),
+    Mutation(
+        "secret-of-a-driver-elsewhere-by-value",
+        0,
+        (Change(SUBMIT, "    if by_value:", "    if False:"),),
+        (f"{SUBMISSION}::test_a_driver_elsewhere_gets_no_secret_by_value",),
+    ),
+    Mutation(
+        "driver-elsewhere-without-its-secrets",
+        5,
+        (Change(SUBMIT, "    if any(not given & ", "    if not any(not given & "),),
+        (f"{SUBMISSION}::test_a_driver_elsewhere_needs_a_reference_to_each_secret",),
+    ),
+    Mutation(
+        "password-in-a-url-of-a-spark-setting",
+        0,
+        (Change("kafka/definition/spark.py", " or has_login(str(setting)):", ":"),),
+        ("unit/kafka/definition/test_trigger.py::test_spark_settings_that_leak_or_break_the_promises_are_refused",),
+    ),
+    Mutation(
+        "end-of-an-application-believed-without-the-ledger",
+        5,
+        (
+            Change(
+                "kafka/airflow/create_work_orders.py",
+                "                return stalls.errors_of_batch(database, batch_id)\n        # OSError",
+                "                return []\n        # OSError",
+            ),
+        ),
+        (f"{CREATE}::test_an_application_that_ends_well_and_ingested_nothing_is_a_stall",),
+    ),
+)

@@ -1,0 +1,160 @@
+"""What is submitted to a cluster, to the letter; no test here has a YARN or a Kubernetes."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.apache.spark.hooks import spark_submit
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+from support.definitions import define
+from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
+from workorders.kafka.airflow.dags import make_dags
+from workorders.kafka.airflow.spark_submission import make_hook, secrets_for_driver, send_package
+from workorders.kafka.client.secrets import JobSecrets
+from workorders.kafka.spark.installed_package import package_archive
+
+SECRETS = JobSecrets("postgresql://ann:hunter2@db/orders", {"sasl.password": "hunter2"})
+YARN_FILES = {
+    "spark.yarn.appMasterEnv.WORKORDERS_DATABASE_URL_FILE": "/etc/workorders/url",
+    "spark.yarn.appMasterEnv.WORKORDERS_KAFKA_FILE": "/etc/workorders/kafka.json",
+}
+KUBERNETES_FILES = {
+    "spark.kubernetes.driver.secrets.workorders": "/etc/workorders",
+    "spark.kubernetes.driverEnv.WORKORDERS_DATABASE_URL_FILE": "/etc/workorders/url",
+    "spark.kubernetes.driverEnv.WORKORDERS_KAFKA_FILE": "/etc/workorders/kafka.json",
+}
+KUBERNETES_KEYS = {
+    "spark.kubernetes.driver.secretKeyRef.WORKORDERS_DATABASE_URL": "workorders:url",
+    "spark.kubernetes.driver.secretKeyRef.WORKORDERS_KAFKA": "workorders:kafka",
+}
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("WORKORDERS_SPARK_JARS", "/jars/kafka.jar")
+    monkeypatch.delenv("WORKORDERS_SPARK_APPS", raising=False)
+    # Airflow's provider for Kubernetes, of which the hook's constructor asks that it is installed.
+    monkeypatch.setattr(spark_submit, "kube_client", object(), raising=False)
+
+
+def submitted(
+    monkeypatch: pytest.MonkeyPatch, connection: Mapping[str, Any], spark: Mapping[str, Any], **arguments: Any
+) -> list[str]:
+    """Return the command that a trigger's settings and an Airflow connection make for batch 7."""
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", **connection}))
+    task = make_dags(define("orders", spark=spark))[1].task_dict["create_work_orders"]
+    assert isinstance(task, CreateWorkOrdersOperator)
+    task.application_args = ["--batch", "7"]
+    for name, value in arguments.items():
+        setattr(task, name, value)
+    hook = make_hook(task)
+    send_package(hook, task.application)
+    with secrets_for_driver(hook, SECRETS):
+        command: list[str] = hook._build_spark_submit_command(task.application)
+    assert "hunter2" not in " ".join(command)
+    return [word.replace(task.application, "APPLICATION") for word in command]
+
+
+def conf(settings: Mapping[str, str]) -> list[str]:
+    return [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+
+
+def test_yarn_in_cluster_mode_gets_the_package_the_environment_and_the_names_of_the_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = {
+        **YARN_FILES,
+        "spark.archives": "hdfs:///envs/libraries.tar.gz#libraries",
+        "spark.pyspark.python": "./libraries/bin/python",
+        "spark.yarn.maxAppAttempts": "1",
+        "spark.yarn.tags": "orders",
+    }
+    command = submitted(
+        monkeypatch,
+        {"host": "yarn", "extra": {"deploy-mode": "cluster", "queue": "ingest"}},
+        {"conf": settings, "num_executors": 4, "executor_cores": 2, "executor_memory": "2g", "driver_memory": "1g"},
+    )
+    java = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN"
+    assert command == [
+        *("spark-submit", "--master", "yarn", "--conf", java),
+        *conf(settings),
+        *("--py-files", str(package_archive()), "--jars", "/jars/kafka.jar"),
+        *("--num-executors", "4", "--executor-cores", "2", "--executor-memory", "2g", "--driver-memory", "1g"),
+        *("--name", "workorders orders", "--queue", "ingest", "--deploy-mode", "cluster"),
+        *("APPLICATION", "--batch", "7"),
+    ]
+
+
+@pytest.mark.parametrize("references", [KUBERNETES_FILES, KUBERNETES_KEYS])
+def test_kubernetes_in_cluster_mode_gets_references_to_secrets_and_the_package_of_its_image(
+    monkeypatch: pytest.MonkeyPatch, references: dict[str, str]
+) -> None:
+    monkeypatch.setenv("WORKORDERS_SPARK_APPS", "local:///opt/workorders/apps")
+    settings = {
+        **references,
+        "spark.kubernetes.container.image": "registry.example/spark-workorders:1",
+        "spark.kubernetes.authenticate.driver.serviceAccountName": "spark",
+        "spark.kubernetes.driver.podTemplateFile": "/etc/spark/driver.yaml",
+    }
+    command = submitted(
+        monkeypatch,
+        {"host": "k8s://https://k8s.example", "port": 6443, "extra": {"deploy-mode": "cluster", "namespace": "jobs"}},
+        {"conf": settings},
+    )
+    java = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN"
+    assert command == [
+        *("spark-submit", "--master", "k8s://https://k8s.example:6443", "--conf", java),
+        *conf(settings),
+        *("--conf", "spark.kubernetes.namespace=jobs", "--jars", "/jars/kafka.jar"),
+        *("--name", "workorders orders", "--deploy-mode", "cluster"),
+        *("APPLICATION", "--batch", "7"),
+    ]
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://k8s.example:6443", "spark://a:7077,b:7077"])
+def test_executors_elsewhere_get_the_package_in_client_mode_and_the_driver_its_environment(
+    monkeypatch: pytest.MonkeyPatch, master: str
+) -> None:
+    command = submitted(monkeypatch, {"host": master}, {}, py_files="/mine.zip")
+    assert command[command.index("--py-files") + 1] == f"/mine.zip,{package_archive()}"
+    with secrets_for_driver(SparkSubmitHook(conn_id="spark_default"), SECRETS):
+        assert os.environ["WORKORDERS_DATABASE_URL"] == SECRETS.database_url
+
+
+def test_executors_on_this_machine_have_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "--py-files" not in submitted(monkeypatch, {"host": "local[*]"}, {})
+
+
+def test_a_standalone_cluster_has_no_cluster_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match="refuses applications in Python; nothing was sent there"):
+        submitted(monkeypatch, {"host": "spark://a:7077", "extra": {"deploy-mode": "cluster"}}, {"conf": YARN_FILES})
+
+
+@pytest.mark.parametrize("missing", YARN_FILES)
+def test_a_driver_elsewhere_needs_a_reference_to_each_secret(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    named = {name: file for name, file in YARN_FILES.items() if name != missing}
+    with pytest.raises(ConfigurationError, match=f"name the files in the trigger's spark.conf: .*{missing}"):
+        submitted(monkeypatch, {"host": "yarn", "extra": {"deploy-mode": "cluster"}}, {"conf": named})
+
+
+def test_a_driver_elsewhere_gets_no_secret_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match=r"appMasterEnv\.WORKORDERS_KAFKA has a secret") as refused:
+        submitted(
+            monkeypatch,
+            {"host": "yarn", "extra": {"deploy-mode": "cluster"}},
+            {"conf": YARN_FILES},
+            env_vars={"WORKORDERS_KAFKA": '{"sasl.password": "hunter2"}'},
+        )
+    assert "hunter2" not in str(refused.value)
+
+
+def test_kubernetes_without_airflows_provider_for_it_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(spark_submit, "kube_client")
+    with pytest.raises(ConfigurationError, match="Install apache-airflow-providers-cncf-kubernetes"):
+        submitted(monkeypatch, {"host": "k8s://https://k8s.example", "port": 6443}, {})

@@ -14,7 +14,8 @@ from local_stack.errors import StackError
 from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from local_stack.processes import ManagedProcess, Processes
 
-WORKERS = 2
+# Two names of this machine: Spark runs the copy of a slow task on another host only.
+_WORKERS_HOSTS = (LOOPBACK, "localhost")
 _SERVERS, _SUBMITTER, _PYTHON, _WORK = "servers", "submitter", "python", "work"
 _START_SECONDS = 180.0
 _REGISTERED = "Successfully registered with master"
@@ -106,7 +107,7 @@ class SparkCluster:
             "spark.deploy.recoveryDirectory": str(folder / "recovery"),
         }
         submitted = {
-            "spark.cores.max": str(WORKERS),
+            "spark.cores.max": str(len(_WORKERS_HOSTS)),
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
             "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
@@ -124,13 +125,13 @@ class SparkCluster:
         self._describe(processes, folder / _WORK, variables)
 
     def _describe(self, processes: Processes, work: Path, variables: Mapping[str, str]) -> None:
-        program, at = str(_spark_home() / "bin" / "spark-class"), ["--host", LOOPBACK, "--webui-port", "0"]
-        master = [program, f"{_DEPLOY}.master.Master", *at, "--port", str(self._port)]
+        program, pages = str(_spark_home() / "bin" / "spark-class"), ["--webui-port", "0"]
+        master = [program, f"{_DEPLOY}.master.Master", "--host", LOOPBACK, "--port", str(self._port), *pages]
         self._processes = {"spark-master": ManagedProcess(processes, "spark-master", master, variables)}
-        for number in range(1, WORKERS + 1):
+        for number, host in enumerate(_WORKERS_HOSTS, start=1):
             name = f"spark-worker-{number}"
-            own = ["--cores", "1", "--memory", "600m", "--work-dir", str(work / str(number))]
-            worker = [program, f"{_DEPLOY}.worker.Worker", *at, *own, self.master]
+            own = ["--host", host, *pages, "--cores", "1", "--memory", "600m", "--work-dir", str(work / str(number))]
+            worker = [program, f"{_DEPLOY}.worker.Worker", *own, self.master]
             self._processes[name] = ManagedProcess(processes, name, worker, variables)
 
     def start(self) -> None:

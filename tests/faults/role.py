@@ -27,6 +27,8 @@ from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.planning.planner import plan_batch
 
 ANSWER = "answer: "
+ON_CLUSTER = "FAULTS_SPARK_CLUSTER"
+"""Variable with the master of a cluster and the settings of the application, as JSON."""
 FEW = 30
 """Messages of a batch that is taken."""
 
@@ -89,7 +91,8 @@ def spark(batch_id: int, epoch: int) -> int:
         command = [sys.executable, "-m", "support.attempt_on_server", *arguments]
     else:
         application = Path(os.environ["WORKORDERS_SPARK_APPS"]) / "create_work_orders.py"
-        command = submit_command(os.environ["WORKORDERS_SPARK_JARS"], application, arguments)
+        cluster = json.loads(os.environ.get(ON_CLUSTER, "{}"))
+        command = submit_command(os.environ["WORKORDERS_SPARK_JARS"], application, arguments, **cluster)
     return subprocess.run(command, check=False).returncode
 
 

@@ -78,7 +78,7 @@ def worker_paused_beyond_a_newer_attempt(scene: Scene) -> None:
     scene.commit(older.batch_id)
 
 
-def _idle_at_most(scene: Scene, seconds: int) -> dict[str, str]:
+def idle_at_most(scene: Scene, seconds: int) -> dict[str, str]:
     """Return variables under which Postgres ends a session that idles in a transaction, sooner than by default."""
     options = f"-c idle_in_transaction_session_timeout={seconds}s"
     return {"WORKORDERS_DATABASE_URL": scene.site.database_url(options=options)}
@@ -86,7 +86,7 @@ def _idle_at_most(scene: Scene, seconds: int) -> dict[str, str]:
 
 @fault("attempt paused with a partition's lock in its hands")
 def worker_paused_with_a_lock(scene: Scene) -> None:
-    variables = _idle_at_most(scene, _IDLE_SECONDS)
+    variables = idle_at_most(scene, _IDLE_SECONDS)
     with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS), variables) as older:
         with stopped(older.owner):
             newer = scene.start_ingest(older.batch_id)

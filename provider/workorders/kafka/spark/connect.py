@@ -24,7 +24,8 @@ from pyspark.sql.connect.session import SparkSession as ConnectSparkSession
 
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.kafka.exceptions import SparkServerError
-from workorders.kafka.spark.session import SESSION_SETTINGS
+from workorders.kafka.spark.installed_package import package_archive
+from workorders.kafka.spark.session import DAEMON_SETTING, OWN_DAEMON, SESSION_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,7 +142,8 @@ class ConnectSession:
 
         Raises:
             SparkServerError: the server did not answer, or refused the token.
-            ConfigurationError: its Spark is another version, or a setting of the trigger is none of a session's.
+            ConfigurationError: its Spark is another version, a setting of the trigger is none of a session's, or the
+                package's files change meanwhile.
         """
         if self._session is None:
             self._begin()
@@ -192,6 +194,8 @@ class ConnectSession:
                 )
         for name, value in {**SESSION_SETTINGS, _POOL: self._pool, **self._conf}.items():
             session.conf.set(name, str(value) if not isinstance(value, bool) else str(value).lower())
+        if session.conf.get(DAEMON_SETTING, "") != OWN_DAEMON:
+            session.addArtifacts(str(package_archive()), pyfile=True)
 
     def close(self) -> None:
         """Release the session, which ends its queries, and close the connection; no error is raised."""

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from workorders.core.environment import find_secret
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.spark.class_archive import CLASS_PATH, class_path, load_classes, use_archive
-from workorders.kafka.spark.network import LOOPBACK, protection
-from workorders.kafka.spark.session import APPLICATION_SETTINGS, allow_own_group
+from workorders.kafka.spark.network import LOOPBACK, is_one_process, protection
+from workorders.kafka.spark.session import APPLICATION_SETTINGS, DAEMON_SETTING, OWN_DAEMON, allow_own_group
 
 TOKEN_VARIABLE: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of a variable
 """Spark's own variable for the token that clients must have."""
@@ -28,7 +29,6 @@ _SERVER_SETTINGS: Final[Mapping[str, str]] = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     # With isolation each session has Python daemons of its own, which outlive it.
     "spark.sql.artifact.isolation.enabled": "false",
-    "spark.python.daemon.module": "workorders.kafka.spark.worker_daemon",
     # Small batches have a pool of their own; see `ConnectSession.expect`.
     "spark.scheduler.mode": "FAIR",
     # A task that dies leaves its query running until the server has not heard of it for so long. Its reader is fenced
@@ -75,7 +75,9 @@ def serve(
     Raises:
         ConfigurationError: other machines could reach the server, and it has no token.
     """
-    token = os.environ.get(TOKEN_VARIABLE)
+    token = find_secret(TOKEN_VARIABLE)
+    if token:
+        os.environ[TOKEN_VARIABLE] = token  # Spark reads no file
     if host != LOOPBACK and not token:
         raise ConfigurationError(
             f"The Spark Connect server would listen on {host} without a token, and clients run any code; it was not "
@@ -103,14 +105,14 @@ def _session(host: str, port: int, master: str, jars: list[Path], conf: Mapping[
         "spark.connect.grpc.binding.port": str(port),
         # On the class path and not by `--jars`, so that an archive of classes can hold theirs.
         CLASS_PATH: class_path(jars),
-        **({} if master.startswith("local") else {"spark.jars": ",".join(map(str, jars))}),
+        **({DAEMON_SETTING: OWN_DAEMON} if is_one_process(master) else {"spark.jars": ",".join(map(str, jars))}),
         **conf,
     }
-    settings |= protection(settings)
-    # As a SparkConf, so that they are arguments of the JVM that starts: memory and class path are too late afterwards.
-    return (
-        SparkSession.builder.config(conf=SparkConf().setAll(list(settings.items()))).appName("workorders").getOrCreate()
-    )
+    # Arguments of the JVM that starts: memory and class path are too late afterwards. It reads spark-defaults.conf.
+    conf_of_jvm = SparkConf().setAll(list(settings.items()))
+    SparkContext._ensure_initialized(conf=conf_of_jvm)
+    all_conf = conf_of_jvm.setAll(list(protection(dict(SparkConf().getAll())).items()))
+    return SparkSession.builder.config(conf=all_conf).appName("workorders").getOrCreate()
 
 
 def _bound_port(spark: SparkSession) -> int:

@@ -14,8 +14,16 @@ APPLICATION_SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.showConsoleProgress": "false",
     # A second copy of a running task only waits for the first one, after a useless read.
     "spark.speculation": "false",
+    # An executor that is silent for so long is lost, and another one reads its ranges: 50 s at most instead of Spark's
+    # three minutes. Postgres ends the transaction of a machine that is gone after a minute.
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "40s",
+    "spark.network.timeoutInterval": "10s",
 }
-"""Settings that only a starting application can have."""
+"""Defaults for settings that only a starting application can have."""
+DAEMON_SETTING: Final = "spark.python.daemon.module"
+"""Which module forks Spark's Python workers."""
+OWN_DAEMON: Final = "workorders.kafka.spark.worker_daemon"
+"""The module of a Connect server of ours whose Python has this package."""
 SESSION_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     # Spark's default is its older Kafka interface, which converts every row to objects and back: four of the JVM's ten
@@ -38,7 +46,9 @@ def open_session() -> SparkSession:
     # Before the JVM starts, PySpark's settings are empty, without those of the command line and of spark-defaults.conf.
     # No public function starts the JVM without a session.
     SparkContext._ensure_initialized()
-    settings = {**APPLICATION_SETTINGS, **SESSION_SETTINGS, **protection(dict(SparkConf().getAll()))}
+    given = dict(SparkConf().getAll())
+    defaults = {name: value for name, value in APPLICATION_SETTINGS.items() if name not in given}
+    settings = {**defaults, **SESSION_SETTINGS, **protection(given)}
     builder = SparkSession.builder.appName("workorders")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -43,8 +43,8 @@ CLUSTERS = (
         (
             Change(
                 "kafka/airflow/create_work_orders.py",
-                "                return stalls.errors_of_batch(database, batch_id)\n        # OSError",
-                "                return []\n        # OSError",
+                "errors = stalls.errors_of_batch(database, batch_id)",
+                "errors = stalls.errors_of_batch(database, batch_id) if failure else []",
             ),
         ),
         (f"{CREATE}::test_an_application_that_ends_well_and_ingested_nothing_is_a_stall",),

@@ -1,9 +1,8 @@
 """The operator that creates the work orders of a planned batch: by a submitted application, or on a running Spark."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -14,13 +13,13 @@ from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.retries import describe_next_retry, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
 from workorders.core.admission import limits
-from workorders.core.environment import SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
+from workorders.kafka.airflow.engines import Engine, SparkConnectEngine, load_engine
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch, run_id
 from workorders.kafka.airflow.next_batches import NextBatches
-from workorders.kafka.airflow.spark_submission import make_hook, secrets_for_driver, send_package
+from workorders.kafka.airflow.spark_submission import SparkSubmitEngine, add_kafka_source, default_application
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.secrets import JobSecrets
@@ -33,9 +32,6 @@ from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch
-from workorders.kafka.spark import kafka_source
-from workorders.kafka.spark.class_archive import use_archive
-from workorders.kafka.spark.kafka_source import split_jars
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -58,7 +54,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     """Creates the work orders of a planned batch and moves the ledger with Spark.
 
     The type of the Spark connection decides how: `spark` submits an application, `spark_connect` runs the batch on a
-    Spark Connect server that is running already, which saves the start of a JVM.
+    Spark Connect server that is running already, which saves the start of a JVM. An engine of your own decides itself.
 
     Postgres and Kafka are checked first, so that a batch that cannot be ingested now does not start a JVM every minute.
     Each attempt takes a new epoch, so that an earlier one changes nothing any more. A clear of the task of a finished
@@ -82,6 +78,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         definition: the trigger; with it and a Spark Connect server, the task takes the next batches.
         listener_dag_id: the Dag that plans the batches. While it or the task's own Dag is paused, the task takes no
             other batch.
+        engine: import path of a class that submits the batch elsewhere, instead of these two ways.
         kwargs: arguments of `SparkSubmitOperator`.
     """
 
@@ -105,11 +102,12 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         notify: Sequence[str] = (),
         definition: KafkaTriggerDefinition | None = None,
         listener_dag_id: str | None = None,
+        engine: str | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("application", default_application())
         kwargs["conf"] = {**DEFAULT_CONF, **(kwargs.get("conf") or {})}
-        _add_kafka_source(kwargs)
+        add_kafka_source(kwargs)
         # With True, a task that is cleared after its success would find its old application and not submit again.
         kwargs.setdefault("durable", False)
         super().__init__(**kwargs)
@@ -122,6 +120,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         self.notify = tuple(notify)
         self.definition = definition
         self.listener_dag_id = listener_dag_id
+        self.engine = engine
         self._session: ConnectSession | None = None
 
     @log_failure_wrapped
@@ -229,12 +228,15 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         return _Begun(batch, epoch, prepared, lock)
 
     def _ingest(self, context: "Context", connections: JobSecrets, begun: "_Begun") -> None:
-        server = connect_server(self._conn_id)
-        if server is None:
-            errors = self._submit(context, connections, begun.batch.id, begun.epoch)
-            _require_ingested(connections, begun.batch.id, errors)
-        else:
+        share = self.max_rejected_share
+        options = () if share is None else ("--max-rejected-share", str(share))
+        if self.engine is not None:
+            self._run(load_engine(self.engine, self._conn_id, options), connections, begun)
+        elif (server := connect_server(self._conn_id)) is not None:
             self._run_on_server(context, server, connections, begun)
+        else:
+            execute = partial(super().execute, context)
+            self._run(SparkSubmitEngine(self, connections, options, execute), connections, begun)
 
     def _run_on_server(
         self, context: "Context", server: "ConnectServer", connections: JobSecrets, begun: "_Begun"
@@ -245,7 +247,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
 
         conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
         with ConnectSession(server, conf=conf) as self._session:
-            self._run_in_session(self._session, connections, begun)
+            self._run_in(self._session, connections, begun)
             if begun.batch.unfinished:  # before this attempt; a replay is what a person asked for, and not more
                 self._take_next_batches(context, self._session, connections, begun)
 
@@ -276,56 +278,46 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         with attempt_lock(connections.database_url, batch_id) as lock:
             begun = self._begin(database, connections, batch_id, lock, again=False)
             if begun is not None:
-                self._run_in_session(session, connections, begun)
+                self._run_in(session, connections, begun)
 
-    def _run_in_session(self, session: "ConnectSession", connections: JobSecrets, begun: "_Begun") -> None:
-        """Ingest a batch on the server, and log the table of its ranges.
+    def on_kill(self) -> None:
+        """End the Spark application, or the query on the server; what another engine has submitted continues."""
+        if self._session is not None:
+            self._session.release()
+        elif self.engine is None:
+            super().on_kill()
+
+    def _run_in(self, session: "ConnectSession", connections: JobSecrets, begun: "_Begun") -> None:
+        """Make the attempt on a running server.
 
         Raises:
             StalledError: some ranges could not be ingested; the others were.
         """
-        from workorders.kafka.spark.driver import ingest_prepared  # noqa: PLC0415
-        from workorders.kafka.spark.report import outcome_table  # noqa: PLC0415
+        engine = SparkConnectEngine(session, connections, begun.batch, begun.prepared, self.log)
+        self._run(engine, connections, begun)
 
-        session.expect(sum(part.range.end - part.range.start for part in begun.prepared.attempts))
-        results = ingest_prepared(connections, begun.batch, begun.epoch, begun.prepared, session.open)
-        for line in outcome_table(results).splitlines():
-            self.log.info("%s", line)
-        _require_ingested(connections, begun.batch.id, [result.error for result in results if result.error is not None])
+    def _run(self, engine: Engine, connections: JobSecrets, begun: "_Begun") -> None:
+        """Submit the attempt, and ask the ledger what came of it.
 
-    def on_kill(self) -> None:
-        """End the Spark application, or the query on the server."""
-        if self._session is not None:
-            self._session.release()
-        else:
-            super().on_kill()
-
-    def _submit(self, context: "Context", connections: JobSecrets, batch_id: int, epoch: int) -> list[str]:
-        """Run the application; return the errors of ranges, or its own if there are none."""
-        self.application_args = ["--batch", str(batch_id), "--epoch", str(epoch)]
-        if self.max_rejected_share is not None:
-            self.application_args += ["--max-rejected-share", str(self.max_rejected_share)]
-        self._use_class_archive()
-        self._hook = make_hook(self)
-        send_package(self._hook, self.application)
-        secrets = secrets_for_driver(self._hook, connections)
+        Raises:
+            StalledError: some ranges could not be ingested; the others were.
+        """
+        batch_id, failure = begun.batch.id, ""
         try:
-            with secrets:
-                super().execute(context)
-            with _connect(connections) as database:  # a driver elsewhere has no exit code that always comes back
-                return stalls.errors_of_batch(database, batch_id)
+            engine.submit(batch_id, begun.epoch)
+        except StalledError as error:
+            failure = str(error)
         # OSError: spark-submit is not installed.
         except (AirflowException, OSError) as error:
-            self.log.error("The Spark application failed: %s", error)
-            with _connect(connections) as database:
-                stalls.record_unexplained(database, batch_id, epoch)
-                return stalls.errors_of_batch(database, batch_id) or [f"The Spark application failed: {error}"]
-
-    def _use_class_archive(self) -> None:
-        """Let the driver's JVM map Spark's classes, if `workorders spark archive` has made an archive that fits."""
-        jars = split_jars(self.jars)
-        if self.driver_class_path is None and all(jar.is_file() for jar in jars):
-            self.conf = use_archive(self.conf or {}, jars)
+            failure = f"The Spark application failed: {error}"
+            self.log.error("%s", failure)
+        with _connect(connections) as database:
+            errors = stalls.errors_of_batch(database, batch_id)
+            if errors:
+                stalls.record_unexplained(database, batch_id, begun.epoch)
+            wait = ledger.seconds_to_next_try(database, batch_id)
+        if errors or failure:
+            raise StalledError(" ".join(errors) or failure, retry_after_seconds=wait)
 
     def _sentence(self, context: "Context", batch_id: int, error: str, wait: int | None = None) -> str:
         what_next = describe_next_retry(self, context["ti"], retry_after_seconds=wait)
@@ -336,30 +328,5 @@ def _connect(connections: JobSecrets) -> Connection:
     return connect(connections.database_url, autocommit=True, application_name="workorders check")
 
 
-def _require_ingested(connections: JobSecrets, batch_id: int, errors: Sequence[str]) -> None:
-    """Raise the errors of a batch's ranges, if there are any, with the time of the next try."""
-    if errors:
-        with _connect(connections) as database:
-            wait = ledger.seconds_to_next_try(database, batch_id)
-        raise StalledError(" ".join(errors), retry_after_seconds=wait)
-
-
 def _nothing_committed(error: Exception) -> str:
     return f"{reason(error)} Nothing was committed."
-
-
-def default_application() -> str:
-    """Return the path of the Spark application: in the folder WORKORDERS_SPARK_APPS, or else the package's own."""
-    named = os.environ.get(SPARK_APPS_VARIABLE)
-    folder = Path(named) if named else Path(kafka_source.__file__).with_name("apps")
-    return str(folder / "create_work_orders.py")
-
-
-def _add_kafka_source(arguments: dict[str, Any]) -> None:
-    """Name the jars of Spark's Kafka source, or else its Maven package, unless the arguments name one of them."""
-    jars = os.environ.get(SPARK_JARS_VARIABLE)
-    if jars:
-        arguments.setdefault("jars", jars)
-    if not (arguments.get("jars") or arguments.get("packages") or "spark.jars.packages" in arguments["conf"]):
-        arguments["packages"] = kafka_source.package()
-        arguments.setdefault("exclude_packages", kafka_source.EXCLUDED)

@@ -87,6 +87,7 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
             executor_memory=definition.spark.executor_memory,
             executor_cores=definition.spark.executor_cores,
             num_executors=definition.spark.num_executors,
+            engine=definition.spark.engine,
             max_active_tis_per_dag=definition.active_batches,
             **_pool(definition),
             **unlimited_retries(),

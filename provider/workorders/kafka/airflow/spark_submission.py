@@ -1,16 +1,22 @@
-"""What a submitted Spark application needs where it runs: this package, and the secrets of its connections."""
+"""Submits the Spark application of a batch, with what it needs where it runs: jars, this package, and its secrets."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-from workorders.core.environment import DATABASE_URL_VARIABLE, FILE_SUFFIX
+from workorders.core.environment import DATABASE_URL_VARIABLE, FILE_SUFFIX, SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.secrets import KAFKA_VARIABLE, JobSecrets
+from workorders.kafka.spark import kafka_source
+from workorders.kafka.spark.class_archive import use_archive
 from workorders.kafka.spark.installed_package import package_archive
+from workorders.kafka.spark.kafka_source import split_jars
 from workorders.kafka.spark.network import is_one_process
 
 _IN_IMAGE: Final = "local:"
@@ -22,6 +28,41 @@ _DRIVERS_VARIABLES: Final[Mapping[str, str]] = {
 """By the beginning of the master: the settings that give a driver in cluster mode its environment variables."""
 _KUBERNETES_KEY: Final = "spark.kubernetes.driver.secretKeyRef."
 """Settings that name the entry of a Kubernetes secret for an environment variable of the driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSubmitEngine:
+    """Runs `spark-submit` by Airflow's operator."""
+
+    operator: SparkSubmitOperator
+    connections: JobSecrets
+    options: Sequence[str]
+    """Further arguments of the application."""
+    execute: Callable[[], object]
+    """The operator's own `execute`, which submits."""
+
+    def submit(self, batch: int, epoch: int) -> None:
+        """Submit the application, and wait for its end.
+
+        Raises:
+            ConfigurationError: the connection leads to a place where the application cannot run.
+            AirflowException: the application failed.
+            OSError: `spark-submit` is not installed.
+        """
+        operator = self.operator
+        operator.application_args = ["--batch", str(batch), "--epoch", str(epoch), *self.options]
+        _use_class_archive(operator)
+        operator._hook = make_hook(operator)
+        send_package(operator._hook, operator.application)
+        with secrets_for_driver(operator._hook, self.connections):
+            self.execute()
+
+
+def _use_class_archive(operator: SparkSubmitOperator) -> None:
+    """Let the driver's JVM map Spark's classes, if `workorders spark archive` has made an archive that fits."""
+    jars = split_jars(operator.jars)
+    if operator.driver_class_path is None and all(jar.is_file() for jar in jars):
+        operator.conf = use_archive(operator.conf or {}, jars)
 
 
 def make_hook(operator: SparkSubmitOperator) -> SparkSubmitHook:
@@ -88,3 +129,20 @@ def _require_references(hook: SparkSubmitHook) -> None:
             f"of this process; nothing was sent there. Mount them as files for the driver, and name the files in the "
             f"trigger's spark.conf: {' and '.join(files.values())}."
         )
+
+
+def default_application() -> str:
+    """Return the path of the Spark application: in the folder WORKORDERS_SPARK_APPS, or else the package's own."""
+    named = os.environ.get(SPARK_APPS_VARIABLE)
+    folder = Path(named) if named else Path(kafka_source.__file__).with_name("apps")
+    return str(folder / "create_work_orders.py")
+
+
+def add_kafka_source(arguments: dict[str, Any]) -> None:
+    """Name the jars of Spark's Kafka source, or else its Maven package, unless the arguments name one of them."""
+    jars = os.environ.get(SPARK_JARS_VARIABLE)
+    if jars:
+        arguments.setdefault("jars", jars)
+    if not (arguments.get("jars") or arguments.get("packages") or "spark.jars.packages" in arguments["conf"]):
+        arguments["packages"] = kafka_source.package()
+        arguments.setdefault("exclude_packages", kafka_source.EXCLUDED)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from workorders.core.definitions.fields import Definition, Whole, expecting
+from workorders.core.definitions.fields import Definition, ImportPath, Whole, expecting
 from workorders.core.secrets import assigns_secret, has_login, is_secret_reference, is_secret_setting
 
 # A cold application's time is the JVM's start. Compiling with C1 alone and collecting with one thread took it from 13
@@ -80,3 +80,5 @@ class SparkSettings(Definition):
     max_writers: Whole | None = Field(default=None, ge=1, le=10_000)
     """Maximum number of ranges of a batch that are written at the same time, each through its own connection to
     Postgres. More ranges are written one group after the other. By default, as many as Spark has cores."""
+    engine: Annotated[ImportPath | None, expecting("a class in a module such as shop.engines.Serverless")] = None
+    """Import path of a class of yours that submits the batches elsewhere, instead of to the Spark connection."""

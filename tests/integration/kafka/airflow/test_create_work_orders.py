@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -23,7 +23,7 @@ from support.topics import Topics
 from support.work_orders import remove
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.airflow import create_work_orders, next_batches
+from workorders.kafka.airflow import create_work_orders, engines, next_batches
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.ingest_runs import run_id as run_id_of
@@ -79,7 +79,7 @@ class Task:
             return
         if application is None:
             monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
-            monkeypatch.setattr(self._operator, "_submit", self._note)
+            monkeypatch.setattr(self._operator, "_run", self._note)
         else:
             monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: application())
 
@@ -295,6 +295,43 @@ def test_an_application_that_ends_well_and_ingested_nothing_is_a_stall(
     task = Task(stack, name, planned, monkeypatch, application=lambda: None)
     with pytest.raises(StalledError, match="Next try in"):
         task.run()
+
+
+@dataclass
+class Elsewhere:
+    """An engine of a user's own; the class has what the test lets it do."""
+
+    connection_id: str
+    options: Sequence[str]
+    submitted: ClassVar[list[tuple[str, Sequence[str], int]]] = []
+    ingest: ClassVar[Callable[[int], object]] = staticmethod(lambda _: None)
+
+    def submit(self, batch: int, epoch: int) -> None:
+        assert epoch > 0
+        self.submitted.append((self.connection_id, self.options, batch))
+        type(self).ingest(batch)
+
+
+def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of_it(
+    stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
+    task = Task(
+        stack, name, planned, monkeypatch, variables={}, engine="shop.engines.Elsewhere", max_rejected_share=0.5
+    )
+    with pytest.raises(StalledError, match=r"attempt ended without recording an error.* Next try in"):
+        task.run()
+
+    def refuse(_: int) -> None:
+        raise AirflowException("The quota is used up.")
+
+    monkeypatch.setattr(Elsewhere, "ingest", staticmethod(refuse))
+    with pytest.raises(StalledError, match="Next try in"):
+        task.run(tries=2)
+    monkeypatch.setattr(Elsewhere, "ingest", staticmethod(InProcessTrigger(stack, name).attempt))
+    task.run(tries=3)
+    assert [part.created for part in batches.load(connection, planned).finished] == [10, 10]
+    assert Elsewhere.submitted == [("spark_default", ("--max-rejected-share", "0.5"), planned)] * 3
 
 
 def fail(stack: LocalStack, batch_id: int, waits: dict[int, int]) -> None:
@@ -548,9 +585,14 @@ def test_only_one_task_takes_the_batches_of_a_trigger(connection: Connection, ba
 
 def test_the_task_of_a_submitted_batch_takes_no_other(backlog: Backlog) -> None:
     backlog.monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
-    submitted: list[None] = []
+    submitted: list[int] = []
+
+    def ingest(*_: object) -> None:
+        submitted.append(backlog.own)
+        backlog.trigger.attempt(backlog.own)
+
     task = backlog.task(backlog.own)
-    backlog.monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: submitted.append(None))
+    backlog.monkeypatch.setattr(SparkSubmitOperator, "execute", ingest)
     task.run()
-    assert len(submitted) == 1
+    assert submitted == [backlog.own]
     assert "GetDag" not in backlog.airflow.asked  # the question that precedes each batch that a task takes

@@ -63,7 +63,7 @@ def test_each_session_brings_the_package_to_the_executors(
                 topics.produce(name, [b"{}"] * 10, partition=partition)
             batch_id = InProcessTrigger(stack, name).plan().batch_id
             assert batch_id is not None
-            with ConnectSession(ConnectServer("theirs", "localhost", port), pool=name, conf={}) as session:
+            with ConnectSession(ConnectServer("theirs", "localhost", port), conf={}) as session:
                 secrets = JobSecrets(stack.database_url, stack.kafka_settings)
                 outcomes, _ = ingest_batch(secrets, batch_id, None, session.open)
             assert [outcome.error for outcome in outcomes] == [None, None], turn

@@ -76,6 +76,7 @@ def test_five_lines_are_enough() -> None:
             "executor_cores": None,
             "num_executors": None,
             "max_writers": None,
+            "engine": None,
         },
     }
 

@@ -343,12 +343,18 @@ def steady_load(bench: Bench) -> list[Figure]:
     """From single messages to their work orders, while each of many triggers gets one per second."""
     triggers, seconds = bench.sizes.trickle_triggers, bench.sizes.trickle_seconds
     bench.say(f"{triggers} triggers with a message per second each, {seconds:g} s")
-    latencies = trickle.seconds_to_work_orders(triggers, seconds, bench.say)
+    waits = trickle.waits_of_messages(triggers, seconds, bench.say)
+    start = min(60.0, seconds / 5)
+    first = [wait.seconds for wait in waits if wait.produced < start]
+    later = [wait.seconds for wait in waits if wait.produced >= start]
     name = f"message to work order, {triggers} triggers with 1/s"
+    note = f"the first {start:g} s: every task starts, on a server that has run no batch"
     return [
-        Figure(f"{name}, median", median(latencies), "s", note=f"of {len(latencies):,}, all compared"),
-        Figure(f"{name}, 95th percentile", percentile(latencies, 95), "s", bar=Bar(20, at_most=True), note="aim: 10"),
-        Figure(f"{name}, worst", max(latencies), "s"),
+        Figure(f"{name}, median", median(later), "s", note=f"of {len(later):,} after {start:g} s, all compared"),
+        Figure(f"{name}, 95th percentile", percentile(later, 95), "s", bar=Bar(20, at_most=True), note="aim: 10"),
+        Figure(f"{name}, worst", max(later), "s"),
+        Figure(f"{name}, 95th percentile at the start", percentile(first, 95), "s", note=note),
+        Figure(f"{name}, 95th percentile of all", percentile(first + later, 95), "s"),
     ]
 
 

@@ -3,6 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,8 +22,18 @@ _ENVIRONMENT: Final = {"AIRFLOW__CORE__PARALLELISM": "32"}
 """Airflow's default. A task that messages keep coming to holds a slot; the stack has eight on its own."""
 
 
-def seconds_to_work_orders(triggers: int, seconds: float, say: Callable[[str], None]) -> list[float]:
-    """Produce a message per second for each of so many triggers; return the seconds from each to its work order.
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """One message."""
+
+    produced: float
+    """Seconds from the first message to this one."""
+    seconds: float
+    """Seconds from this message to the commit of its work order."""
+
+
+def waits_of_messages(triggers: int, seconds: float, say: Callable[[str], None]) -> list[Waited]:
+    """Produce a message per second for each of so many triggers, and wait for their work orders.
 
     The batches run on a Spark Connect server that has run none before. All work orders are compared with the messages.
 
@@ -51,7 +62,7 @@ def seconds_to_work_orders(triggers: int, seconds: float, say: Callable[[str], N
                 ((topics[number % triggers], 0, number // triggers, number) for number in range(count)),
             )
             contents.require_right(stack.database_url, contents.WORK_ORDERS, count)
-            return load.seconds
+            return load.waits
 
 
 def until_waiting(stack: LocalStack, triggers: int) -> None:
@@ -81,7 +92,8 @@ class _Load:
         self._connection = connection
         self._produced: dict[str, list[float]] = {topic: [] for topic in topics}
         self._seen = dict.fromkeys(topics, 0)
-        self.seconds: list[float] = []
+        self._begun = 0.0
+        self.waits: list[Waited] = []
 
     @property
     def count(self) -> int:
@@ -91,9 +103,9 @@ class _Load:
     def produce(self, bootstrap_servers: str, per_second: int, seconds: float) -> None:
         """Produce evenly, to one topic after the other, and look meanwhile."""
         producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
-        topics, begun = list(self._produced), time.monotonic()
+        topics, self._begun = list(self._produced), time.monotonic()
         for number in range(round(per_second * seconds)):
-            while (left := begun + number / per_second - time.monotonic()) > 0:
+            while (left := self._begun + number / per_second - time.monotonic()) > 0:
                 time.sleep(min(left, _LOOK_SECONDS))
                 self._look()
             topic = topics[number % len(topics)]
@@ -108,17 +120,17 @@ class _Load:
 
         def done() -> bool:
             self._look()
-            return len(self.seconds) == self.count
+            return len(self.waits) == self.count
 
         if not wait_until(done, seconds=_LAST_SECONDS):
-            missing = self.count - len(self.seconds)
+            missing = self.count - len(self.waits)
             raise RuntimeError(f"{missing} of {self.count} messages were no work orders {_LAST_SECONDS:g} s later.")
 
     def _look(self) -> None:
         # A work order and its place in the ledger are committed at the same time.
         for topic, next_offset in _next_offsets(self._connection).items():
             now, produced = time.monotonic(), self._produced[topic]
-            self.seconds += [now - begun for begun in produced[self._seen[topic] : next_offset]]
+            self.waits += [Waited(at - self._begun, now - at) for at in produced[self._seen[topic] : next_offset]]
             self._seen[topic] = min(next_offset, len(produced))
 
 

@@ -2,6 +2,7 @@
 
 from mutations.admitting import ADMISSION
 from mutations.clusters import CLUSTERS
+from mutations.contents import CONTENTS
 from mutations.hostile import HOSTILE_VALUES
 from mutations.kafka_logins import KAFKA_LOGINS
 from mutations.keeping import DELETED_IS_NOT_NEW, MERGED_BATCHES
@@ -72,8 +73,8 @@ NO_LOSS = (
         (
             Change(
                 "kafka/ingest/transaction.py",
-                "if block.ascends_within(self.next_offset, self._attempt.range.end):",
-                "if True:",
+                "if not block.ascends_within(self.next_offset, self._attempt.range.end):",
+                "if False:",
             ),
         ),
         (f"{INGEST}::test_a_message_that_is_not_the_ranges_next_one_is_refused",),
@@ -475,5 +476,6 @@ MUTATIONS = (
     *RUNNING_SPARK,
     *CLUSTERS,
     *VIRTUAL_PARTITIONS,
+    *CONTENTS,
     *SECRETS_AND_AUDIT,
 )

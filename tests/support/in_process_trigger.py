@@ -1,7 +1,9 @@
 """Plans and ingests from a real broker into a real Postgres without the JVM: Airflow and Spark in one process."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -9,15 +11,19 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from local_stack.stack import LocalStack
 from support.definitions import define
 from support.eventually import eventually
+from support.record_batches import record_batch
 from support.topics import Topics
 from support.work_orders import accepted
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.range_consumer import read_range
 from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError
-from workorders.kafka.ingest.attempt import Attempt
+from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.preflight import PreflightResult, preflight
+from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ingest.verification import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ledger import batches, positions, stalls
@@ -25,6 +31,7 @@ from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Partition
 from workorders.kafka.planning.planner import Plan, plan_batch
 from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, apply, preview
+from workorders.kafka.spark.partition_ingest import PartitionIngest
 
 SECONDS = 30.0
 TEN = [b"{}"] * 10
@@ -70,6 +77,20 @@ class InProcessTrigger:
                 partial(verify_range_end, settings, attempt.range),
                 partial(verify_topic_unchanged, settings, attempt.trigger.name, attempt.range),
             )
+
+    def ingest_messages(self, batch_id: int, *, by_column: bool) -> list[RangeOutcome]:
+        """Read a batch's messages from Kafka, and ingest them one by one or as Spark's workers do."""
+        return [self.ingest_first(attempt, by_column=by_column) for attempt in self.prepare(batch_id).attempts]
+
+    def ingest_first(self, attempt: Attempt, count: int | None = None, *, by_column: bool = True) -> RangeOutcome:
+        """Read the first messages of a range, or all of them, and ingest them."""
+        with connect(self.stack.database_url) as own:
+            definition = KafkaTriggerDefinition.model_validate(batches.load(own, attempt.batch_id).definition)
+        settings = client_settings(self.stack.kafka_settings)
+        task = PartitionIngest(self.stack.database_url, settings, RecordMapping.of(definition), [attempt])
+        with closing(read_range(settings, attempt.range, attempt.read_from)) as records:
+            read = islice(records, count)
+            return task.ingest(attempt, [record_batch(read)]) if by_column else task.ingest_records(attempt, read)
 
     def attempt(self, batch_id: int) -> PreflightResult:
         """Make one attempt at a batch: what can be read is ingested, what cannot is stalled."""

@@ -30,8 +30,8 @@ def list_(
     """List batches, newest first.
 
     A batch is `planned`, then `dispatched` if its ingest run exists, and `finished` if every message of its ranges has
-    a work order. Ranges that an operator's decision superseded do not count. Created and rejected are the counts of
-    the first ingest; a replay does not change them.
+    a work order. Ranges that an operator's decision superseded do not count. Created, rejected, and filtered are the
+    counts of the first ingest; a replay does not change them.
 
     \b
     Examples:
@@ -121,6 +121,10 @@ def _part_status(part: _Part) -> str:
     return "stalled" if part.row is not None and part.row.status == "stalled" else "waiting"
 
 
+def _filtered(part: _Part) -> int | None:
+    return part.found.filtered if part.found.finished else None
+
+
 def _stall(row: PartitionStatus) -> str:
     reason = one_line(row.last_error or "no error was recorded")
     since, next_try = times.show(row.status_since), times.show(row.next_attempt_at)
@@ -154,6 +158,7 @@ def _part_json(part: _Part) -> dict[str, Any]:
         "created": found.created,
         "rejected": found.rejected,
         "existing": found.existing if found.finished else None,
+        "filtered": _filtered(part),
         "superseded_by": found.superseded_by,
         "attempts": row.attempts if row else None,
         "next_try": row.next_attempt_at if row else None,
@@ -171,6 +176,7 @@ _COLUMNS: Sequence[Column[BatchSummary]] = (
     Column("partitions", lambda batch: count(batch.partitions), number=True),
     Column("created", lambda batch: count(batch.created), number=True),
     Column("rejected", lambda batch: count(batch.rejected), number=True),
+    Column("filtered", lambda batch: count(batch.filtered), number=True),
 )
 _PART_COLUMNS: Sequence[Column[_Part]] = (
     Column("partition", lambda part: f"{part.found.range.partition.topic} {part.found.range.partition.partition}"),
@@ -179,4 +185,5 @@ _PART_COLUMNS: Sequence[Column[_Part]] = (
     Column("finished", lambda part: part.found.finished_at),
     Column("created", lambda part: count(part.found.created, unknown=""), number=True),
     Column("rejected", lambda part: count(part.found.rejected, unknown=""), number=True),
+    Column("filtered", lambda part: count(_filtered(part), unknown=""), number=True),
 )

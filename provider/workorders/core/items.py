@@ -59,8 +59,16 @@ class ItemBlock(Protocol):
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Item]: ...
     @property
+    def filtered(self) -> int:
+        """Number of events that the source left out; a block may stand for these alone."""
+
+    @property
+    def positions(self) -> Iterable[int]:
+        """The positions of the items, and of the events that were left out."""
+
+    @property
     def last(self) -> int:
-        """The position of the last item."""
+        """The last of the positions."""
 
     def ascends_within(self, start: int, end: int) -> bool:
         """Return whether each position is greater than the one before, and all are in [start, end)."""

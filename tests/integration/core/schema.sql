@@ -283,6 +283,7 @@ CREATE TABLE workorders.kafka_batches (
     epoch bigint DEFAULT 0 NOT NULL,
     taken_by bigint,
     first_id bigint,
+    filter jsonb,
     CONSTRAINT kafka_batches_first_id_check CHECK ((first_id < id))
 );
 ALTER TABLE workorders.kafka_batches ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -365,6 +366,7 @@ CREATE TABLE workorders.kafka_ranges (
     last_error text,
     generation bigint DEFAULT 0 NOT NULL,
     existing bigint DEFAULT 0 NOT NULL,
+    filtered bigint DEFAULT 0 NOT NULL,
     superseded_by bigint,
     CONSTRAINT kafka_ranges_finished_check CHECK ((((finished_at IS NULL) = (created IS NULL)) AND ((finished_at IS NULL) = (rejected IS NULL)))),
     CONSTRAINT kafka_ranges_offsets_check CHECK (((start_offset >= 0) AND (start_offset < end_offset))),
@@ -380,7 +382,8 @@ CREATE TABLE workorders.kafka_virtual_partitions (
     created bigint,
     rejected bigint,
     existing bigint,
-    CONSTRAINT kafka_virtual_partitions_finished_check CHECK ((((finished_at IS NULL) = (created IS NULL)) AND ((finished_at IS NULL) = (rejected IS NULL)) AND ((finished_at IS NULL) = (existing IS NULL)))),
+    filtered bigint,
+    CONSTRAINT kafka_virtual_partitions_finished_check CHECK ((((finished_at IS NULL) = (created IS NULL)) AND ((finished_at IS NULL) = (rejected IS NULL)) AND ((finished_at IS NULL) = (existing IS NULL)) AND ((finished_at IS NULL) = (filtered IS NULL)))),
     CONSTRAINT kafka_virtual_partitions_offsets_check CHECK (((start_offset >= 0) AND (start_offset < end_offset)))
 );
 CREATE TABLE workorders.outbox_claims (

@@ -53,6 +53,8 @@ class Created:
     """Of the rejected: those with an input, which a rule of the trigger or a limit of the workflow rejected."""
     ignored: int = 0
     """Items that left no work order, because another one has their idempotency key."""
+    filtered: int = 0
+    """Events that the source left out by the trigger's filter, and that never were items."""
 
     def __add__(self, other: "Created") -> "Created":
         """Add field by field."""

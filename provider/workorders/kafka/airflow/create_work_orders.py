@@ -188,7 +188,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             return
         for part in batch.finished:
             self.log.info(
-                "%s: %s created, %s rejected, %s existing", part.range, part.created, part.rejected, part.existing
+                "%s: %s created, %s rejected, %s existing, %s filtered",
+                *(part.range, part.created, part.rejected, part.existing, part.filtered),
             )
         raise AirflowSkipException(
             f"Trigger {self.trigger_name}, batch {batch.id}: the task of run {run_id(batch.taken_by)} ingested it "

@@ -18,7 +18,9 @@ from workorders.core.definitions.fields import (
 )
 from workorders.core.definitions.trigger import Idempotency, TriggerDefinition
 from workorders.core.items import MAX_BODY_BYTES
+from workorders.core.secrets import is_secret_header
 from workorders.kafka.definition.fields import REGEX_MARK, HeaderNames, Rate, Share, TopicOrPattern
+from workorders.kafka.definition.filter import FilterField, MessageFilter
 from workorders.kafka.definition.spark import SparkSettings
 from workorders.kafka.definition.starting_offsets import StartingOffsets, StartingOffsetsField
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
@@ -93,6 +95,10 @@ class KafkaTriggerDefinition(TriggerDefinition):
     none, or a list of names, which are stored in any case."""
     tombstones: Literal["reject", "accept"] = "reject"
     """What becomes of a null value: a rejected work order, or an input `{}` with `tombstone: true` in its request."""
+    filter: FilterField | None = None
+    """Messages to take: selectors, each with a value, a list of values, `{not: ...}`, or `{exists: true or false}`, all
+    of which must hold. Other messages are counted and create no work order; a batch keeps its filter. All if not
+    given."""
 
     max_rejected_share: Share | None = None
     """Share of a range's messages (above 0, below 1): if more are rejected, and at least ten, the partition stalls and
@@ -138,6 +144,19 @@ class KafkaTriggerDefinition(TriggerDefinition):
                 "ignored message from a lost one."
             )
         return idempotency
+
+    @field_validator("filter", mode="after")
+    @classmethod
+    def _finds_its_headers(cls, filter_: MessageFilter | None, info: ValidationInfo) -> MessageFilter | None:
+        headers = info.data.get("headers", "all")
+        names = () if headers in {"all", "none"} else {name.lower() for name in headers}
+        for name in {condition.header or "" for condition in filter_.of_headers} if filter_ is not None else ():
+            if is_secret_header(name) if headers == "all" else name not in names:
+                raise ValueError(
+                    f"expected a header that the request contains, got header:{name}; add it to headers, because a "
+                    f"filter sees what a work order would have."
+                )
+        return filter_
 
     @property
     def topic_names(self) -> tuple[str, ...]:

@@ -21,7 +21,10 @@ from pyarrow import compute
 
 from workorders.core.creation.json_validation import LONG_RUN_OF_DIGITS, SUSPICIOUS_PATTERN
 from workorders.core.items import Encoded, Item
+from workorders.core.json_bytes import text_or_base64
 from workorders.core.postgres import binary_rows
+from workorders.core.selectors import canonical
+from workorders.kafka.definition.filter import Condition, MessageFilter
 from workorders.kafka.ingest.record_mapping import (
     NO_TIMESTAMP,
     REQUEST,
@@ -61,6 +64,8 @@ class RecordBlock:
     values: pyarrow.BinaryArray
     odd: Mapping[int, Item] = field(default_factory=dict)
     """By row, in order: the items whose body is not their value. The requests and values of these rows are not used."""
+    seen: Array | None = None
+    """int64: the offsets with those that the filter left out, if there is a filter; a block may be of these alone."""
 
     def __len__(self) -> int:
         """Return the number of records."""
@@ -81,13 +86,29 @@ class RecordBlock:
         return int(sizes.sum())
 
     @property
+    def filtered(self) -> int:
+        """The number of records that the filter left out."""
+        return 0 if self.seen is None else len(self.seen) - len(self)
+
+    @property
+    def positions(self) -> list[int]:
+        """The offsets of all records, with those that the filter left out."""
+        found: list[int] = self._seen.tolist()
+        return found
+
+    @property
     def last(self) -> int:
-        """The offset of the last record."""
-        return int(self.offsets[-1])
+        """The last of these offsets."""
+        return int(self._seen[-1])
+
+    @property
+    def _seen(self) -> Array:
+        return self.offsets if self.seen is None else self.seen
 
     def ascends_within(self, start: int, end: int) -> bool:
         """Return whether each offset is greater than the one before, and all are in [start, end)."""
-        return bool(self.offsets[0] >= start and self.last < end and (numpy.diff(self.offsets) > 0).all())
+        offsets = self._seen
+        return bool(offsets[0] >= start and offsets[-1] < end and (numpy.diff(offsets) > 0).all())
 
     def work_orders(self, ids: Sequence[bytes], accepted: bytes, rejected: bytes) -> Iterator[Encoded]:
         """Yield the rows of `work_orders` in few pieces; the arguments are the ids and the suffixes of the rows."""
@@ -119,7 +140,8 @@ class RecordBlock:
 def blocks(mapping: RecordMapping, batch: pyarrow.RecordBatch, stream: str) -> Iterator[RecordBlock]:
     """Yield the records of a batch from one Kafka partition in blocks of a bounded size, in its order.
 
-    Their items are those that `RecordMapping.map_record` gives for each record.
+    Their items are those that `RecordMapping.map_record` gives for each record. Those that it marks as filtered
+    are only counted.
 
     Args:
         mapping: of the trigger.
@@ -134,6 +156,77 @@ def blocks(mapping: RecordMapping, batch: pyarrow.RecordBatch, stream: str) -> I
     if batch.num_rows == 0:
         return
     source = _source(batch, stream)
+    if mapping.filter is None:
+        yield from _blocks(mapping, source, batch, stream)
+        return
+    offsets, rows = _numbers(batch.column("offset"), numpy.int64), _rows_by_headers(mapping, mapping.filter, batch)
+    done = mapped = 0
+    for block in _blocks(mapping, source, batch.take(_fixed(rows, pyarrow.int64())), stream) if len(rows) else ():
+        mapped += len(block)
+        end = int(rows[mapped - 1]) + 1
+        yield replace(_passing(mapping.filter, block), seen=offsets[done:end])
+        done = end
+    if done < len(offsets):
+        yield RecordBlock(stream, offsets[:0], _column([]), _column([]), seen=offsets[done:])
+
+
+def _rows_by_headers(mapping: RecordMapping, filter_: MessageFilter, batch: pyarrow.RecordBatch) -> Array:
+    """Return the rows of a batch that meet the filter's conditions on headers: int64[]."""
+    column = batch.column("headers")
+    met = numpy.ones(len(column), numpy.bool_)
+    for condition in filter_.of_headers:
+        met &= _meets(mapping, condition, column)
+    return numpy.flatnonzero(met)
+
+
+def _meets(mapping: RecordMapping, condition: Condition, column: pyarrow.ListArray) -> Array:
+    """Return whether the first header of a condition's name meets it: bool[n]."""
+    structs = column.flatten()
+    starts = _sums(_numbers(compute.fill_null(column.value_lengths(), _ZERO), numpy.int32))
+    is_named = _encoded_once(structs.field(0).cast(_BINARY), lambda name: _flag(_is_of(mapping, condition, name)))
+    places = numpy.append(numpy.flatnonzero(_lengths(is_named)), len(structs))
+    first = places[numpy.searchsorted(places, starts[:-1])]
+    has = first < starts[1:]
+    values = structs.field(1).take(_fixed(first[has], pyarrow.int64()))
+    met = numpy.full(len(column), condition.holds(None))
+    met[has] = _lengths(_encoded_once(values, lambda value: _flag(condition.holds(_header_value(value)))))
+    return met
+
+
+def _is_of(mapping: RecordMapping, condition: Condition, name: bytes) -> bool:
+    """Return whether a request has headers of this name, and a condition is about them."""
+    text = text_or_base64(name)
+    return isinstance(text, str) and text.lower() == condition.header and mapping.wants(name)
+
+
+def _header_value(value: bytes | None) -> bytes | None:
+    """Return what a selector finds in a header of this value."""
+    return None if value is None else canonical(text_or_base64(value))
+
+
+def _flag(is_set: bool) -> bytes:
+    return b"1" if is_set else b""
+
+
+def _passing(filter_: MessageFilter, block: RecordBlock) -> RecordBlock:
+    """Return a block without the records that do not meet the conditions beyond headers."""
+    if not filter_.beyond_headers:
+        return block
+    rows = [
+        row
+        for row, (request, item) in enumerate(zip(block.requests.to_pylist(), block, strict=True))
+        if filter_.holds(filter_.beyond_headers, request, item)
+    ]
+    if len(rows) == len(block):
+        return block
+    taken = numpy.array(rows, numpy.int64)
+    places = _fixed(taken, pyarrow.int64())
+    odd = {row: block.odd[was] for row, was in enumerate(rows) if was in block.odd}
+    return RecordBlock(block.stream, block.offsets[taken], block.requests.take(places), block.values.take(places), odd)
+
+
+def _blocks(mapping: RecordMapping, source: Source, batch: pyarrow.RecordBatch, stream: str) -> Iterator[RecordBlock]:
+    """Yield all records of a batch."""
     # Of the whole batch, because kernels on few records cost more time for their calls than for their work.
     requests, values = _requests(mapping, source, batch), _binary(batch, "value")
     offsets, starts = _numbers(batch.column("offset"), numpy.int64), _starts(values)

@@ -17,10 +17,14 @@ from workorders.core.secrets import is_secret_header
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES, Record
 
 if TYPE_CHECKING:
+    from workorders.kafka.definition.filter import MessageFilter
     from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 NO_TIMESTAMP: Final = -1
 TIMESTAMP_TYPES: Final = {-1: b"NoTimestampType", 0: b"CreateTime", 1: b"LogAppendTime"}
+
+FILTERED: Final = Rejection("filtered", "the trigger's filter leaves the message out")
+"""Marks the item of a message that the filter leaves out: it is counted, and never becomes a work order."""
 
 # Templates of bytes take a third of the time of dumped dicts. The keys are in jsonb's order, by length and then by
 # bytes, so that Postgres need not sort them.
@@ -38,6 +42,8 @@ class RecordMapping:
     """Whether a null value becomes an empty object; otherwise it is rejected."""
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
     """Maximum size of the value, and of the request with key and headers."""
+    filter: "MessageFilter | None" = None
+    """The messages to take; None for all."""
 
     @classmethod
     def of(cls, definition: "KafkaTriggerDefinition") -> "RecordMapping":
@@ -46,10 +52,14 @@ class RecordMapping:
             headers=definition.headers,
             accept_tombstones=definition.tombstones == "accept",
             max_message_bytes=definition.max_message_bytes,
+            filter=definition.filter,
         )
 
     def map_record(self, record: Record, stream: str) -> Item:
-        """Return the item of one record; `stream` names the topic and partition within the trigger."""
+        """Return the item of one record; `stream` names the topic and partition within the trigger.
+
+        Its rejection is `FILTERED` if the filter leaves the record out.
+        """
         source = Source.of(record.topic, record.partition)
         headers = ((_as_bytes(name), value) for name, value in record.headers)
         request = REQUEST % (
@@ -62,7 +72,10 @@ class RecordMapping:
             TIMESTAMP_TYPES.get(record.timestamp_type, TIMESTAMP_TYPES[-1]),
         )
         odd = record.value is not None and needs_slow_check(record.value)
-        return self.item(stream, source, record.offset, request, record.value, odd)
+        item = self.item(stream, source, record.offset, request, record.value, odd)
+        if self.filter is not None and not self.filter.holds(self.filter.conditions, request, item):
+            return Item(stream, record.offset, b"", None, FILTERED)
+        return item
 
     def item(  # noqa: PLR0917 - positional, because it is called for each message
         self, stream: str, source: "Source", offset: int, request: bytes, value: bytes | None, odd: bool

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from workorders.core import triggers
@@ -20,6 +21,7 @@ from workorders.kafka.exceptions import (
 )
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.breaker import Breaker
+from workorders.kafka.ingest.record_mapping import FILTERED
 from workorders.kafka.ledger import batches, positions, virtual_partitions
 from workorders.kafka.ledger.positions import LockedPosition
 from workorders.kafka.partitions import VirtualPartition
@@ -36,20 +38,22 @@ class _OrderCheck:
         self.next_offset = attempt.read_from
         self.messages = 0
         self.bytes = 0
+        self.filtered = 0
 
     def watch_blocks(self, blocks: Iterable[ItemBlock]) -> Iterator[ItemBlock]:
-        """Pass blocks on; the items of one that is out of order are checked one by one, for the error."""
+        """Pass blocks on; the offsets of one that is out of order are checked one by one, for the error."""
         for block in blocks:
-            if block.ascends_within(self.next_offset, self._attempt.range.end):
-                self.next_offset = block.last + 1
+            if not block.ascends_within(self.next_offset, self._attempt.range.end):
+                deque(self.watch(Item(block.stream, position, b"", None) for position in block.positions), maxlen=0)
+            self.next_offset = block.last + 1
+            self.filtered += block.filtered
+            if len(block):
                 self.messages += len(block)
                 self.bytes += block.size
-            else:
-                deque(self.watch(block), maxlen=0)
-            yield block
+                yield block
 
     def watch(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Pass items on.
+        """Pass items on, without those of messages that the filter leaves out.
 
         Raises:
             UnexpectedMessageError: one is not of the range, or not after the one before.
@@ -59,13 +63,16 @@ class _OrderCheck:
         end = range_.end
         try:
             for item in items:
-                _, position, request, body, _, raw = item
+                _, position, request, body, rejection, raw = item
                 if position is None or not next_offset <= position < end:
                     raise UnexpectedMessageError(
                         f"{self._attempt.trigger.name}: the reader of {range_} delivered offset {position} instead "
                         f"of one in [{next_offset}, {end}); nothing was committed there."
                     )
                 next_offset = position + 1
+                if rejection is FILTERED:
+                    self.filtered += 1
+                    continue
                 messages += 1
                 bytes_ += len(request) + len(body or raw or b"")
                 yield item
@@ -115,7 +122,7 @@ def ingest(
         verify_topic()
 
     def write() -> Created:
-        created = _create(connection, attempt, watched, prove, fresh=_is_new(connection, attempt))
+        created = _create(connection, attempt, watch, watched, prove, fresh=_is_new(connection, attempt))
         if breaker is not None:
             breaker.require_within_share(created)
         _record_complete(connection, attempt, created)
@@ -194,7 +201,7 @@ def _replay(
 
     with connection.transaction():
         positions.wait_for_copies(connection, attempt.range, attempt.epoch)
-        created = _create(connection, attempt, _watched(items, [watch]), prove, fresh=False)
+        created = _create(connection, attempt, watch, _watched(items, [watch]), prove, fresh=False)
         missing = _missing_after_replay(connection, attempt)
     if missing > 0:
         range_ = attempt.range
@@ -207,10 +214,17 @@ def _replay(
 
 
 def _create(
-    connection: Connection, attempt: Attempt, items: Iterable[Item], prove: Callable[[], None], *, fresh: bool
+    connection: Connection,
+    attempt: Attempt,
+    watch: _OrderCheck,
+    items: Iterable[Item],
+    prove: Callable[[], None],
+    *,
+    fresh: bool,
 ) -> Created:
     try:
-        return create_for(connection, attempt.trigger, items, fresh=fresh, prove=prove)
+        created = create_for(connection, attempt.trigger, items, fresh=fresh, prove=prove)
+        return replace(created, filtered=watch.filtered)
     except HardLimitError as error:
         raise WorkflowFullError(
             f"{attempt.trigger.name}: {attempt.range}: {error} Nothing was committed there."

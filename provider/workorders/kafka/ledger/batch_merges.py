@@ -43,6 +43,8 @@ class Mergeable:
     """Offsets `[start, end)` by log."""
     can_merge: bool = True
     """Whether all ranges finished long enough ago, and no attempt at the batch is running."""
+    filter: str | None = None
+    """Filter of the batch, as JSON; None if it has none."""
 
     @property
     def offsets(self) -> int:
@@ -53,7 +55,8 @@ class Mergeable:
 def groups(batches: Iterable[Mergeable], max_offsets: int) -> list[list[int]]:
     """Return the numbers of the batches that become one, at least two of each.
 
-    Each partition's ranges in a group follow one another without a gap and without an overlap.
+    Each partition's ranges in a group follow one another without a gap and without an overlap, and the batches of a
+    group have one filter.
 
     Args:
         batches: consecutive batches of one trigger, in the order of their numbers.
@@ -62,11 +65,12 @@ def groups(batches: Iterable[Mergeable], max_offsets: int) -> list[list[int]]:
     found: list[list[int]] = []
     ids: list[int] = []
     ends: dict[tuple[str, int], tuple[Log, int]] = {}
-    offsets = 0
+    offsets, filter_ = 0, None
     for batch in batches:
         follows = all(ends.get(log[:2], (log, start)) == (log, start) for log, (start, _) in batch.ranges.items())
-        if not (ids and batch.can_merge and follows and offsets + batch.offsets <= max_offsets):
-            ids, ends, offsets = [], {}, 0
+        has_filter = batch.filter == filter_
+        if not (ids and batch.can_merge and follows and has_filter and offsets + batch.offsets <= max_offsets):
+            ids, ends, offsets, filter_ = [], {}, 0, batch.filter
             found.append(ids)
         if batch.can_merge:
             ids.append(batch.id)
@@ -132,11 +136,11 @@ def _mergeables(rows: Iterable[tuple[Any, ...]]) -> list[Mergeable]:
 
 def _mergeable(id_: int, rows: Iterable[tuple[Any, ...]]) -> Mergeable:
     ranges: dict[Log, tuple[int, int]] = {}
-    can_merge = True
-    for _, topic, partition, topic_id, generation, start, end, is_old in rows:
+    can_merge, filter_ = True, None
+    for _, topic, partition, topic_id, generation, start, end, is_old, of_batch in rows:
         ranges[Log(topic, partition, topic_id, generation)] = start, end
-        can_merge = can_merge and is_old
-    return Mergeable(id_, ranges, can_merge)
+        can_merge, filter_ = can_merge and is_old, of_batch
+    return Mergeable(id_, ranges, can_merge, filter_)
 
 
 def _exclude_attempts(connection: Connection, batches: Sequence[Mergeable]) -> list[Mergeable]:

@@ -39,6 +39,8 @@ class BatchRange:
     """Log of the topic that the offsets belong to; see `positions.stream_name`."""
     cut_since: bool | None = False
     """Whether the log was truncated since, so that these offsets may mean other messages now."""
+    filtered: int = 0
+    """Messages that the batch's filter left out of the first ingest; they have no work order."""
     virtual_partitions: tuple["BatchRange", ...] = ()
     """The parts that the range is cut into, by their offsets; empty if it is not cut."""
 
@@ -73,7 +75,7 @@ class BatchRange:
 
     @property
     def messages(self) -> int | None:
-        """Number of messages that the first ingest found; None while unfinished."""
+        """Number of messages that the first ingest found and took; None while unfinished."""
         return (self.created or 0) + (self.rejected or 0) + self.existing if self.finished else None
 
 
@@ -84,7 +86,7 @@ class Batch:
     id: int
     trigger: Trigger
     definition: Mapping[str, Any]
-    """The trigger's current definition, which may be newer than the batch."""
+    """The trigger's current definition, which may be newer than the batch, with the filter of the batch."""
     planned_at: datetime
     handed_over_at: datetime | None
     ranges: tuple[BatchRange, ...]
@@ -143,6 +145,7 @@ class BatchSummary:
     partitions: int
     created: int
     rejected: int
+    filtered: int
 
 
 def create(
@@ -230,8 +233,9 @@ def _cut(range_: BatchRange, parts: Mapping[tuple[str, int], Sequence[Sequence[A
                 rejected,
                 existing=existing or 0,
                 generation=range_.generation,
+                filtered=filtered or 0,
             )
-            for start, end, finished_at, created, rejected, existing in rows
+            for start, end, finished_at, created, rejected, existing, filtered in rows
         ),
     )
 
@@ -267,6 +271,7 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
             "created": created.created,
             "rejected": created.rejected,
             "existing": created.existing,
+            "filtered": created.filtered,
         },
     ).rowcount
     if finished != 1:

@@ -25,7 +25,7 @@ def insert(connection: Connection, batch_id: int, parts: Iterable[VirtualPartiti
 
 
 def rows_of_batch(connection: Connection, batch_id: int) -> dict[tuple[str, int], list[Sequence[Any]]]:
-    """Return the virtual partitions of a batch by topic and partition: start, end, finished at, and three counts."""
+    """Return the virtual partitions of a batch by topic and partition: start, end, finished at, and four counts."""
     found: defaultdict[tuple[str, int], list[Sequence[Any]]] = defaultdict(list)
     for topic, partition, *columns in connection.execute(_QUERIES["of_batch"], {"batch_id": batch_id}):
         found[topic, partition].append(columns)
@@ -47,16 +47,19 @@ def lock(connection: Connection, batch_id: int, part: VirtualPartition) -> Creat
             f"Batch {batch_id}: {part} was not planned; nothing was committed there. Save this log and report it, "
             f"because no sequence of events leads here."
         )
-    is_finished, *counts = row
-    return Created(*counts) if is_finished else None
+    is_finished, created, rejected, existing, filtered = row
+    return Created(created, rejected, existing, filtered=filtered) if is_finished else None
 
 
 def finish(connection: Connection, batch_id: int, part: VirtualPartition, created: Created) -> None:
     """Record that a virtual partition was ingested; the caller has locked it and knows that it was not finished."""
-    connection.execute(
-        _QUERIES["finish"],
-        _key(batch_id, part) | {"created": created.created, "rejected": created.rejected, "existing": created.existing},
-    )
+    counts = {
+        "created": created.created,
+        "rejected": created.rejected,
+        "existing": created.existing,
+        "filtered": created.filtered,
+    }
+    connection.execute(_QUERIES["finish"], _key(batch_id, part) | counts)
 
 
 def advance(

@@ -239,7 +239,7 @@ def _reconcile(result: RangeOutcome, finished: BatchRange | None) -> RangeOutcom
     """
     if result.error is None or result.fenced or finished is None:
         return result
-    counts = Created(finished.created or 0, finished.rejected or 0, finished.existing)
+    counts = Created(finished.created or 0, finished.rejected or 0, finished.existing, filtered=finished.filtered)
     return RangeOutcome(result.range, counts, result.seconds)
 
 

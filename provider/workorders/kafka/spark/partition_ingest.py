@@ -29,8 +29,8 @@ from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark.installed_package import installed_package
 
 RESULT_SCHEMA = (
-    "topic string, partition int, start_offset long, created long, rejected long, existing long, seconds double, "
-    "error string, fenced boolean, too_many_rejected boolean"
+    "topic string, partition int, start_offset long, created long, rejected long, existing long, filtered long, "
+    "seconds double, error string, fenced boolean, too_many_rejected boolean"
 )
 # The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, so after its commit.
 _AS_RESULT = json.ParseOptions(
@@ -42,6 +42,7 @@ _AS_RESULT = json.ParseOptions(
             ("created", pyarrow.int64()),
             ("rejected", pyarrow.int64()),
             ("existing", pyarrow.int64()),
+            ("filtered", pyarrow.int64()),
             ("seconds", pyarrow.float64()),
             ("error", pyarrow.string()),
             ("fenced", pyarrow.bool_()),
@@ -179,7 +180,7 @@ def outcomes_from_rows(rows: Sequence[Mapping[str, object]], attempts: Sequence[
     return [
         RangeOutcome(
             ranges[row["topic"], row["partition"], row["start_offset"]],  # type: ignore[index]
-            Created(row["created"], row["rejected"], row["existing"]),  # type: ignore[arg-type]
+            Created(row["created"], row["rejected"], row["existing"], filtered=row["filtered"]),  # type: ignore[arg-type]
             row["seconds"],  # type: ignore[arg-type]
             row["error"],  # type: ignore[arg-type]
             row["fenced"],  # type: ignore[arg-type]
@@ -202,6 +203,7 @@ def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
         "created": outcome.created.created,
         "rejected": outcome.created.rejected,
         "existing": outcome.created.existing,
+        "filtered": outcome.created.filtered,
         "seconds": outcome.seconds,
         "error": outcome.error,
         "fenced": outcome.fenced,

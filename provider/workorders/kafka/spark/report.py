@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from workorders.kafka.ingest.attempt import RangeOutcome
 from workorders.text_table import text_table
 
-_HEADINGS = ("partition", "offsets", "created", "rejected", "existing", "seconds", "")
-_NUMBERS = range(2, 6)
+_HEADINGS = ("partition", "offsets", "created", "rejected", "existing", "filtered", "seconds", "")
+_NUMBERS = range(2, 7)
 
 
 def outcome_table(outcomes: Sequence[RangeOutcome]) -> str:
@@ -19,6 +19,7 @@ def _cells(outcome: RangeOutcome) -> tuple[str, ...]:
     partition, range_ = outcome.range.partition, outcome.range
     place = (f"{partition.topic} {partition.partition}", f"[{range_.start}, {range_.end})")
     if outcome.error is not None:
-        return (*place, "-", "-", "-", f"{outcome.seconds:.1f}", "stalled")
-    counts = (outcome.created.created, outcome.created.rejected, outcome.created.existing)
+        return (*place, "-", "-", "-", "-", f"{outcome.seconds:.1f}", "stalled")
+    created = outcome.created
+    counts = (created.created, created.rejected, created.existing, created.filtered)
     return (*place, *(f"{count:,}" for count in counts), f"{outcome.seconds:.1f}", "done")

@@ -51,7 +51,7 @@ def table_of(done: "CompletedProcess[str]") -> list[list[str]]:
     lines = done.stdout.splitlines()
     begin = next(place for place, line in enumerate(lines) if line.startswith("partition "))
     cells = [re.split(r"\s{2,}", line) for line in lines[begin + 1 :]]
-    return [[*line[:5], line[6]] for line in cells if len(line) == 7]
+    return [[*line[:5], line[7]] for line in cells if len(line) == 8]
 
 
 def test_each_virtual_partition_has_its_messages_whatever_is_at_its_borders_and_a_replay_takes_the_whole_range(

@@ -61,6 +61,7 @@ def test_five_lines_are_enough() -> None:
         "max_message_bytes": 10_485_760,
         "headers": "all",
         "tombstones": "reject",
+        "filter": None,
         "max_rejected_share": None,
         "idempotency": None,
         "sequence": None,

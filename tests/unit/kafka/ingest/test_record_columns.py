@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.record_batches import record_batch
-from unit.kafka.ingest.test_record_mapping import STREAM, mappings, record, records
+from unit.kafka.ingest.test_record_mapping import STREAM, filtering, mappings, record, records
 from workorders.core.creation.json_validation import LONG_RUN_OF_DIGITS, needs_slow_check
 from workorders.core.ids import increasing_ids
 from workorders.core.items import Item
 from workorders.core.postgres import binary_rows
+from workorders.kafka.definition.filter import MessageFilter
 from workorders.kafka.ingest import record_columns
 from workorders.kafka.ingest.record_columns import BLOCK_RECORDS, RecordBlock, blocks
-from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.ingest.record_mapping import FILTERED, RecordMapping
 from workorders.kafka.partitions import Record
 
 ACCEPTED, REJECTED = (binary_rows.work_order_suffix(1, 2, 3, state) for state in ("pending", "rejected"))
@@ -48,8 +49,12 @@ def rows_of_blocks(found: list[RecordBlock], ids: list[bytes]) -> tuple[bytes, b
 
 def check(mapping: RecordMapping, many: list[Record], columns: pyarrow.RecordBatch | None = None) -> list[RecordBlock]:
     """Compare both ways for records, and return their blocks."""
-    items = [mapping.map_record(one, STREAM) for one in many]
+    mapped = [mapping.map_record(one, STREAM) for one in many]
+    items = [item for item in mapped if item.rejection is not FILTERED]
     found = list(blocks(mapping, record_batch(many) if columns is None else columns, STREAM))
+    assert [offset for block in found for offset in block.positions] == [one.offset for one in many]
+    assert sum(block.filtered for block in found) == len(many) - len(items)
+    found = [block for block in found if len(block)]
     ids = list(islice(increasing_ids(), len(items)))
     assert [item for block in found for item in block] == items
     assert rows_of_blocks(found, ids) == rows_of_items(items, ids)
@@ -65,6 +70,30 @@ def check(mapping: RecordMapping, many: list[Record], columns: pyarrow.RecordBat
 def test_both_ways_give_the_same_bytes(many: list[Record], mapping: RecordMapping, skipped: int) -> None:
     check(mapping, many)
     check(mapping, many[skipped:], record_batch(many).slice(skipped))
+
+
+tagged = st.lists(
+    st.tuples(st.sampled_from(["a", "A", "b", "c"]), st.none() | st.sampled_from([b"1", b"", b"x", b"\xff", b"a\0"])),
+    max_size=4,
+)
+
+
+@given(st.lists(st.builds(Record._replace, records, headers=tagged), max_size=12), filtering, st.integers(0, 3))
+def test_both_ways_leave_out_the_same_records(many: list[Record], mapping: RecordMapping, skipped: int) -> None:
+    check(mapping, many)
+    check(mapping, many[skipped:], record_batch(many).slice(skipped))
+
+
+def test_blocks_of_few_taken_records_stand_for_all_that_were_read() -> None:
+    mapping = RecordMapping(filter=MessageFilter.parse({"header:h": "ours"}))
+    many = [record(offset=offset, headers=[("h", b"ours" if offset % 100 == 50 else b"no")]) for offset in range(1000)]
+    (taken, rest) = blocks(mapping, record_batch(many), STREAM)
+    assert (len(taken), taken.filtered, taken.last) == (10, 941, 950)
+    assert (len(rest), rest.filtered, rest.last) == (0, 49, 999)
+    assert taken.ascends_within(0, 951)
+    assert rest.ascends_within(951, 1000)
+    assert not rest.ascends_within(952, 1000)
+    assert not rest.ascends_within(951, 999)
 
 
 plain_keys = st.from_regex(rb"[ -~]{0,12}", fullmatch=True)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workorders.core.items import Item, Rejection
+from workorders.kafka.definition.filter import MessageFilter
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import Record
@@ -202,12 +203,23 @@ records = st.builds(
     timestamp_type=st.integers(-1, 1),
     headers=headers,
 )
-mappings = st.builds(
-    RecordMapping,
-    headers=st.sampled_from(["all", "none", ("a", "b")]),
-    accept_tombstones=st.booleans(),
-    max_message_bytes=st.sampled_from([20, 200, 10_000]),
-)
+settings = {
+    "headers": st.sampled_from(["all", "none", ("a", "b")]),
+    "accept_tombstones": st.booleans(),
+    "max_message_bytes": st.sampled_from([20, 200, 10_000]),
+}
+mappings = st.builds(RecordMapping, **settings)
+FILTERS = [
+    {"header:a": "1"},
+    {"header:A": ["1", ""]},
+    {"header:a": {"not": "1"}, "header:b": {"exists": True}},
+    {"header:a": {"exists": False}},
+    {"key": ["", "k", "0"]},
+    {"key": {"exists": True}, "header:a": {"not": "x"}},
+    {"body:/a": {"not": 1}},
+    {"request:/tombstone": {"exists": False}, "body": {"exists": True}},
+]
+filtering = st.builds(RecordMapping, **settings, filter=st.sampled_from(FILTERS).map(MessageFilter.parse))
 
 
 @given(records, mappings)

@@ -42,6 +42,13 @@ def test_offsets_of_another_log_stay_apart(changed: Log) -> None:
     assert groups([batch(1, zero=(0, 5)), Mergeable(2, {changed: (5, 6)}), Mergeable(3, {changed: (6, 7)})]) == [[2, 3]]
 
 
+def test_batches_of_several_filters_stay_apart() -> None:
+    """A replay takes what the filter of its one batch takes."""
+    filters = [None, None, "a", "a", "b"]
+    batches = [replace(batch(n, zero=(n, n + 1)), filter=filter_) for n, filter_ in enumerate(filters)]
+    assert groups(batches) == [[0, 1], [2, 3]]
+
+
 def test_a_batch_that_must_stay_as_it_is_separates_its_neighbors() -> None:
     batches = [batch(number, zero=(number, number + 1)) for number in range(1, 6)]
     batches[2] = replace(batches[2], can_merge=False)

@@ -79,12 +79,15 @@ def test_an_answer_becomes_the_outcome_of_its_own_range() -> None:
         "created": 1,
         "rejected": 2,
         "existing": 3,
+        "filtered": 4,
         "seconds": 0.5,
         "error": None,
         "fenced": False,
         "too_many_rejected": False,
     }
-    assert outcomes_from_rows([row], [ATTEMPT, other]) == [RangeOutcome(other.range, Created(1, 2, 3), 0.5, None)]
+    assert outcomes_from_rows([row], [ATTEMPT, other]) == [
+        RangeOutcome(other.range, Created(1, 2, 3, filtered=4), 0.5, None)
+    ]
 
 
 @pytest.mark.parametrize(

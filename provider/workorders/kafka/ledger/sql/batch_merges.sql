@@ -9,9 +9,9 @@ ORDER BY id;
 -- Later batches were planned later: fewer than the limit are returned where those begin that are too young, so the caller
 -- reads no further. A superseded range is never finished, so no decision refers to a batch whose ranges all are.
 SELECT batches.id, ranges.topic, ranges.partition, ranges.topic_id, ranges.generation, ranges.start_offset,
-    ranges.end_offset, coalesce(ranges.finished_at < %(before)s, false) AS is_old
+    ranges.end_offset, coalesce(ranges.finished_at < %(before)s, false) AS is_old, batches.filter::text AS filter
 FROM (
-    SELECT id, planned_at
+    SELECT id, planned_at, filter
     FROM workorders.kafka_batches
     WHERE trigger_id = %(trigger_id)s AND id >= %(from_id)s
     ORDER BY id
@@ -25,7 +25,8 @@ ORDER BY batches.id, ranges.topic, ranges.partition;
 -- All later ones of the trigger, because those of a group follow one another.
 SELECT batches.id, ranges.topic, ranges.partition, ranges.topic_id, ranges.generation, ranges.start_offset,
     ranges.end_offset,
-    (batches.id = own.id OR coalesce(batches.taken_by = own.id, false)) AND ranges.finished_at IS NOT NULL AS can_merge
+    (batches.id = own.id OR coalesce(batches.taken_by = own.id, false)) AND ranges.finished_at IS NOT NULL AS can_merge,
+    batches.filter::text AS filter
 FROM workorders.kafka_batches AS own
 JOIN workorders.kafka_batches AS batches ON batches.trigger_id = own.trigger_id AND batches.id >= own.id
 JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
@@ -47,12 +48,14 @@ SET batch_id = merged.into_id,
     created = merged.created,
     rejected = merged.rejected,
     existing = merged.existing,
+    filtered = merged.filtered,
     last_error = NULL
 FROM (
     SELECT merges.into_id, parts.topic, parts.partition, max(parts.batch_id) AS batch_id,
         min(parts.start_offset) AS start_offset, max(parts.end_offset) AS end_offset,
         max(parts.finished_at) AS finished_at, sum(parts.created)::bigint AS created,
-        sum(parts.rejected)::bigint AS rejected, sum(parts.existing)::bigint AS existing
+        sum(parts.rejected)::bigint AS rejected, sum(parts.existing)::bigint AS existing,
+        sum(parts.filtered)::bigint AS filtered
     FROM unnest(%(ids)s::bigint[], %(into_ids)s::bigint[]) AS merges (id, into_id)
     JOIN workorders.kafka_ranges AS parts ON parts.batch_id = merges.id
     GROUP BY merges.into_id, parts.topic, parts.partition

@@ -14,7 +14,12 @@ EXISTS (
 )
 
 -- name: insert_batch
-INSERT INTO workorders.kafka_batches (trigger_id, taken_by) VALUES (%(trigger_id)s, %(taken_by)s) RETURNING id;
+-- With the trigger's filter of now, so that a replay takes the same messages.
+INSERT INTO workorders.kafka_batches (trigger_id, taken_by, filter)
+SELECT id, %(taken_by)s, nullif(definition -> 'filter', 'null')
+FROM workorders.triggers
+WHERE id = %(trigger_id)s
+RETURNING id;
 
 -- name: insert_range
 -- The generation is the ledger's current one: the log of the topic that these offsets belong to.
@@ -81,7 +86,7 @@ WHERE id = ANY (%(batch_ids)s) AND handed_over_at IS NULL;
 
 -- name: batch
 SELECT batches.id, batches.planned_at, batches.handed_over_at, batches.taken_by, batches.first_id, triggers.name,
-    triggers.definition,
+    triggers.definition || jsonb_build_object('filter', batches.filter),
     ARRAY(
         SELECT DISTINCT concat(topic_id, '~', generation)
         FROM workorders.kafka_ledger AS ledger
@@ -110,7 +115,7 @@ ORDER BY batches.id;
 SELECT ranges.topic, ranges.partition, ranges.topic_id, ranges.start_offset, ranges.end_offset,
     ranges.finished_at, ranges.created, ranges.rejected, ranges.last_error, ranges.existing,
     ranges.superseded_by, ranges.generation,
-    ranges.topic_id = ledger.topic_id AND ranges.generation <> ledger.generation AS cut_since
+    ranges.topic_id = ledger.topic_id AND ranges.generation <> ledger.generation AS cut_since, ranges.filtered
 FROM workorders.kafka_ranges AS ranges
 LEFT JOIN workorders.kafka_ledger AS ledger
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
@@ -123,6 +128,7 @@ SET finished_at = clock_timestamp(),
     created = %(created)s,
     rejected = %(rejected)s,
     existing = %(existing)s,
+    filtered = %(filtered)s,
     last_error = NULL
 WHERE batch_id = %(batch_id)s
     AND topic = %(topic)s
@@ -160,7 +166,8 @@ SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.handed_
     )) AS finished_at,
     count(*) AS partitions,
     coalesce(sum(ranges.created), 0)::bigint AS created,
-    coalesce(sum(ranges.rejected), 0)::bigint AS rejected
+    coalesce(sum(ranges.rejected), 0)::bigint AS rejected,
+    coalesce(sum(ranges.filtered), 0)::bigint AS filtered
 FROM (
     SELECT id, trigger_id, planned_at, handed_over_at
     FROM workorders.kafka_batches

@@ -3,13 +3,13 @@ INSERT INTO workorders.kafka_virtual_partitions (batch_id, topic, partition, sta
 VALUES (%(batch_id)s, %(topic)s, %(partition)s, %(start_offset)s, %(end_offset)s);
 
 -- name: of_batch
-SELECT topic, partition, start_offset, end_offset, finished_at, created, rejected, existing
+SELECT topic, partition, start_offset, end_offset, finished_at, created, rejected, existing, filtered
 FROM workorders.kafka_virtual_partitions
 WHERE batch_id = %(batch_id)s
 ORDER BY topic, partition, start_offset;
 
 -- name: lock
-SELECT finished_at IS NOT NULL, created, rejected, existing
+SELECT finished_at IS NOT NULL, created, rejected, existing, filtered
 FROM workorders.kafka_virtual_partitions
 WHERE batch_id = %(batch_id)s
     AND topic = %(topic)s
@@ -23,7 +23,8 @@ UPDATE workorders.kafka_virtual_partitions
 SET finished_at = clock_timestamp(),
     created = %(created)s,
     rejected = %(rejected)s,
-    existing = %(existing)s
+    existing = %(existing)s,
+    filtered = %(filtered)s
 WHERE batch_id = %(batch_id)s
     AND topic = %(topic)s
     AND partition = %(partition)s
@@ -52,7 +53,7 @@ FOR NO KEY UPDATE OF ledger;
 -- committed before the lock was free. The range's row is written in the same statement, and so in the same snapshot.
 WITH prefix AS (
     SELECT coalesce(min(start_offset) FILTER (WHERE parts.finished_at IS NULL), max(end_offset)) AS end_offset,
-        sum(created) AS created, sum(rejected) AS rejected, sum(existing) AS existing
+        sum(created) AS created, sum(rejected) AS rejected, sum(existing) AS existing, sum(filtered) AS filtered
     FROM workorders.kafka_virtual_partitions AS parts
     WHERE batch_id = %(batch_id)s AND topic = %(topic)s AND partition = %(partition)s
 ), moved AS (
@@ -81,6 +82,7 @@ SET finished_at = clock_timestamp(),
     created = prefix.created,
     rejected = prefix.rejected,
     existing = prefix.existing,
+    filtered = prefix.filtered,
     last_error = NULL
 FROM prefix, moved
 WHERE ranges.batch_id = %(batch_id)s

@@ -42,6 +42,8 @@ CREATE TABLE workorders.kafka_batches (
     taken_by bigint,
     -- The trigger's batches from this number on were merged into this batch; NULL if none.
     first_id bigint,
+    -- The filter of the trigger when the batch was planned, which a replay uses; NULL if it had none.
+    filter jsonb,
     CONSTRAINT kafka_batches_first_id_check CHECK (first_id < id)
 );
 CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches (trigger_id, id);
@@ -97,6 +99,7 @@ CREATE TABLE workorders.kafka_ranges (
     last_error text,
     generation bigint NOT NULL DEFAULT 0,
     existing bigint NOT NULL DEFAULT 0,
+    filtered bigint NOT NULL DEFAULT 0,
     superseded_by bigint REFERENCES workorders.kafka_decisions (id),
     PRIMARY KEY (batch_id, topic, partition),
     CONSTRAINT kafka_ranges_offsets_check CHECK (start_offset >= 0 AND start_offset < end_offset),
@@ -121,6 +124,7 @@ CREATE TABLE workorders.kafka_virtual_partitions (
     created bigint,
     rejected bigint,
     existing bigint,
+    filtered bigint,
     PRIMARY KEY (batch_id, topic, partition, start_offset),
     FOREIGN KEY (batch_id, topic, partition) REFERENCES workorders.kafka_ranges (batch_id, topic, partition)
         ON UPDATE CASCADE ON DELETE CASCADE,
@@ -129,5 +133,6 @@ CREATE TABLE workorders.kafka_virtual_partitions (
         (finished_at IS NULL) = (created IS NULL)
         AND (finished_at IS NULL) = (rejected IS NULL)
         AND (finished_at IS NULL) = (existing IS NULL)
+        AND (finished_at IS NULL) = (filtered IS NULL)
     )
 );

@@ -1,8 +1,9 @@
-"""What topics contain: filters."""
+"""What topics contain: filters and formats."""
 
 from mutations.mutation import Change, Mutation
 
 FILTER, COLUMNS = "integration/kafka/ingest/test_filter.py", "unit/kafka/ingest/test_record_columns.py"
+FORMATS, AVRO = "integration/kafka/ingest/test_formats.py", "unit/kafka/formats/test_avro.py"
 
 CONTENTS = (
     Mutation(
@@ -40,5 +41,44 @@ CONTENTS = (
         7,
         (Change("kafka/ledger/batch_merges.py", "has_filter = batch.filter == filter_", "has_filter = True"),),
         ("unit/kafka/ledger/test_batch_merges.py::test_batches_of_several_filters_stay_apart",),
+    ),
+    Mutation(
+        "unavailable-registry-taken-for-bad-messages",
+        1,
+        (
+            Change(
+                "kafka/formats/decoders.py",
+                "except UnknownSchemaError:",
+                "except (UnknownSchemaError, Exception):",
+            ),
+        ),
+        (f"{FORMATS}::test_a_range_stalls_while_the_registry_is_unavailable_and_loses_nothing",),
+    ),
+    Mutation(
+        "decoded-value-kept-as-the-raw-one",
+        1,
+        (Change("kafka/ingest/record_mapping.py", "return item._replace(raw=value)", "return item"),),
+        ("unit/kafka/ingest/test_record_mapping.py::test_a_rejected_value_keeps_the_bytes_that_it_came_with",),
+    ),
+    Mutation(
+        "bytes-after-a-value-ignored",
+        1,
+        (Change("kafka/formats/avro.py", "if stream.tell() != len(payload):", "if False:"),),
+        (f"{FORMATS}::test_avro_values_and_keys_become_json_and_others_are_rejected_with_their_bytes",),
+    ),
+    Mutation(
+        "recursive-schema-read-by",
+        1,
+        (Change("kafka/formats/avro.py", "if name in self._open:", "if False:"),),
+        (f"{AVRO}::test_a_schema_by_which_few_bytes_exhaust_the_process_is_not_used",),
+    ),
+    Mutation(
+        "login-of-the-registry-shown",
+        9,
+        (Change("core/secrets.py", "|ssl_key|user\\.info", "|ssl_key"),),
+        (
+            "unit/kafka/client/test_secrets.py"
+            "::test_the_login_of_the_schema_registry_travels_and_is_masked_like_that_of_kafka",
+        ),
     ),
 )

@@ -1,6 +1,6 @@
 """Plans and ingests from a real broker into a real Postgres without the JVM: Airflow and Spark in one process."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -40,8 +40,11 @@ TEN = [b"{}"] * 10
 class InProcessTrigger:
     """One trigger whose batches the test plans and ingests in its own process."""
 
-    def __init__(self, stack: LocalStack, name: str, **fields: Any) -> None:
+    def __init__(
+        self, stack: LocalStack, name: str, *, registry: Mapping[str, Any] | None = None, **fields: Any
+    ) -> None:
         self.stack = stack
+        self.registry = registry
         self.definition = define(name, **fields)
         self.cluster = KafkaAdmin(client_settings(stack.kafka_settings))
 
@@ -87,7 +90,9 @@ class InProcessTrigger:
         with connect(self.stack.database_url) as own:
             definition = KafkaTriggerDefinition.model_validate(batches.load(own, attempt.batch_id).definition)
         settings = client_settings(self.stack.kafka_settings)
-        task = PartitionIngest(self.stack.database_url, settings, RecordMapping.of(definition), [attempt])
+        task = PartitionIngest(
+            self.stack.database_url, settings, RecordMapping.of(definition, self.registry), [attempt]
+        )
         with closing(read_range(settings, attempt.range, attempt.read_from)) as records:
             read = islice(records, count)
             return task.ingest(attempt, [record_batch(read)]) if by_column else task.ingest_records(attempt, read)

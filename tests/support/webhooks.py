@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import yaml
 from fastapi.testclient import TestClient
 
@@ -52,10 +52,10 @@ class Webhooks:
         content = {"name": name, "type": "webhook", "workflow": "admit", "authentication": "public", **fields}
         (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
 
-    def post(self, path: str, body: bytes = b'{"a":1}', **headers: str) -> httpx.Response:
+    def post(self, path: str, body: bytes = b'{"a":1}', **headers: str) -> httpx2.Response:
         """Send a body; underscores in the names of headers are hyphens."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        answer: httpx.Response = self.client.post(f"/{path}", content=body, headers=sent)
+        answer: httpx2.Response = self.client.post(f"/{path}", content=body, headers=sent)
         return answer
 
     def take_no_writes(self, database_connection: str) -> None:

@@ -1,7 +1,7 @@
 """Bytes in JSON that are probably text, and the one escape that jsonb lacks."""
 
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from typing import Final
 
 NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*+\\u0000")
@@ -16,3 +16,10 @@ def text_or_base64(value: bytes) -> str | dict[str, str]:
         except UnicodeDecodeError:
             pass
     return {"base64": b64encode(value).decode()}
+
+
+def bytes_of(value: str | dict[str, str] | None) -> bytes | None:
+    """Return the bytes that `text_or_base64` was given."""
+    if isinstance(value, dict):
+        return b64decode(value["base64"])
+    return None if value is None else value.encode()

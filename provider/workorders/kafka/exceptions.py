@@ -68,6 +68,18 @@ class ForeignBatchError(WorkOrdersError):
     error_code = "WO-BATCH-FOREIGN"
 
 
+class RegistryUnavailableError(WorkOrdersError):
+    """The schema registry did not answer; a later retry may succeed."""
+
+    error_code = "WO-REGISTRY-UNAVAILABLE"
+
+
+class RegistryRefusedError(ConfigurationError):
+    """The schema registry refused the client's login; a retry alone does not help."""
+
+    error_code = "WO-REGISTRY-REFUSED"
+
+
 class StalledError(WorkOrdersError):
     """Ranges of a batch could not be ingested now; the text has one sentence per range."""
 

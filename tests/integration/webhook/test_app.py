@@ -126,7 +126,7 @@ class TestWhoMayCall:
         good = sign(body)
         for wrong in (sign(b'{"a": 2}'), sign(body, "another"), "", good[:-1], "é"):
             header = f"sha256={wrong}".encode()
-            answer = webhooks.client.post(f"/{name}", content=body, headers={"x-hub-signature-256": header})
+            answer = webhooks.client.post(f"/{name}", content=body, headers=[(b"x-hub-signature-256", header)])
             assert (answer.status_code, answer.json()["error"]) == (401, "not-authenticated")
         assert webhooks.post(name, body, X_Hub_Signature_256=good).status_code == 401
         assert webhooks.post(name, body).status_code == 401

@@ -31,13 +31,17 @@ def load_trigger(path: Path, types: Mapping[str, type[TriggerDefinition]] | None
     """
     known = trigger_types() if types is None else types
     content = read_mapping(path, form="a trigger file is a mapping with the fields name, type, workflow, ...")
-    return parse_trigger(content, known, where=path.name)
+    return parse_trigger(content, known, where=path.name, folder=path.parent)
 
 
 def parse_trigger(
-    content: Mapping[str, Any], types: Mapping[str, type[TriggerDefinition]], *, where: str
+    content: Mapping[str, Any],
+    types: Mapping[str, type[TriggerDefinition]],
+    *,
+    where: str,
+    folder: Path | None = None,
 ) -> TriggerDefinition:
-    """Validate a trigger's fields by the model of its type.
+    """Validate a trigger's fields by the model of its type; paths in it are relative to `folder`.
 
     Raises:
         ConfigurationError: with a line for each wrong field.
@@ -47,7 +51,7 @@ def parse_trigger(
         raise ConfigurationError(
             f"{where}: type: expected one of {', '.join(sorted(types))}, got {content.get('type')!r}."
         )
-    return validate(content, model, where=where)
+    return validate(content, model, where=where, folder=folder)
 
 
 def load_workflow(path: Path) -> WorkflowDefinition:

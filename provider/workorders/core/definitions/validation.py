@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -27,14 +28,14 @@ _FORMS: Final = {
 """What a value must be, by the type of pydantic's error; `fields.expecting` describes it better for some types."""
 
 
-def validate(content: Mapping[str, Any], model: type[Model], *, where: str) -> Model:
-    """Return the definition that `content` is by its model.
+def validate(content: Mapping[str, Any], model: type[Model], *, where: str, folder: Path | None = None) -> Model:
+    """Return the definition that `content` is by its model; paths in it are relative to `folder`.
 
     Raises:
         ConfigurationError: with a line for each wrong field.
     """
     try:
-        return model.model_validate(content)
+        return model.model_validate(content, context={} if folder is None else {"folder": folder})
     except ValidationError as error:
         problems = [_problem(item, model) for item in error.errors(include_url=False)]
         raise ConfigurationError("\n".join(f"{where}: {problem}" for problem in problems)) from error

@@ -65,6 +65,24 @@ def _require_allowed(connection_id: str, name: object) -> None:
         )
 
 
+def registry_settings(connection_id: str) -> dict[str, Any]:
+    """Return the settings of a schema registry's client, secrets included.
+
+    The extra has settings of `SchemaRegistryClient`. Host, port, login, and password are those of an HTTP connection; a
+    host may be a URL with a path.
+
+    Raises:
+        airflow.exceptions.AirflowNotFoundException: there is no such connection.
+    """
+    connection = BaseHook.get_connection(connection_id)
+    host = connection.host or "localhost"
+    url = host if "://" in host else f"{connection.schema or 'http'}://{host}"
+    settings: dict[str, Any] = {"url": f"{url}:{connection.port}" if connection.port else url}
+    if connection.login:
+        settings["basic.auth.user.info"] = f"{connection.login}:{connection.password or ''}"
+    return settings | dict(connection.extra_dejson)
+
+
 def connect_server(connection_id: str) -> "ConnectServer | None":
     """Return the Spark Connect server of an Airflow connection; None if the connection is of another type.
 

@@ -15,7 +15,7 @@ from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrappe
 from workorders.core.admission import limits
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.airflow.connections import connect_server, kafka_settings
+from workorders.kafka.airflow.connections import connect_server, kafka_settings, registry_settings
 from workorders.kafka.airflow.engines import Engine, SparkConnectEngine, load_engine
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch, run_id
 from workorders.kafka.airflow.next_batches import NextBatches
@@ -70,6 +70,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         trigger_name: name of the trigger; a batch of another one is refused.
         kafka_connection: id of the Airflow Kafka connection.
         database_connection: id of the Airflow Postgres connection.
+        registry_connection: id of the Airflow connection of the schema registry, if the trigger's formats need one.
         max_rejected_share: maximum share of rejected messages in a range; more stall the partition. None for no
             limit. This and the next two are the task's own and not read from the database, where they change only with
             the next planned batch: a stalled trigger may plan none.
@@ -97,6 +98,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         batch_id: str | int = BATCH_ID,
         kafka_connection: str = "kafka_default",
         database_connection: str = "workorders_db",
+        registry_connection: str | None = None,
         max_rejected_share: float | None = None,
         alert_after: float = DEFAULT_ALERT_AFTER_SECONDS,
         notify: Sequence[str] = (),
@@ -115,6 +117,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         self.batch_id = batch_id
         self.kafka_connection = kafka_connection
         self.database_connection = database_connection
+        self.registry_connection = registry_connection
         self.max_rejected_share = max_rejected_share
         self.alert_after = alert_after
         self.notify = tuple(notify)
@@ -145,7 +148,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
 
     def _attempt(self, context: "Context", batch_id: int) -> None:
         try:
-            connections = JobSecrets(database_url(self.database_connection), kafka_settings(self.kafka_connection))
+            connections = self._connections()
             own_id = self._own_batch(connections, batch_id)  # before an epoch, which fences others
             with attempt_lock(connections.database_url, own_id) as lock:
                 with _connect(connections) as database:
@@ -159,6 +162,10 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             raise StalledError(self._sentence(context, batch_id, str(error), wait), retry_after_seconds=wait) from None
         except EXPECTED_FAILURES as error:
             raise StalledError(self._sentence(context, batch_id, _nothing_committed(error))) from error
+
+    def _connections(self) -> JobSecrets:
+        registry = None if self.registry_connection is None else registry_settings(self.registry_connection)
+        return JobSecrets(database_url(self.database_connection), kafka_settings(self.kafka_connection), registry)
 
     def _own_batch(self, connections: JobSecrets, batch_id: int) -> int:
         """Return the number of the batch, or of the one that it was merged into."""

@@ -75,6 +75,7 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
             trigger_name=definition.name,
             kafka_connection=definition.kafka_connection,
             database_connection=definition.database_connection,
+            registry_connection=definition.registry_connection,
             max_rejected_share=definition.max_rejected_share,
             alert_after=definition.alert_after,
             notify=definition.notify,

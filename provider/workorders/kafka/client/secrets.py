@@ -15,6 +15,8 @@ from workorders.kafka.client.settings import JAVA, client_settings
 
 KAFKA_VARIABLE = "WORKORDERS_KAFKA"
 """Environment variable with the librdkafka settings as a JSON object."""
+REGISTRY_VARIABLE: Final = "WORKORDERS_SCHEMA_REGISTRY"
+"""Environment variable with the settings of the schema registry's client as a JSON object."""
 _SHORTEST_SECRET: Final = 4
 """Characters; to mask a shorter one everywhere would garble the text and give the secret away."""
 
@@ -26,6 +28,8 @@ class JobSecrets:
     database_url: str
     kafka: Mapping[str, Any]
     """librdkafka settings, as the Airflow connection has them."""
+    registry: Mapping[str, Any] | None = None
+    """Settings of the schema registry's client; None if the trigger needs no registry."""
 
     @classmethod
     def from_environment(cls) -> "JobSecrets":
@@ -38,7 +42,7 @@ class JobSecrets:
             kafka = json.loads(_get_secret(KAFKA_VARIABLE))
         except json.JSONDecodeError as error:
             raise ConfigurationError(f"The environment variable {KAFKA_VARIABLE} is not a JSON object.") from error
-        return cls(_get_secret(DATABASE_URL_VARIABLE), kafka)
+        return cls(_get_secret(DATABASE_URL_VARIABLE), kafka, registry_from_environment())
 
     @contextmanager
     def in_environment(self) -> Iterator[None]:
@@ -47,19 +51,19 @@ class JobSecrets:
         Airflow's `env_vars` are a template field, so Airflow stores and shows them, and for some masters they become
         arguments. These variables exist in no attribute of the operator, in no argument, and in no log.
         """
-        before = {name: os.environ.get(name) for name in (DATABASE_URL_VARIABLE, KAFKA_VARIABLE)}
+        before = {name: os.environ.get(name) for name in (DATABASE_URL_VARIABLE, KAFKA_VARIABLE, REGISTRY_VARIABLE)}
         os.environ.update(self.to_environment())
         try:
             yield
         finally:
             for name, value in before.items():
                 if value is None:
-                    del os.environ[name]
+                    os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
 
     def mask(self, text: str) -> str:
-        """Return the text with `***` for each secret of the Kafka settings, also as the clients get it.
+        """Return the text with `***` for each secret of the settings, also as the clients get it.
 
         Some errors of Spark's Kafka source print all settings of a client. The text may be on one line.
         """
@@ -72,7 +76,7 @@ class JobSecrets:
     def _secrets(self) -> list[str]:
         """Return the secrets, the longest first, because one may be a part of another."""
         own = self.kafka.get(JAVA)
-        found = [self.kafka, own if isinstance(own, Mapping) else {}]
+        found = [self.kafka, own if isinstance(own, Mapping) else {}, self.registry or {}]
         for derived in (client_settings, java_settings):
             with suppress(ConfigurationError):
                 found.append(derived(self.kafka))
@@ -81,7 +85,24 @@ class JobSecrets:
 
     def to_environment(self) -> dict[str, str]:
         """Return the variables that `from_environment` reads."""
-        return {DATABASE_URL_VARIABLE: self.database_url, KAFKA_VARIABLE: json.dumps(dict(self.kafka))}
+        variables = {DATABASE_URL_VARIABLE: self.database_url, KAFKA_VARIABLE: json.dumps(dict(self.kafka))}
+        return variables if self.registry is None else variables | {REGISTRY_VARIABLE: json.dumps(dict(self.registry))}
+
+
+def registry_from_environment() -> Mapping[str, Any] | None:
+    """Return the settings of the schema registry's client in the process's environment; None if there are none.
+
+    Raises:
+        ConfigurationError: the variable is not a JSON object, or names a file that cannot be read.
+    """
+    text = find_secret(REGISTRY_VARIABLE)
+    try:
+        found = None if text is None else json.loads(text)
+    except json.JSONDecodeError:
+        found = ()
+    if found is not None and not isinstance(found, dict):
+        raise ConfigurationError(f"The environment variable {REGISTRY_VARIABLE} is not a JSON object.")
+    return found
 
 
 def _get_secret(name: str) -> str:

@@ -1,7 +1,7 @@
 """The fields of a Kafka trigger's file; five lines are enough."""
 
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
@@ -21,6 +21,7 @@ from workorders.core.items import MAX_BODY_BYTES
 from workorders.core.secrets import is_secret_header
 from workorders.kafka.definition.fields import REGEX_MARK, HeaderNames, Rate, Share, TopicOrPattern
 from workorders.kafka.definition.filter import FilterField, MessageFilter
+from workorders.kafka.definition.json_schema import JsonSchemaField
 from workorders.kafka.definition.spark import SparkSettings
 from workorders.kafka.definition.starting_offsets import StartingOffsets, StartingOffsetsField
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
@@ -88,6 +89,15 @@ class KafkaTriggerDefinition(TriggerDefinition):
     of its own, for two minutes at most, so they need no other task. It holds a worker slot as long; 0 takes only what
     waits already. A task that submits an application never waits."""
 
+    format: Literal["json", "avro", "protobuf", "json-schema"] = "json"
+    """Format of values. Each but `json` needs a schema registry."""
+    key_format: Literal["text", "avro", "protobuf", "json-schema"] = "text"
+    """Format of keys. A text that is not UTF-8 is kept as base64. Each other format needs a schema registry."""
+    registry_connection: Annotated[ConnectionId | None, Field(validate_default=True)] = None
+    """Airflow connection of the schema registry, if a format needs one."""
+    json_schema: JsonSchemaField | None = None
+    """JSON Schema that every value must fulfill, with `format: json`: the path of a file, relative to that of the
+    trigger, or the schema itself. Others are rejected."""
     max_message_bytes: Annotated[int, byte_count(KIB, MAX_BODY_BYTES)] = DEFAULT_MAX_MESSAGE_BYTES
     """Maximum size of a value that becomes an input; a larger one is rejected and stored."""
     headers: HeaderNames = "all"
@@ -144,6 +154,23 @@ class KafkaTriggerDefinition(TriggerDefinition):
                 "ignored message from a lost one."
             )
         return idempotency
+
+    @field_validator("registry_connection", mode="after")
+    @classmethod
+    def _has_registry(cls, connection: str | None, info: ValidationInfo) -> str | None:
+        formats = {info.data.get("format", "json"), info.data.get("key_format", "text")} - {"json", "text"}
+        if formats and connection is None:
+            raise ValueError(f"expected the Airflow connection of a schema registry, which {min(formats)} needs.")
+        if not formats and connection is not None:
+            raise ValueError("expected a format or a key_format that needs a schema registry, got none.")
+        return connection
+
+    @field_validator("json_schema", mode="after")
+    @classmethod
+    def _is_for_json(cls, schema: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
+        if schema is not None and info.data.get("format", "json") != "json":
+            raise ValueError(f"expected no schema here, because those of {info.data['format']} are in the registry.")
+        return schema
 
     @field_validator("filter", mode="after")
     @classmethod

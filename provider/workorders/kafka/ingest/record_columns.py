@@ -25,10 +25,12 @@ from workorders.core.json_bytes import text_or_base64
 from workorders.core.postgres import binary_rows
 from workorders.core.selectors import canonical
 from workorders.kafka.definition.filter import Condition, MessageFilter
+from workorders.kafka.formats.payloads import Decoded, Payloads
 from workorders.kafka.ingest.record_mapping import (
     NO_TIMESTAMP,
     REQUEST,
     TIMESTAMP_TYPES,
+    Place,
     RecordMapping,
     Source,
     text_json,
@@ -236,8 +238,34 @@ def _blocks(mapping: RecordMapping, source: Source, batch: pyarrow.RecordBatch, 
         end = min(max(full, begin + 1), begin + BLOCK_RECORDS, len(offsets))
         size = end - begin
         block = RecordBlock(stream, offsets[begin:end], requests.slice(begin, size), values.slice(begin, size))
-        yield replace(block, odd=_odd_items(mapping, source, block))
+        if mapping.payloads is None:
+            yield replace(block, odd=_odd_items(mapping, source, block))
+        else:
+            yield _decoded(mapping, mapping.payloads, source, block, batch.column("key").slice(begin, size))
         begin = end
+
+
+def _decoded(
+    mapping: RecordMapping, payloads: Payloads, source: Source, block: RecordBlock, keys: pyarrow.Array
+) -> RecordBlock:
+    """Return a block with its keys and values decoded, one by one."""
+    topic, values = orjson.loads(source.topic), block.values.to_pylist()
+    decoded = [mapping.decode(payloads, topic, value) for value in values]
+    jsons = [
+        found.json if isinstance(found, Decoded) else value or b"" for found, value in zip(decoded, values, strict=True)
+    ]
+    suspicious = _suspicious_rows(_column(jsons))
+    given = zip(block.offsets.tolist(), block.requests.to_pylist(), keys.to_pylist(), values, decoded, strict=True)
+    requests, bodies, odd = [], [], {}
+    for row, (offset, request, key, value, found) in enumerate(given):
+        place = Place(block.stream, source, topic, offset)
+        item = mapping.decoded_item(payloads, place, request, key, value, found, row in suspicious)
+        if item.body is None:
+            odd[row] = item
+        # The filter looks at all of a request of which a rejected record keeps a part.
+        requests.append(request if item.body is None else item.request)
+        bodies.append(item.body or b"")
+    return RecordBlock(block.stream, block.offsets, _column(requests), _column(bodies), odd)
 
 
 def _source(batch: pyarrow.RecordBatch, stream: str) -> Source:

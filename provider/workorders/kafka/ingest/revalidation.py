@@ -7,23 +7,47 @@ import orjson
 
 from workorders.core.creation.json_validation import needs_slow_check
 from workorders.core.items import Item, Rejection
+from workorders.core.json_bytes import bytes_of
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.record_mapping import FILTERED, RecordMapping
+from workorders.kafka.partitions import Record
 
 _OMITTED: Final = "omitted_bytes"
 
 
-def revalidate(definition: Mapping[str, Any], raw: bytes | None, request: bytes) -> Item:
+def revalidate(
+    definition: KafkaTriggerDefinition, registry: Mapping[str, Any] | None, raw: bytes | None, request: bytes
+) -> Item:
     """Return the item of a rejected message under the trigger's current definition.
+
+    Args:
+        definition: the trigger's.
+        registry: settings of the schema registry's client, if the definition needs one.
+        raw: the message's value.
+        request: of its work order.
+
+    Raises:
+        RegistryUnavailableError: the registry did not answer.
+        RegistryRefusedError: the registry refused the client.
 
     A message whose key and headers were too large stays rejected, because they were not kept. Kafka may still have
     them; the request has the offset. One that the filter leaves out stays rejected with that reason.
     """
-    if _OMITTED in orjson.loads(request):
+    message = orjson.loads(request)
+    if _OMITTED in message:
         detail = "key and headers were too large to be kept, so the request cannot be built again"
         return Item(None, None, request, None, Rejection("too-large", detail), raw)
-    mapping = RecordMapping.of(KafkaTriggerDefinition.model_validate(definition))
-    item = mapping.validate_value(None, None, request, raw, raw is not None and needs_slow_check(raw))
+    mapping = RecordMapping.of(definition, registry)
+    if mapping.payloads is None:
+        item = mapping.validate_value(None, None, request, raw, raw is not None and needs_slow_check(raw))
+    else:
+        written = orjson.dumps(
+            {"key": message["key"], **message}
+        )  # as the mapping writes it, while Postgres adds white space
+        record = Record(
+            message["topic"], message["partition"], message["offset"], bytes_of(message["key"]), raw, None, -1
+        )
+        item = mapping.map_decoded(mapping.payloads, record, None, written)
     if mapping.filter is not None and not mapping.filter.holds(mapping.filter.conditions, request, item):
         return Item(None, None, request, None, FILTERED, raw)
     return item

@@ -166,7 +166,7 @@ class _SparkIngest:
             # An executor cannot make a token, and the one of the attempt's start may have expired by now.
             with_token(self._connections.database_url),
             client_settings(self._connections.kafka),
-            RecordMapping.of(self._definition),
+            RecordMapping.of(self._definition, self._connections.registry),
             attempts,
         )
 

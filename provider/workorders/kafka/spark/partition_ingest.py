@@ -18,7 +18,13 @@ from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.items import Item, ItemBlock, ItemBlocks
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.range_consumer import read_range
-from workorders.kafka.exceptions import FencedError, TooManyRejectedError, UnexpectedMessageError
+from workorders.kafka.exceptions import (
+    FencedError,
+    RegistryRefusedError,
+    RegistryUnavailableError,
+    TooManyRejectedError,
+    UnexpectedMessageError,
+)
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.record_columns import blocks
 from workorders.kafka.ingest.record_mapping import RecordMapping
@@ -169,6 +175,8 @@ def describe_failure(range_: OffsetRange, failure: BaseException) -> str:
     # cannot be serialized.
     message = str(failure).partition("\tat ")[0].encode("utf-8", "backslashreplace").decode()
     text = one_line(message)
+    if isinstance(failure, RegistryUnavailableError | RegistryRefusedError):
+        return f"{range_}: {text}"
     if isinstance(failure, WorkOrdersError):
         return text
     return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."

@@ -14,7 +14,7 @@ from support.certificates import Authority
 from workorders.core.environment import DATABASE_URL_VARIABLE
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.kafka.client.java_settings import java_settings
-from workorders.kafka.client.secrets import KAFKA_VARIABLE, JobSecrets
+from workorders.kafka.client.secrets import KAFKA_VARIABLE, REGISTRY_VARIABLE, JobSecrets, registry_from_environment
 from workorders.kafka.client.settings import client_settings
 
 SECRET = "correct horse battery staple"
@@ -130,3 +130,17 @@ def test_a_secret_that_is_not_there_is_named_by_both_ways_to_give_it(monkeypatch
     monkeypatch.setenv(f"{KAFKA_VARIABLE}_FILE", "/nowhere/kafka.json")
     with pytest.raises(ConfigurationError, match=r"/nowhere/kafka\.json that WORKORDERS_KAFKA_FILE names cannot be"):
         JobSecrets.from_environment()
+
+
+def test_the_login_of_the_schema_registry_travels_and_is_masked_like_that_of_kafka(
+    seen: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = f"ann:{SECRET}"
+    secrets = JobSecrets("postgresql:///orders", {}, {"url": "https://registry", "basic.auth.user.info": login})
+    with secrets.in_environment():
+        assert JobSecrets.from_environment() == secrets
+    assert REGISTRY_VARIABLE not in os.environ
+    assert secrets.mask(f"wrong: {login}") == "wrong: ***"
+    monkeypatch.setenv(REGISTRY_VARIABLE, "[1]")
+    with pytest.raises(ConfigurationError, match=f"{REGISTRY_VARIABLE} is not a JSON object"):
+        registry_from_environment()

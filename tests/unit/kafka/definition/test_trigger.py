@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from workorders.core.definitions.json_schema import trigger_schema
-from workorders.core.definitions.loading import parse_trigger
+from workorders.core.definitions.loading import load_trigger, parse_trigger
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.definition.starting_offsets import StartingOffsets
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -58,6 +58,10 @@ def test_five_lines_are_enough() -> None:
         "poll_interval": 1.0,
         "linger": 3.0,
         "virtual_partitions": 1,
+        "format": "json",
+        "key_format": "text",
+        "registry_connection": None,
+        "json_schema": None,
         "max_message_bytes": 10_485_760,
         "headers": "all",
         "tombstones": "reject",
@@ -323,3 +327,37 @@ def test_the_schema_gives_defaults_as_a_file_would() -> None:
     fields: dict[str, Any] = trigger_schema("kafka")["properties"]
     assert fields["starting_offsets"]["default"] == "earliest"
     assert fields["topics"]["minItems"] == 1
+
+
+def test_a_format_of_a_registry_needs_the_connection_of_one() -> None:
+    assert "the Airflow connection of a schema registry, which avro needs" in complaint("format: avro")
+    assert "which protobuf needs" in complaint("key_format: protobuf")
+    assert "a format or a key_format that needs a schema registry, got none" in complaint("registry_connection: sr")
+    assert "expected json, avro, protobuf or json-schema, got 'xml'" in complaint("format: xml").replace(
+        "'json'", "json"
+    )
+
+
+def test_a_json_schema_is_read_from_a_file_beside_the_trigger_and_stored_whole(tmp_path: Path) -> None:
+    (tmp_path / "order.json").write_text('{"required": ["id"]}')
+    (tmp_path / "orders.yaml").write_text(f"{FIVE_LINES}json_schema: order.json\n")
+    found = load_trigger(tmp_path / "orders.yaml", {"kafka": KafkaTriggerDefinition})
+    assert isinstance(found, KafkaTriggerDefinition)
+    assert found.json_schema == {"required": ["id"]}
+    assert KafkaTriggerDefinition.model_validate(found.model_dump(mode="json")) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("missing.json", "the path of a JSON Schema file, got missing.json"),
+        ("[1]", "the path of a JSON Schema file, or a JSON Schema"),
+        ("{type: nonsense}", "a JSON Schema that refers to nothing outside itself"),
+        ("{$ref: 'http://127.0.0.1:1/schema'}", "a JSON Schema that refers to nothing outside itself"),
+    ],
+)
+def test_a_json_schema_that_cannot_be_used_is_refused(given: str, words: str) -> None:
+    assert words in complaint(f"json_schema: {given}")
+    assert "those of avro are in the registry" in complaint(
+        "{format: avro, registry_connection: sr, json_schema: {type: object}}"
+    )

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from workorders.core.items import Item, Rejection
 from workorders.kafka.definition.filter import MessageFilter
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.formats import payloads
+from workorders.kafka.formats.payloads import Decoded, Payloads
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import Record
 
@@ -207,6 +209,7 @@ settings = {
     "headers": st.sampled_from(["all", "none", ("a", "b")]),
     "accept_tombstones": st.booleans(),
     "max_message_bytes": st.sampled_from([20, 200, 10_000]),
+    "payloads": st.none() | st.just(Payloads("json", "text", json_schema='{"maxProperties": 1}')),
 }
 mappings = st.builds(RecordMapping, **settings)
 FILTERS = [
@@ -238,3 +241,18 @@ def test_any_key_can_be_had_back_from_the_request(key: bytes | None) -> None:
         assert base64.b64decode(found["base64"]) == key
     else:
         assert (None if found is None else found.encode()) == key
+
+
+class Appending:
+    """Decodes a text to JSON that Postgres cannot store."""
+
+    def decode(self, _topic: str, payload: bytes) -> Decoded:
+        return Decoded(orjson.dumps({"a": payload.decode() + "\0"}), b'{"id":1}')
+
+
+def test_a_rejected_value_keeps_the_bytes_that_it_came_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payloads, "_decoder", lambda *_: Appending())
+    found = item(RecordMapping(payloads=Payloads("avro", "avro", "{}")), value=b"raw")
+    assert found.rejection is not None
+    assert (found.rejection.code, found.body, found.raw) == ("nul-character", None, b"raw")
+    assert orjson.loads(found.request)["key"] == "k"

@@ -1,0 +1,146 @@
+"""Protobuf to JSON, by the mapping of proto3, with the names of the schema's file."""
+
+import binascii
+import subprocess
+import sys
+import tempfile
+from base64 import b64decode
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+
+from workorders.kafka.formats.decoders import ReadPayload, RefusedPayloadError, UnsafeSchemaError
+from workorders.kafka.formats.registry import SchemaRegistry
+
+_MAX_VARINT_BYTES: Final = 5
+_MORE: Final = 0x80
+_MAIN: Final = "schema.proto"
+_WELL_KNOWN: Final = "google/protobuf/"
+_COMPILE_SECONDS: Final = 60
+
+
+def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
+    """Return what reads the payloads of a schema.
+
+    Raises:
+        UnsafeSchemaError: it is no Protobuf schema.
+        UnknownSchemaError: the registry does not have it, or one that it refers to.
+    """
+    texts: dict[str, str] = {}
+    _collect(registry, registry.schema(schema_id, serialized=True), _MAIN, texts)
+    pool = descriptor_pool.DescriptorPool()
+    try:
+        for file in _described(texts) or _compiled(texts):
+            _add(file, pool)
+        main = pool.FindFileByName(_MAIN)
+    except Exception as error:
+        raise UnsafeSchemaError(f"it is no Protobuf schema ({type(error).__name__})") from error
+    return partial(_read, main)
+
+
+def _collect(registry: SchemaRegistry, found: Any, name: str, texts: dict[str, str]) -> None:
+    """Collect the text of a file and of all that it imports; the imported ones first."""
+    for reference in found.references or ():
+        if reference.name not in texts:
+            referred = registry.reference(reference.subject, reference.version, serialized=True)
+            _collect(registry, referred, reference.name, texts)
+    texts[name] = found.schema_str
+
+
+def _described(texts: dict[str, str]) -> list[descriptor_pb2.FileDescriptorProto] | None:
+    """Return the files if the registry gave descriptors of them; None if it gave their sources."""
+    try:
+        data = {name: b64decode(text, validate=True) for name, text in texts.items()}
+    except binascii.Error:
+        return None
+    files = [descriptor_pb2.FileDescriptorProto.FromString(one) for one in data.values()]
+    for file, name in zip(files, data, strict=True):
+        file.name = name
+    return files
+
+
+def _compiled(texts: dict[str, str]) -> Iterator[descriptor_pb2.FileDescriptorProto]:
+    """Yield the files of sources, by Google's compiler in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="workorders-protobuf-") as folder:
+        for name, text in texts.items():
+            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                raise UnsafeSchemaError("the name of an import leads out of its folder")
+            file = Path(folder, "sources", name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        compiled = Path(folder, "compiled")
+        subprocess.run(  # noqa: S603 - our own interpreter, and files that we named
+            [
+                *(sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}/sources", "--include_imports"),
+                *(f"--descriptor_set_out={compiled}", _MAIN),
+            ],
+            check=True,
+            capture_output=True,
+            timeout=_COMPILE_SECONDS,
+        )
+        yield from descriptor_pb2.FileDescriptorSet.FromString(compiled.read_bytes()).file
+
+
+def _add(file: descriptor_pb2.FileDescriptorProto, pool: descriptor_pool.DescriptorPool) -> None:
+    for imported in file.dependency:
+        if imported.startswith(_WELL_KNOWN):
+            _add_well_known(imported, pool)
+    pool.Add(file)
+
+
+def _add_well_known(name: str, pool: descriptor_pool.DescriptorPool) -> None:
+    # Importing the module adds the file to the default pool.
+    __import__(name.removesuffix(".proto").replace("/", ".") + "_pb2")
+    known = descriptor_pb2.FileDescriptorProto()
+    descriptor_pool.Default().FindFileByName(name).CopyToProto(known)
+    for imported in known.dependency:
+        _add_well_known(imported, pool)
+    pool.Add(known)
+
+
+def _read(file: Any, payload: bytes) -> bytes:
+    indexes, rest = _message_indexes(payload)
+    types = list(file.message_types_by_name.values())
+    for index in indexes:
+        if index >= len(types):
+            raise RefusedPayloadError("it is of a message type that the schema does not have")
+        message_type = types[index]
+        types = list(message_type.nested_types)
+    message = message_factory.GetMessageClass(message_type)()
+    message.ParseFromString(rest)
+    json: str = json_format.MessageToJson(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True, indent=None
+    )
+    return json.encode()
+
+
+def _message_indexes(payload: bytes) -> tuple[list[int], bytes]:
+    """Return the path to the message type, and what follows it; a single zero is the first type."""
+    count, place = _varint(payload, 0)
+    if count == 0:
+        return [0], payload[place:]
+    indexes = []
+    for _ in range(min(count, len(payload))):
+        index, place = _varint(payload, place)
+        indexes.append(index)
+    return indexes, payload[place:]
+
+
+def _varint(payload: bytes, place: int) -> tuple[int, int]:
+    """Return a zigzag number that is not negative, and the place after it.
+
+    Raises:
+        ValueError: there is none.
+    """
+    number = 0
+    for step in range(_MAX_VARINT_BYTES):
+        byte = payload[place + step]
+        number |= (byte & ~_MORE) << (7 * step)
+        if not byte & _MORE:
+            if number & 1:
+                raise ValueError("a negative number")
+            return number >> 1, place + step + 1
+    raise ValueError("a number that does not end")

@@ -1,0 +1,119 @@
+"""Schemas of a Confluent-compatible schema registry, asked for once per id."""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import orjson
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
+
+from workorders.core.exceptions import ConfigurationError, one_line
+from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
+
+T = TypeVar("T")
+
+_DEFAULTS: Final = {"timeout": 10, "max.retries": 2, "retries.wait.ms": 200, "retries.max.wait.ms": 1000}
+"""The client's own default is to wait without end."""
+_PEM_FILES: Final = {
+    "ssl.ca.pem": "ssl.ca.location",
+    "ssl.certificate.pem": "ssl.certificate.location",
+    "ssl.key.pem": "ssl.key.location",
+}
+_NOT_FOUND: Final = 404
+_REFUSALS: Final = frozenset({401, 403})
+
+
+class UnknownSchemaError(LookupError):
+    """The registry does not have a schema of that id."""
+
+
+class SchemaRegistry:
+    """A registry. Nothing is cached here, because a schema is parsed once and kept by its decoder."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """Make a client.
+
+        Args:
+            settings: of `SchemaRegistryClient`. Certificates may be given as PEM texts instead of files, as
+                `ssl.ca.pem`, `ssl.certificate.pem`, and `ssl.key.pem`.
+
+        Raises:
+            ConfigurationError: the client cannot be made of these settings.
+        """
+        self._where = f"the schema registry {_without_login(str(settings.get('url')))}"
+        try:
+            self._client = _client(settings)
+        except Exception as error:  # noqa: BLE001 - the client raises what its code happens to meet
+            # The text may repeat a setting, and so a password.
+            raise ConfigurationError(
+                f"No client of {self._where} can be made with the settings of its connection "
+                f"({type(error).__name__}); no message was read. Correct the connection's extra."
+            ) from None
+
+    def schema(self, schema_id: int, *, serialized: bool = False) -> Schema:
+        """Return a schema; with `serialized`, one of Protobuf as a descriptor in base64, where the registry can.
+
+        Raises:
+            UnknownSchemaError: the registry does not have it.
+            RegistryUnavailableError: no answer, or none that helps; a later retry may succeed.
+            RegistryRefusedError: the registry refused the client.
+        """
+        return self._ask(lambda: self._client.get_schema(schema_id, fmt="serialized" if serialized else None))
+
+    def reference(self, subject: str, version: int, *, serialized: bool = False) -> Schema:
+        """Return a schema that another one refers to; raises as `schema` does."""
+        fmt = "serialized" if serialized else None
+        return self._ask(lambda: self._client.get_version(subject, version, fmt=fmt)).schema
+
+    def registration(self, schema_id: int, subject: str) -> bytes:
+        """Return the id, a subject, and the version of a schema as JSON; raises as `schema` does.
+
+        Args:
+            schema_id: the schema.
+            subject: the preferred one, if the schema is registered under several.
+        """
+        try:
+            found = self._ask(lambda: self._client.get_schema_versions(schema_id))
+        except UnknownSchemaError:  # a registry that cannot tell
+            found = []
+        names = sorted((one.subject != subject, one.subject, one.version) for one in found)
+        _, name, version = names[0] if names else (None, None, None)
+        return orjson.dumps({"id": schema_id, "subject": name, "version": version})
+
+    def _ask(self, request: Callable[[], T]) -> T:
+        try:
+            return request()
+        except SchemaRegistryError as error:
+            if error.http_status_code == _NOT_FOUND:
+                raise UnknownSchemaError(error.error_message) from None
+            text = f"{self._where} answered {error.http_status_code}: {one_line(error.error_message or '')}"
+            if error.http_status_code in _REFUSALS:
+                raise RegistryRefusedError(
+                    f"{text}; nothing was committed there. Correct the login of its connection."
+                ) from None
+            raise RegistryUnavailableError(f"{text}; nothing was committed there.") from None
+        except Exception as error:  # noqa: BLE001 - a network has many failures, and an answer that is no JSON another
+            reason = f"{type(error).__name__}: {one_line(error)}"
+            raise RegistryUnavailableError(
+                f"{self._where} did not answer ({reason}); nothing was committed there."
+            ) from None
+
+
+def _client(settings: Mapping[str, Any]) -> SchemaRegistryClient:
+    given = {**_DEFAULTS, **settings}
+    # The client reads its files when it is made, and can take no text.
+    with tempfile.TemporaryDirectory(prefix="workorders-registry-") as folder:
+        for pem, location in _PEM_FILES.items():
+            if pem in given:
+                file = Path(folder, pem)
+                file.touch(mode=0o600)
+                file.write_text(given.pop(pem), encoding="utf-8")
+                given[location] = str(file)
+        return SchemaRegistryClient(given)
+
+
+def _without_login(urls: str) -> str:
+    parts = (urlsplit(url.strip()) for url in urls.split(","))
+    return ",".join(part._replace(netloc=part.netloc.rpartition("@")[2]).geturl() for part in parts)

@@ -1,8 +1,9 @@
-"""What topics contain: filters and formats."""
+"""What topics contain: filters, formats, and dead letters."""
 
 from mutations.mutation import Change, Mutation
 
 FILTER, COLUMNS = "integration/kafka/ingest/test_filter.py", "unit/kafka/ingest/test_record_columns.py"
+DEAD = "integration/kafka/ingest/test_dead_letters.py"
 FORMATS, AVRO = "integration/kafka/ingest/test_formats.py", "unit/kafka/formats/test_avro.py"
 
 CONTENTS = (
@@ -80,5 +81,17 @@ CONTENTS = (
             "unit/kafka/client/test_secrets.py"
             "::test_the_login_of_the_schema_registry_travels_and_is_masked_like_that_of_kafka",
         ),
+    ),
+    Mutation(
+        "dead-letters-of-earlier-ingests-published-again",
+        2,
+        (Change("kafka/ingest/sql/dead_letters.sql", "AND work_orders.created_at = now()", "AND true"),),
+        (f"{DEAD}::test_messages_that_are_read_again_after_the_ledger_was_set_back_are_not_published_again",),
+    ),
+    Mutation(
+        "large-dead-letter-stops-its-partition",
+        4,
+        (Change("kafka/ingest/dead_letters.py", "except OutboxMessageError:", "except ZeroDivisionError:"),),
+        (f"{DEAD}::test_a_message_that_is_larger_than_the_outbox_takes_stops_nothing",),
     ),
 )

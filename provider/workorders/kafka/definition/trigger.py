@@ -19,7 +19,7 @@ from workorders.core.definitions.fields import (
 from workorders.core.definitions.trigger import Idempotency, TriggerDefinition
 from workorders.core.items import MAX_BODY_BYTES
 from workorders.core.secrets import is_secret_header
-from workorders.kafka.definition.fields import REGEX_MARK, HeaderNames, Rate, Share, TopicOrPattern
+from workorders.kafka.definition.fields import REGEX_MARK, HeaderNames, Rate, Share, TopicName, TopicOrPattern
 from workorders.kafka.definition.filter import FilterField, MessageFilter
 from workorders.kafka.definition.json_schema import JsonSchemaField
 from workorders.kafka.definition.spark import SparkSettings
@@ -110,6 +110,9 @@ class KafkaTriggerDefinition(TriggerDefinition):
     of which must hold. Other messages are counted and create no work order; a batch keeps its filter. All if not
     given."""
 
+    dead_letter_topic: TopicName | None = None
+    """Topic to which a message that cannot be an input is published, exactly once, through the outbox. To none if not
+    given. The trigger must not read it itself."""
     max_rejected_share: Share | None = None
     """Share of a range's messages (above 0, below 1): if more are rejected, and at least ten, the partition stalls and
     they are not recorded. Each virtual partition is counted alone. No limit if not given."""
@@ -171,6 +174,19 @@ class KafkaTriggerDefinition(TriggerDefinition):
         if schema is not None and info.data.get("format", "json") != "json":
             raise ValueError(f"expected no schema here, because those of {info.data['format']} are in the registry.")
         return schema
+
+    @field_validator("dead_letter_topic", mode="after")
+    @classmethod
+    def _is_not_read(cls, topic: str | None, info: ValidationInfo) -> str | None:
+        if topic is None:
+            return None
+        for read in info.data.get("topics", ()):
+            if re.match(read, topic) if read.startswith(REGEX_MARK) else read == topic:
+                raise ValueError(
+                    f"expected a topic that the trigger does not read, got {topic}, which {read} names; its dead "
+                    f"letters would become dead letters again."
+                )
+        return topic
 
     @field_validator("filter", mode="after")
     @classmethod

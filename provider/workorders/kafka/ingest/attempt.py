@@ -26,6 +26,8 @@ class Attempt:
     """Log of the topic that the offsets belong to; see `positions.stream_name`."""
     max_rejected_share: float | None = None
     """Maximum share of rejected messages; above it nothing is committed. None for no limit."""
+    dead_letter_topic: str | None = None
+    """Topic that gets the messages that cannot be inputs; None for none."""
 
     @property
     def is_replay(self) -> bool:

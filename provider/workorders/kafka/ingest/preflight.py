@@ -64,6 +64,7 @@ def preflight(
             replayed=part.messages,
             generation=part.generation,
             max_rejected_share=max_rejected_share,
+            dead_letter_topic=batch.definition.get("dead_letter_topic"),
         )
         for part in parts
         if part.range in begins

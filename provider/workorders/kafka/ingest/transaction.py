@@ -19,6 +19,7 @@ from workorders.kafka.exceptions import (
     UnexpectedMessageError,
     WorkflowFullError,
 )
+from workorders.kafka.ingest import dead_letters
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.breaker import Breaker
 from workorders.kafka.ingest.record_mapping import FILTERED
@@ -125,6 +126,7 @@ def ingest(
         created = _create(connection, attempt, watch, watched, prove, fresh=_is_new(connection, attempt))
         if breaker is not None:
             breaker.require_within_share(created)
+        dead_letters.publish(connection, attempt, created)
         _record_complete(connection, attempt, created)
         return created
 

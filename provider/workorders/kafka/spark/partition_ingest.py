@@ -33,6 +33,7 @@ from workorders.kafka.ingest.verification import verify_range_end, verify_topic_
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark.installed_package import installed_package
+from workorders.outbox.exceptions import OutboxMessageError
 
 RESULT_SCHEMA = (
     "topic string, partition int, start_offset long, created long, rejected long, existing long, filtered long, "
@@ -175,8 +176,8 @@ def describe_failure(range_: OffsetRange, failure: BaseException) -> str:
     # cannot be serialized.
     message = str(failure).partition("\tat ")[0].encode("utf-8", "backslashreplace").decode()
     text = one_line(message)
-    if isinstance(failure, RegistryUnavailableError | RegistryRefusedError):
-        return f"{range_}: {text}"
+    if isinstance(failure, RegistryUnavailableError | RegistryRefusedError | OutboxMessageError):
+        return f"{range_}: {text}"  # they know nothing of ranges
     if isinstance(failure, WorkOrdersError):
         return text
     return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."

@@ -66,6 +66,7 @@ def test_five_lines_are_enough() -> None:
         "headers": "all",
         "tombstones": "reject",
         "filter": None,
+        "dead_letter_topic": None,
         "max_rejected_share": None,
         "idempotency": None,
         "sequence": None,
@@ -361,3 +362,10 @@ def test_a_json_schema_that_cannot_be_used_is_refused(given: str, words: str) ->
     assert "those of avro are in the registry" in complaint(
         "{format: avro, registry_connection: sr, json_schema: {type: object}}"
     )
+
+
+def test_a_trigger_cannot_read_its_own_dead_letters() -> None:
+    assert load("dead_letter_topic: orders.dead").dead_letter_topic == "orders.dead"
+    assert "which orders names" in complaint("dead_letter_topic: orders")
+    assert r"which ^ord.* names" in complaint("{topics: ['^ord.*'], dead_letter_topic: orders.dead}")
+    assert "expected a topic's name" in complaint("dead_letter_topic: '^dead'")

@@ -1,0 +1,128 @@
+"""Dead letters from a real topic, through ingest, outbox, and relay, to another real topic: each one once."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Message
+
+from local_stack.stack import LocalStack
+from support.consumed import consumed
+from support.in_process_trigger import InProcessTrigger
+from support.outbox import Outbox, new_outbox
+from support.topics import Topics
+from workorders.core.creation.work_orders import Created
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("topics")]
+
+TIME = 1_700_000_000_000
+
+
+@pytest.fixture
+def outbox(stack: LocalStack, topics: Topics, name: str) -> Outbox:
+    topics.create(name)
+    topics.create(f"{name}.dead")
+    return new_outbox(stack)
+
+
+def reading(outbox: Outbox, name: str, **fields: Any) -> InProcessTrigger:
+    """Return a trigger whose work orders are in the outbox's database."""
+    parts = SimpleNamespace(database_url=outbox.database_url, kafka_settings=outbox.kafka)
+    return InProcessTrigger(cast("LocalStack", parts), name, dead_letter_topic=f"{name}.dead", **fields)
+
+
+def batch(trigger: InProcessTrigger) -> int:
+    planned = trigger.plan()
+    assert planned.batch_id is not None
+    return planned.batch_id
+
+
+def dead(outbox: Outbox, name: str) -> list[Message]:
+    """Relay what waits, and return all that the topic has, in the order of the messages that were rejected."""
+    outbox.relay()
+    return sorted(consumed(outbox.kafka, f"{name}.dead"), key=lambda message: headers(message)[-7])
+
+
+def headers(message: Message) -> list[Any]:
+    """Return the headers; the offset of the rejected message is the seventh from the end."""
+    found: Any = message.headers() or []
+    return list(found)
+
+
+@pytest.mark.parametrize("by_column", [False, True], ids=["by message", "by column"])
+def test_a_rejected_message_is_published_once_as_it_came_with_the_reason(
+    outbox: Outbox, topics: Topics, name: str, by_column: bool
+) -> None:
+    topics.produce(name, [b"{}", b"rubb\xffish"], key=b"\xff", headers=[("a", b"\0"), ("a", None)], timestamp_ms=TIME)
+    topics.produce(name, [None, b"{}"], timestamp_ms=TIME)
+    trigger = reading(outbox, name)
+    batch_id = batch(trigger)
+    for expected in (Created(2, 2), Created(0, 0, 4)):  # the ingest and a replay
+        (outcome,) = trigger.ingest_messages(batch_id, by_column=by_column)
+        assert (outcome.error, outcome.created) == (None, expected)
+    first, second = dead(outbox, name)
+    assert (first.key(), first.value(), first.timestamp()[1]) == (b"\xff", b"rubb\xffish", TIME)
+    assert (second.key(), second.value()) == (None, None)
+    assert headers(first)[:2] == [("a", b"\0"), ("a", None)]
+    assert dict(headers(first)[2:]) == {
+        "__connect.errors.topic": name.encode(),
+        "__connect.errors.partition": b"0",
+        "__connect.errors.offset": b"1",
+        "__connect.errors.connector.name": name.encode(),
+        "__connect.errors.task.id": str(batch_id).encode(),
+        "__connect.errors.stage": b"VALUE_CONVERTER",
+        "__connect.errors.class.name": b"workorders",
+        "__connect.errors.exception.class.name": b"not-utf8",
+        "__connect.errors.exception.message": b"the value is not UTF-8 at byte 4",
+    }
+
+
+@pytest.mark.parametrize("fields", [{}, {"virtual_partitions": 2}], ids=str)
+def test_an_attempt_that_is_rolled_back_publishes_nothing_and_the_next_one_publishes_once(
+    outbox: Outbox, topics: Topics, name: str, fields: dict[str, Any]
+) -> None:
+    topics.produce(name, [b"1", b"2", b"3", b"4"])
+    trigger = reading(outbox, name, **fields)
+    batch_id = batch(trigger)
+    for attempt in trigger.prepare(batch_id).attempts:
+        failed = trigger.ingest_first(attempt, 1)
+        assert "the reader ended too early" in (failed.error or "")
+    assert dead(outbox, name) == []
+    outcomes = trigger.ingest_messages(batch_id, by_column=True)
+    assert sum(outcome.created.rejected for outcome in outcomes) == 4
+    assert sorted(message.value() or b"" for message in dead(outbox, name)) == [b"1", b"2", b"3", b"4"]
+
+
+def test_messages_that_are_read_again_after_the_ledger_was_set_back_are_not_published_again(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    topics.produce(name, [b"1", b"2"])
+    trigger = reading(outbox, name)
+    trigger.ingest_messages(batch(trigger), by_column=True)
+    with outbox.connect() as connection:
+        connection.execute("UPDATE workorders.kafka_ledger SET next_offset = 0")
+    topics.produce(name, [b"3"])
+    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=True)
+    assert outcome.created == Created(0, 1, 2)
+    assert [message.value() for message in dead(outbox, name)] == [b"1", b"2", b"3"]
+
+
+def test_a_message_that_is_larger_than_the_outbox_takes_stops_nothing(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    topics.produce(name, [b"1", b"x" * 999_700, b"2"], key=b"k", headers=[("a", b"1")])
+    trigger = reading(outbox, name)
+    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=True)
+    assert (outcome.error, outcome.created) == (None, Created(0, 3))
+    found = dead(outbox, name)
+    assert [(message.key(), message.value()) for message in found] == [(b"k", b"1"), (None, None), (b"k", b"2")]
+    assert ["a" in dict(headers(message)) for message in found] == [True, False, True]
+
+
+def test_a_duplicate_and_a_filtered_message_are_no_dead_letters(outbox: Outbox, topics: Topics, name: str) -> None:
+    topics.produce(name, [b'{"id":1}', b'{"id":1}', b'{"id":2,"test":true}'])
+    key = {"key": "body:/id", "window": "1 h"}
+    trigger = reading(outbox, name, idempotency=key, filter={"body:/test": {"exists": False}})
+    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=True)
+    assert (outcome.created.created, outcome.created.rejected, outcome.created.filtered) == (1, 1, 1)
+    assert dead(outbox, name) == []

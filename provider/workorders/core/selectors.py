@@ -9,6 +9,8 @@ A selector is one word of a definition:
 - `body`: the whole input.
 
 A missing or null value yields None.
+
+A key may be a list of selectors. Its value is the list of their values, and None if one of them is missing.
 """
 
 import re
@@ -53,23 +55,40 @@ class Selectable(Protocol):
 
 @dataclass(frozen=True)
 class Selector:
-    """The place of a value in an item."""
+    """The place of a value in an item, or several places."""
 
     text: str
+    """The selector; a JSON array of several."""
 
     @classmethod
-    def parse(cls, text: str) -> "Selector":
-        """Parse a selector.
+    def parse(cls, text: "str | Sequence[str]") -> "Selector":
+        """Parse a selector, a list of selectors, or the JSON array of such a list.
 
         Raises:
             ConfigurationError: the text is not a selector; the message names the forms.
         """
+        if isinstance(text, str) and text.startswith("["):
+            try:
+                text = orjson.loads(text)
+            except orjson.JSONDecodeError as error:
+                raise ConfigurationError(f"expected {FORMS}, or a list of them, got {text!r}.") from error
+        if isinstance(text, list | tuple):
+            return cls(orjson.dumps([cls._parse_one(part).text for part in text]).decode())
+        return cls._parse_one(text)
+
+    @classmethod
+    def _parse_one(cls, text: Any) -> "Selector":
         if not isinstance(text, str) or not re.match(FORM, text, re.DOTALL):
             raise ConfigurationError(f"expected {FORMS}, got {text!r}.")
         source, colon, place = text.partition(":")
         if colon and source != "header" and _LONE_TILDE.search(place):
             raise ConfigurationError(f"expected ~0 or ~1 in place of a lone ~ in a JSON pointer, got {text!r}.")
         return cls(text)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The selectors of a list; a single selector is alone."""
+        return tuple(orjson.loads(self.text)) if self.text.startswith("[") else (self.text,)
 
     def value(self, item: Selectable) -> bytes | None:
         """Return the value as canonical JSON, with equal bytes for equal values; None if there is none.
@@ -86,7 +105,7 @@ class Selector:
         return None if value is None else hash64(value)
 
     def __str__(self) -> str:
-        """Return the text that the selector was parsed from."""
+        """Return the selector as it is written; a list of them as a JSON array."""
         return self.text
 
     def __getstate__(self) -> dict[str, str]:
@@ -99,6 +118,8 @@ class Selector:
 
         A number with a point or an exponent, or beyond 64 bits, is a Decimal, so that no digit is lost.
         """
+        if self.text.startswith("["):
+            return _all_found([Selector(part).found for part in self.parts])
         source, _, place = self.text.partition(":")
         if source == "stream":
             return lambda item: item.stream
@@ -111,6 +132,14 @@ class Selector:
         if source == "request":
             return lambda item: _read(item.request, path)
         return lambda item: _read(item.body, path)
+
+
+def _all_found(parts: Sequence[Callable[[Selectable], Any]]) -> Callable[[Selectable], Any]:
+    def found(item: Selectable) -> list[Any] | None:
+        values = [part(item) for part in parts]
+        return None if None in values else values
+
+    return found
 
 
 def hash64(value: bytes) -> int:

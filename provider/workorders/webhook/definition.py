@@ -38,7 +38,7 @@ def _reply(value: Any, info: ValidationInfo) -> Any:
             "expected at_once for a public webhook with idempotency, because a stranger who guesses a key would get "
             "the output of another caller's request. Remove idempotency, or give authentication a type."
         )
-    if not authentication.proves(str(idempotency.key)):
+    if not all(map(authentication.proves, idempotency.key.parts)):
         raise ValueError(
             f"expected at_once with idempotency by {idempotency.key}, which the signature does not cover: a stranger "
             "who repeats a signed request with another key would get the output of another request. Choose a key in "

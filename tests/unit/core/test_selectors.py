@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from workorders.core.definitions.fields import SelectorField
+from workorders.core.definitions.fields import KeyField, SelectorField
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.items import Item
 from workorders.core.selectors import Selector
@@ -146,3 +146,32 @@ def test_a_definition_reads_and_writes_the_text() -> None:
     assert model.model_dump(mode="json") == {"key": "body:/a"}
     with pytest.raises(ValidationError, match="expected stream, key"):
         Model.model_validate({"key": "bodies"})
+
+
+COMPOSITE = ["header:ce_source", "body:/id"]
+
+
+def test_a_list_of_selectors_is_one_key_of_all_their_values() -> None:
+    both = item(b'{"id":1.0}', b'{"headers":[["ce_source","shop"]]}')
+    one = Selector.parse(COMPOSITE)
+    assert one.value(both) == b'["shop",1]'
+    assert one.parts == tuple(COMPOSITE)
+    assert Selector.parse(str(one)) == one == pickle.loads(pickle.dumps(one))
+    assert one.ordering_key(both) != Selector.parse(COMPOSITE[::-1]).ordering_key(both)
+    assert one.value(item(b'{"id":null}', both.request)) is None
+    assert one.value(item(b'{"id":1}')) is None
+
+
+def test_a_definition_reads_and_writes_a_list_where_a_key_may_be_one() -> None:
+    class Model(BaseModel):
+        key: KeyField
+        number: SelectorField = Selector.parse("body:/n")
+
+    model = Model.model_validate({"key": COMPOSITE})
+    assert model.model_dump(mode="json")["key"] == COMPOSITE
+    assert Model.model_validate(model.model_dump()) == model
+    for wrong in ([], ["key", "key"], "[1", ["bodies"]):
+        with pytest.raises((ValidationError, ConfigurationError), match="expected"):
+            Model.model_validate({"key": wrong})
+    with pytest.raises(ValidationError, match="expected one selector"):
+        Model.model_validate({"key": "key", "number": COMPOSITE})

@@ -122,7 +122,21 @@ def _quantity(
 
 
 def _selector(value: Any) -> Selector:
-    return value if isinstance(value, Selector) else Selector.parse(value)
+    found = _key(value)
+    if len(found.parts) > 1:
+        raise ValueError(f"expected one selector, got {found}.")
+    return found
+
+
+def _key(value: Any) -> Selector:
+    found = value if isinstance(value, Selector) else Selector.parse(value)
+    if len(set(found.parts)) < len(found.parts) or not found.parts:
+        raise ValueError(f"expected a selector, or a list with each selector once, got {value!r}.")
+    return found
+
+
+def _written(selector: Selector) -> str | list[str]:
+    return list(selector.parts) if selector.text.startswith("[") else selector.text
 
 
 SelectorField = Annotated[
@@ -132,3 +146,17 @@ SelectorField = Annotated[
     WithJsonSchema({"type": "string", "pattern": FORM}),
 ]
 """A selector, written as its text in files and in the database."""
+KeyField = Annotated[
+    Selector,
+    PlainValidator(_key),
+    PlainSerializer(_written, return_type=str | list[str]),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": FORM},
+                {"type": "array", "items": {"type": "string", "pattern": FORM}, "minItems": 1, "uniqueItems": True},
+            ]
+        }
+    ),
+]
+"""A selector, or a list of them that are the key together."""

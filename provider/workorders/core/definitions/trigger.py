@@ -11,6 +11,7 @@ from workorders.core.definitions.fields import (
     ConnectionId,
     Definition,
     ImportPath,
+    KeyField,
     Name,
     SelectorField,
     Whole,
@@ -29,9 +30,10 @@ _MAX_PARKED: Final = 1_000_000_000
 class Idempotency(Definition):
     """Of the events with one key, one becomes a work order with a run within the window; the others are duplicates."""
 
-    key: SelectorField
+    key: KeyField
     """What identifies an event: `stream`, `key`, `body`, `header:NAME`, `body:/json/pointer` or
-    `request:/json/pointer`. An event without it is never a duplicate."""
+    `request:/json/pointer`, or a list of them, which identify it together. An event without it, or without a part of
+    it, is never a duplicate."""
     window: Annotated[float, seconds(1)]
     """How long a key is kept (seconds, or a text such as `24 h`), from the creation of the work order that has it.
     Choose it longer than the source repeats itself, and longer than the longest stall."""
@@ -43,8 +45,9 @@ class Idempotency(Definition):
 class Sequence(Definition):
     """The events of one key are admitted by number: a known number is a duplicate, one above a gap is parked."""
 
-    key: SelectorField
-    """What the numbers count within, in the form of a selector. An event without it has no order."""
+    key: KeyField
+    """What the numbers count within: a selector, or a list of them. An event without it, or without a part of it, has
+    no order."""
     number: SelectorField
     """The place of the number: a whole number, or its digits as text. Without one the event is rejected."""
     start: Annotated[

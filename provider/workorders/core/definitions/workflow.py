@@ -9,8 +9,8 @@ from workorders.core.definitions.fields import (
     MIB,
     ConnectionId,
     Definition,
+    KeyField,
     Name,
-    SelectorField,
     Text,
     Whole,
     byte_count,
@@ -117,9 +117,9 @@ class WorkflowDefinition(Definition):
     """Maximum time (seconds) of one run; then it is killed."""
     retries: Retries = Field(default_factory=Retries)
     """Whether and when another attempt follows a run that did not succeed."""
-    ordering_key: SelectorField | None = None
+    ordering_key: KeyField | None = None
     """Part of an input that serializes runs: those with the same value run one after the other, in the order of their
-    source. One of stream, key, body, header:NAME, body:/json/pointer, request:/json/pointer."""
+    source. One of stream, key, body, header:NAME, body:/json/pointer, request:/json/pointer, or a list of them."""
     retention: Retention = Field(default_factory=Retention)
     """How long work orders are kept."""
     limits: Limits = Field(default_factory=Limits)

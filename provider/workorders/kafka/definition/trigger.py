@@ -89,8 +89,8 @@ class KafkaTriggerDefinition(TriggerDefinition):
     of its own, for two minutes at most, so they need no other task. It holds a worker slot as long; 0 takes only what
     waits already. A task that submits an application never waits."""
 
-    format: Literal["json", "avro", "protobuf", "json-schema"] = "json"
-    """Format of values. Each but `json` needs a schema registry."""
+    format: Literal["json", "cloudevents", "avro", "protobuf", "json-schema"] = "json"
+    """Format of values. `avro`, `protobuf`, and `json-schema` need a schema registry."""
     key_format: Literal["text", "avro", "protobuf", "json-schema"] = "text"
     """Format of keys. A text that is not UTF-8 is kept as base64. Each other format needs a schema registry."""
     registry_connection: Annotated[ConnectionId | None, Field(validate_default=True)] = None
@@ -158,10 +158,19 @@ class KafkaTriggerDefinition(TriggerDefinition):
             )
         return idempotency
 
+    @field_validator("headers", mode="after")
+    @classmethod
+    def _has_events(cls, headers: Any, info: ValidationInfo) -> Any:
+        if info.data.get("format") == "cloudevents" and headers != "all":
+            raise ValueError(
+                f"expected all with format: cloudevents, because headers are parts of events, got {headers!r}."
+            )
+        return headers
+
     @field_validator("registry_connection", mode="after")
     @classmethod
     def _has_registry(cls, connection: str | None, info: ValidationInfo) -> str | None:
-        formats = {info.data.get("format", "json"), info.data.get("key_format", "text")} - {"json", "text"}
+        formats = {"avro", "protobuf", "json-schema"} & {info.data.get("format"), info.data.get("key_format")}
         if formats and connection is None:
             raise ValueError(f"expected the Airflow connection of a schema registry, which {min(formats)} needs.")
         if not formats and connection is not None:
@@ -172,7 +181,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     @classmethod
     def _is_for_json(cls, schema: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
         if schema is not None and info.data.get("format", "json") != "json":
-            raise ValueError(f"expected no schema here, because those of {info.data['format']} are in the registry.")
+            raise ValueError(f"expected no schema here, because it is for format: json, got {info.data['format']}.")
         return schema
 
     @field_validator("dead_letter_topic", mode="after")

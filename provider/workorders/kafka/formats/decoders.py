@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from workorders.core.items import Rejection
-from workorders.kafka.formats.payloads import Decoded
+from workorders.kafka.formats.payloads import Decoded, Headers
 from workorders.kafka.formats.registry import SchemaRegistry, UnknownSchemaError
 
 ReadPayload = Callable[[bytes], bytes]
@@ -39,7 +39,7 @@ class RegistryDecoder:
         self._registrations: dict[tuple[int, str], bytes] = {}
         self._unknown: dict[int, float] = {}
 
-    def decode(self, topic: str, payload: bytes) -> Decoded | Rejection:
+    def decode(self, topic: str, payload: bytes, _headers: Headers = ()) -> Decoded | Rejection:
         """Return a payload of a topic as JSON, or why that cannot be.
 
         Raises:

@@ -9,7 +9,7 @@ import orjson
 from workorders.core.items import Rejection
 from workorders.kafka.definition.json_schema import make_validator
 from workorders.kafka.formats.decoders import ReadPayload, RefusedPayloadError, UnsafeSchemaError
-from workorders.kafka.formats.payloads import Decoded
+from workorders.kafka.formats.payloads import Decoded, Headers
 from workorders.kafka.formats.registry import SchemaRegistry
 
 
@@ -58,7 +58,7 @@ class FileSchemaDecoder:
         """Take a JSON Schema as text."""
         self._validator = make_validator(orjson.loads(schema))
 
-    def decode(self, _topic: str, payload: bytes) -> Decoded | Rejection:
+    def decode(self, _topic: str, payload: bytes, _headers: Headers = ()) -> Decoded | Rejection:
         """Return the payload itself, or why the schema refuses it; what is no JSON is returned for others to name."""
         try:
             _require_valid(self._validator, orjson.loads(payload))

@@ -1,17 +1,23 @@
 """The formats of a trigger's keys and values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import orjson
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.items import Rejection
 
+CLOUDEVENTS: Final = "cloudevents"
+"""The format of values that are read together with their headers, and need no registry."""
+
 if TYPE_CHECKING:
     from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+
+
+Headers = Sequence[tuple[str | bytes, bytes | None]]
 
 
 class Decoded(NamedTuple):
@@ -25,7 +31,7 @@ class Decoded(NamedTuple):
 class Decoder(Protocol):
     """Makes JSON of keys or values."""
 
-    def decode(self, topic: str, payload: bytes) -> Decoded | Rejection:
+    def decode(self, topic: str, payload: bytes, headers: Headers = ()) -> Decoded | Rejection:
         """Return a payload of a topic as JSON, or why that cannot be."""
 
 
@@ -71,18 +77,35 @@ class Payloads:
         """Whether a key is more than a text."""
         return self.key != "text"
 
-    def decode_value(self, topic: str, payload: bytes) -> Decoded | Rejection:
-        """Return a value as JSON, or why that cannot be.
+    @property
+    def needs_headers(self) -> bool:
+        """Whether a value is decoded by its headers."""
+        return self.value == CLOUDEVENTS
+
+    def decode_value(self, topic: str, payload: bytes | None, headers: Headers) -> Decoded | Rejection | None:
+        """Return a value as JSON, or why that cannot be; None for a null value that stays one.
 
         Raises:
             RegistryUnavailableError: the registry did not answer.
             RegistryRefusedError: the registry refused the client.
         """
+        if self.needs_headers:
+            return _events(topic, payload, headers)
+        if payload is None:
+            return None
         return _decoder(self.value, "value", self.registry, self.json_schema).decode(topic, payload)
 
     def decode_key(self, topic: str, payload: bytes) -> Decoded | Rejection:
         """Return a key as JSON, or why that cannot be; raises as `decode_value` does."""
         return _decoder(self.key, "key", self.registry, None).decode(topic, payload)
+
+
+def _events(topic: str, payload: bytes | None, headers: Headers) -> Decoded | Rejection | None:
+    from workorders.kafka.formats.cloudevents import CloudEventsDecoder  # noqa: PLC0415 - few triggers need it
+
+    found = CloudEventsDecoder().decode(topic, payload, headers)
+    # A null value without an event in its headers is a tombstone.
+    return None if payload is None and isinstance(found, Rejection) else found
 
 
 @cache

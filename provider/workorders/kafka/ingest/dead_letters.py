@@ -30,7 +30,7 @@ _BY_RULES: Final = [DUPLICATE, LATE, NO_NUMBER, RUN_LIMIT]
 """Reasons of messages that can be inputs. A rerun takes them as they are, so they are no dead letters."""
 _PREFIX: Final = "__connect.errors."
 _FETCH: Final = 16
-"""Rows in memory beside those of a chunk; each may have as many bytes as the largest message."""
+"""Rows in memory next to those of a chunk; each may have as many bytes as the largest message."""
 _CHUNK_MESSAGES: Final = 500
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 

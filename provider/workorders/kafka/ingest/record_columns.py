@@ -11,7 +11,7 @@ is installed, which costs each worker more CPU than a small batch.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Final
 
 import numpy
@@ -25,7 +25,7 @@ from workorders.core.json_bytes import text_or_base64
 from workorders.core.postgres import binary_rows
 from workorders.core.selectors import canonical
 from workorders.kafka.definition.filter import Condition, MessageFilter
-from workorders.kafka.formats.payloads import Decoded, Payloads
+from workorders.kafka.formats.payloads import Decoded, Headers, Payloads
 from workorders.kafka.ingest.record_mapping import (
     NO_TIMESTAMP,
     REQUEST,
@@ -241,21 +241,23 @@ def _blocks(mapping: RecordMapping, source: Source, batch: pyarrow.RecordBatch, 
         if mapping.payloads is None:
             yield replace(block, odd=_odd_items(mapping, source, block))
         else:
-            yield _decoded(mapping, mapping.payloads, source, block, batch.column("key").slice(begin, size))
+            yield _decoded(mapping, mapping.payloads, source, block, batch.slice(begin, size))
         begin = end
 
 
 def _decoded(
-    mapping: RecordMapping, payloads: Payloads, source: Source, block: RecordBlock, keys: pyarrow.Array
+    mapping: RecordMapping, payloads: Payloads, source: Source, block: RecordBlock, records: pyarrow.RecordBatch
 ) -> RecordBlock:
-    """Return a block with its keys and values decoded, one by one."""
+    """Return the block of some records with their keys and values decoded, one by one."""
     topic, values = orjson.loads(source.topic), block.values.to_pylist()
-    decoded = [mapping.decode(payloads, topic, value) for value in values]
+    headers = _header_lists(records.column("headers")) if payloads.needs_headers else repeat((), len(block))
+    decoded = [mapping.decode(payloads, topic, *pair) for pair in zip(values, headers, strict=True)]
     jsons = [
         found.json if isinstance(found, Decoded) else value or b"" for found, value in zip(decoded, values, strict=True)
     ]
     suspicious = _suspicious_rows(_column(jsons))
-    given = zip(block.offsets.tolist(), block.requests.to_pylist(), keys.to_pylist(), values, decoded, strict=True)
+    keys, written = records.column("key").to_pylist(), block.requests.to_pylist()
+    given = zip(block.offsets.tolist(), written, keys, values, decoded, strict=True)
     requests, bodies, odd = [], [], {}
     for row, (offset, request, key, value, found) in enumerate(given):
         place = Place(block.stream, source, topic, offset)
@@ -266,6 +268,11 @@ def _decoded(
         requests.append(request if item.body is None else item.request)
         bodies.append(item.body or b"")
     return RecordBlock(block.stream, block.offsets, _column(requests), _column(bodies), odd)
+
+
+def _header_lists(column: pyarrow.ListArray) -> Iterator[Headers]:
+    for structs in column.to_pylist():
+        yield [(struct["key"], struct["value"]) for struct in structs or ()]
 
 
 def _source(batch: pyarrow.RecordBatch, stream: str) -> Source:

@@ -17,7 +17,7 @@ from workorders.core.creation.json_validation import needs_slow_check, validate_
 from workorders.core.items import Item, Rejection
 from workorders.core.json_bytes import text_or_base64
 from workorders.core.secrets import is_secret_header
-from workorders.kafka.formats.payloads import Decoded, Payloads
+from workorders.kafka.formats.payloads import Decoded, Headers, Payloads
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES, Record
 
 if TYPE_CHECKING:
@@ -115,21 +115,23 @@ class RecordMapping:
             RegistryRefusedError: the registry refused the client.
         """
         place = Place(stream, Source.of(record.topic, record.partition), record.topic, record.offset)
-        decoded = self.decode(payloads, record.topic, record.value)
+        decoded = self.decode(payloads, record.topic, record.value, record.headers)
         json = decoded.json if isinstance(decoded, Decoded) else record.value
         odd = json is not None and needs_slow_check(json)
         return self.decoded_item(payloads, place, request, record.key, record.value, decoded, odd)
 
-    def decode(self, payloads: Payloads, topic: str, value: bytes | None) -> Decoded | Rejection | None:
+    def decode(
+        self, payloads: Payloads, topic: str, value: bytes | None, headers: Headers
+    ) -> Decoded | Rejection | None:
         """Return a value as JSON, or why that cannot be; None for one that is stored or rejected as it is.
 
         Raises:
             RegistryUnavailableError: the registry did not answer.
             RegistryRefusedError: the registry refused the client.
         """
-        if value is None or not payloads.decodes_values or len(value) > self.max_message_bytes:
+        if not payloads.decodes_values or len(value or b"") > self.max_message_bytes:
             return None
-        return payloads.decode_value(topic, value)
+        return payloads.decode_value(topic, value, headers)
 
     def decoded_item(  # noqa: PLR0917 - positional, because it is called for each message
         self,

@@ -9,7 +9,7 @@ from workorders.core.creation.json_validation import needs_slow_check
 from workorders.core.items import Item, Rejection
 from workorders.core.json_bytes import bytes_of
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.ingest.record_mapping import FILTERED, RecordMapping
+from workorders.kafka.ingest.record_mapping import FILTERED, NO_TIMESTAMP, RecordMapping
 from workorders.kafka.partitions import Record
 
 _OMITTED: Final = "omitted_bytes"
@@ -41,12 +41,11 @@ def revalidate(
     if mapping.payloads is None:
         item = mapping.validate_value(None, None, request, raw, raw is not None and needs_slow_check(raw))
     else:
-        written = orjson.dumps(
-            {"key": message["key"], **message}
-        )  # as the mapping writes it, while Postgres adds white space
-        record = Record(
-            message["topic"], message["partition"], message["offset"], bytes_of(message["key"]), raw, None, -1
-        )
+        source, key = (message["topic"], message["partition"], message["offset"]), bytes_of(message["key"])
+        headers = [(name, bytes_of(value)) for name, value in message["headers"] if isinstance(name, str)]
+        # As the mapping writes it, while Postgres adds white space.
+        written = orjson.dumps({"key": message["key"], **message})
+        record = Record(*source, key, raw, None, NO_TIMESTAMP, headers)
         item = mapping.map_decoded(mapping.payloads, record, None, written)
     if mapping.filter is not None and not mapping.filter.holds(mapping.filter.conditions, request, item):
         return Item(None, None, request, None, FILTERED, raw)

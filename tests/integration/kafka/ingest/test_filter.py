@@ -59,6 +59,7 @@ def test_a_batch_keeps_its_filter_for_a_late_try_and_for_a_replay(
         Created(2, 1, filtered=5)
     ]
     remove(connection, batches.load(connection, batch_id).trigger, [5])
+    connection.commit()
     for by_column, created in ((False, 1), (True, 0)):
         (replay,) = filtering.ingest_messages(batch_id, by_column=by_column)
         assert (replay.error, replay.created) == (None, Created(created, 0, 3 - created, filtered=5))

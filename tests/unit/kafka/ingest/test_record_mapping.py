@@ -209,7 +209,9 @@ settings = {
     "headers": st.sampled_from(["all", "none", ("a", "b")]),
     "accept_tombstones": st.booleans(),
     "max_message_bytes": st.sampled_from([20, 200, 10_000]),
-    "payloads": st.none() | st.just(Payloads("json", "text", json_schema='{"maxProperties": 1}')),
+    "payloads": st.none()
+    | st.just(Payloads("json", "text", json_schema='{"maxProperties": 1}'))
+    | st.just(Payloads("cloudevents", "text")),
 }
 mappings = st.builds(RecordMapping, **settings)
 FILTERS = [

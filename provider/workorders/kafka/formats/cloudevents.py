@@ -1,0 +1,80 @@
+"""CloudEvents: both modes of their Kafka binding become the JSON format of CloudEvents, with the bytes of the data."""
+
+import re
+from base64 import b64encode
+from typing import Any, Final
+
+import orjson
+
+from workorders.core.items import Rejection
+from workorders.kafka.formats.payloads import Decoded, Headers
+
+_STRUCTURED: Final = "application/cloudevents"
+_JSON_EVENT: Final = "application/cloudevents+json"
+_REQUIRED: Final = ("specversion", "id", "source", "type")
+_PREFIX: Final = "ce_"
+_ATTRIBUTE: Final = re.compile(r"ce_(?!data$)[a-z0-9]+")
+_JSON_DATA: Final = re.compile(r"[^;]*[/+]json *(?:;.*)?", re.IGNORECASE)
+
+
+class CloudEventsDecoder:
+    """Makes the JSON of events in structured mode (`content-type: application/cloudevents+json`) or in binary mode."""
+
+    def decode(self, _topic: str, payload: bytes | None, headers: Headers = ()) -> Decoded | Rejection:
+        """Return an event as JSON, or why the message is none; a null value in binary mode is an event without data."""
+        found: dict[str, bytes | None] = {}
+        for name, value in headers:
+            text = name.decode(errors="replace") if isinstance(name, bytes) else name
+            found.setdefault(text.lower(), value)
+        try:
+            texts = {name: value.decode() for name, value in found.items() if value is not None and _is_of_event(name)}
+        except UnicodeDecodeError:
+            return Rejection("not-a-cloudevent", "a header of the event is not UTF-8")
+        content_type = texts.pop("content-type", None)
+        if (content_type or "").lower().startswith(_STRUCTURED):
+            return _structured(payload, content_type or "")
+        attributes = {name.removeprefix(_PREFIX): value for name, value in texts.items()}
+        return _lacking(attributes, "the header ce_") or _binary(payload, attributes, content_type)
+
+
+def _is_of_event(name: str) -> bool:
+    return name == "content-type" or _ATTRIBUTE.fullmatch(name) is not None
+
+
+def _structured(payload: bytes | None, content_type: str) -> Decoded | Rejection:
+    if content_type.partition(";")[0].strip().lower() != _JSON_EVENT:
+        return Rejection("not-a-cloudevent", f"the event is in another format than {_JSON_EVENT}")
+    try:
+        event = orjson.loads(payload or b"")
+    except orjson.JSONDecodeError:
+        return Decoded(payload or b"")  # the validation of all values names the place
+    if not isinstance(event, dict):
+        return Rejection("not-a-cloudevent", "the event is no JSON object")
+    return _lacking(event, "the attribute ") or Decoded(payload or b"")
+
+
+def _lacking(attributes: dict[str, Any], what: str) -> Rejection | None:
+    for name in _REQUIRED:
+        if not isinstance(attributes.get(name), str) or not attributes[name]:
+            return Rejection("not-a-cloudevent", f"{what}{name} is missing or empty")
+    return None
+
+
+def _binary(payload: bytes | None, attributes: dict[str, str], content_type: str | None) -> Decoded | Rejection:
+    if content_type is not None:
+        attributes["datacontenttype"] = content_type
+    event = orjson.dumps({name: attributes.pop(name) for name in _REQUIRED} | attributes)
+    if payload is None:
+        return Decoded(event)
+    if content_type is None or _JSON_DATA.fullmatch(content_type):
+        try:
+            orjson.loads(payload)
+        except orjson.JSONDecodeError:
+            return Rejection("not-json", "the data of the event is not the JSON that its content type announces")
+        return Decoded(b'%b,"data":%b}' % (event[:-1], payload))
+    if content_type.lower().startswith("text/"):
+        try:
+            return Decoded(b'%b,"data":%b}' % (event[:-1], orjson.dumps(payload.decode())))
+        except UnicodeDecodeError:
+            pass
+    return Decoded(b'%b,"data_base64":"%b"}' % (event[:-1], b64encode(payload)))

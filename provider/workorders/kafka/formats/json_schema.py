@@ -21,20 +21,21 @@ def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
         UnknownSchemaError: the registry does not have it, or one that it refers to.
     """
     found = registry.schema(schema_id)
-    resources: dict[str, Any] = {}
-    _add_references(registry, found, resources)
+    texts: dict[str, str] = {}
+    _collect_references(registry, found, texts)
     try:
-        validator = make_validator(orjson.loads(found.schema_str or ""), list(resources.items()))
+        references = [(name, orjson.loads(text)) for name, text in texts.items()]
+        validator = make_validator(orjson.loads(found.schema_str or ""), references)
     except Exception as error:
         raise UnsafeSchemaError(f"it is no JSON Schema that can be used ({type(error).__name__})") from error
     return partial(_read, validator)
 
 
-def _add_references(registry: SchemaRegistry, found: Any, resources: dict[str, Any]) -> None:
+def _collect_references(registry: SchemaRegistry, found: Any, texts: dict[str, str]) -> None:
     for reference in found.references or ():
         referred = registry.reference(reference.subject, reference.version)
-        resources[reference.name] = orjson.loads(referred.schema_str or "")
-        _add_references(registry, referred, resources)
+        texts[reference.name] = referred.schema_str or ""
+        _collect_references(registry, referred, texts)
 
 
 def _read(validator: Any, payload: bytes) -> bytes:

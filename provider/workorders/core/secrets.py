@@ -5,7 +5,9 @@ from typing import Final
 
 _ANYWHERE: Final = r"passw|passphrase|secret|token|jaas|(?:api|access|private)[._-]?key"
 # Without "credential": Spark has settings such as spark.hadoop.fs.s3a.aws.credentials.provider, which name a class.
-_SETTING: Final = re.compile(rf"{_ANYWHERE}|oauthbearer\.config|ssl\.key(?:store)?\.(?:pem|key)|ssl_key|user\.info", re.IGNORECASE)
+_SETTING: Final = re.compile(
+    rf"{_ANYWHERE}|oauthbearer\.config|ssl\.key(?:store)?\.(?:pem|key)|ssl_key|user\.info", re.IGNORECASE
+)
 _VARIABLE: Final = re.compile(rf"{_ANYWHERE}|authorization|credential|fernet", re.IGNORECASE)
 # "author" is no secret; "authorization" is.
 _HEADER: Final = re.compile(rf"{_ANYWHERE}|auth(?!or(?!i))|cookie|credential|session|signature", re.IGNORECASE)

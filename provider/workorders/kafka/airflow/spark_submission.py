@@ -12,7 +12,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 
 from workorders.core.environment import DATABASE_URL_VARIABLE, FILE_SUFFIX, SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.secrets import KAFKA_VARIABLE, JobSecrets
+from workorders.kafka.client.secrets import KAFKA_VARIABLE, REGISTRY_VARIABLE, JobSecrets
 from workorders.kafka.spark import kafka_source
 from workorders.kafka.spark.class_archive import use_archive
 from workorders.kafka.spark.installed_package import package_archive
@@ -117,7 +117,7 @@ def _require_references(hook: SparkSubmitHook) -> None:
         )
     given = {*hook._conf, *(prefix + name for name in variables)}
     files = {name: f"{prefix}{name}{FILE_SUFFIX}" for name in (DATABASE_URL_VARIABLE, KAFKA_VARIABLE)}
-    by_value = [prefix + name for name in files if prefix + name in given]
+    by_value = [prefix + name for name in (*files, REGISTRY_VARIABLE) if prefix + name in given]
     if by_value:
         raise ConfigurationError(
             f"{by_value[0]} has a secret, and Spark stores and shows its settings; nothing was sent there. Mount the "

@@ -6,8 +6,7 @@ from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags.factories import START, owner_and_tags
-from workorders.airflow.retries import unlimited_retries
+from workorders.airflow.dags.factories import START, new_dag, owner_and_tags, retried_task
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
@@ -31,8 +30,8 @@ def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
         raise ConfigurationError(
             f"Trigger {definition.name}: schedule: {definition.schedule!r} is not a cron expression: {error}."
         ) from error
-    with DAG(
-        dag_id=f"{definition.name}_cron",
+    with new_dag(
+        f"{definition.name}_cron",
         description=definition.description or f"Creates a work order of {definition.workflow} on schedule",
         schedule=timetable,
         # Without catch-up, only the last interval before the Dag is unpaused counts.
@@ -43,7 +42,7 @@ def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
         **owner_and_tags(definition, definition.type),
         doc_md=_DOC.format(name=definition.name, workflow=definition.workflow, schedule=definition.schedule),
     ) as dag:
-        CreateScheduledOperator(task_id="create_work_order", definition=definition, **unlimited_retries())
+        CreateScheduledOperator(definition=definition, **retried_task(definition, "create_work_order"))
     return [dag]
 
 

@@ -1,7 +1,7 @@
 """The fields of a cron trigger's file."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
@@ -56,6 +56,8 @@ def _start(value: Any) -> datetime | None:
 
 class CronTriggerDefinition(TriggerDefinition):
     """A source of work orders: every interval of a schedule."""
+
+    task_ids: ClassVar[tuple[str, ...]] = ("create_work_order",)
 
     type: Literal["cron"] = "cron"
     """Type of the trigger."""

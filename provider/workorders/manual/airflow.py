@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, Param
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags.factories import manual_dag, owner_and_tags
+from workorders.airflow.dags.factories import manual_dag, owner_and_tags, task_settings
 from workorders.airflow.operators.base import triggering_user
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import triggers
@@ -27,7 +27,7 @@ def make_dags(definition: ManualTriggerDefinition) -> list[DAG]:
         **owner_and_tags(definition, definition.type),
         doc_md=_DOC.format(name=definition.name, workflow=definition.workflow),
     ) as dag:
-        CreateByHandOperator(task_id="create_work_order", definition=definition)
+        CreateByHandOperator(definition=definition, **task_settings(definition, "create_work_order"))
     return [dag]
 
 

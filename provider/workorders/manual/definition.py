@@ -1,6 +1,6 @@
 """The fields of a manual trigger's file."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,8 @@ from workorders.core.definitions.trigger import TriggerDefinition
 
 class ManualTriggerDefinition(TriggerDefinition):
     """A source of work orders: people who fill in a form."""
+
+    task_ids: ClassVar[tuple[str, ...]] = ("create_work_order",)
 
     type: Literal["manual"] = "manual"
     """Type of the trigger."""

@@ -9,6 +9,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags.parsing_context import for_this_process
+from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.unique_names import require_unique_name
 from workorders.core.exceptions import ConfigurationError
 
@@ -25,26 +26,46 @@ START: Final = datetime(2024, 1, 1, tzinfo=UTC)
 """Any time in the past: Dag runs follow one another or a person's request, and belong to no interval."""
 
 
+def new_dag(dag_id: str, **about: Any) -> DAG:
+    """Return a Dag whose tries all use the current files, and not those of its Dag run's start.
+
+    In a versioned bundle Airflow would keep these, so that a stalled batch could not be helped by a change of its
+    trigger's file.
+    """
+    return DAG(dag_id, disable_bundle_versioning=True, **{"start_date": START, **about})
+
+
 def continuous_dag(dag_id: str, **about: Any) -> DAG:
     """Return a Dag that starts its next run when one has ended, for a sensor at its head."""
-    return DAG(dag_id, schedule="@continuous", start_date=START, max_active_runs=1, catchup=False, **about)
+    return new_dag(dag_id, schedule="@continuous", max_active_runs=1, catchup=False, **about)
 
 
 def manual_dag(dag_id: str, **about: Any) -> DAG:
     """Return a Dag that runs only when a person triggers it."""
     # While it is paused, its form would do nothing.
-    return DAG(dag_id, schedule=None, start_date=START, is_paused_upon_creation=False, **about)
+    return new_dag(dag_id, schedule=None, is_paused_upon_creation=False, **about)
 
 
 def scheduled_dag(dag_id: str, schedule: str, **about: Any) -> DAG:
     """Return a Dag with a schedule and one run at a time; missed times are not caught up."""
-    return DAG(dag_id, schedule=schedule, start_date=START, catchup=False, max_active_runs=1, **about)
+    return new_dag(dag_id, schedule=schedule, catchup=False, max_active_runs=1, **about)
 
 
 def owner_and_tags(definition: "TriggerDefinition | WorkflowDefinition", *roles: str) -> dict[str, Any]:
     """Return the arguments of a Dag that tell whose it is: the definition's owner, and the tags to find it by."""
     tags = {"workorders", definition.name, *roles, *definition.tags}
     return {"default_args": {"owner": definition.owner}, "tags": sorted(tags)}
+
+
+def task_settings(definition: "TriggerDefinition | WorkflowDefinition", task_id: str) -> dict[str, Any]:
+    """Return the arguments of a task of the definition's Dags: its id, and what the definition sets for it."""
+    settings = definition.tasks.get(task_id)
+    return {"task_id": task_id, **(settings.arguments() if settings else {})}
+
+
+def retried_task(definition: "TriggerDefinition | WorkflowDefinition", task_id: str) -> dict[str, Any]:
+    """Return the same arguments, with retries without end."""
+    return {**unlimited_retries(), **task_settings(definition, task_id)}
 
 
 def collect(

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from workorders.airflow.dags.factories import collect, continuous_dag, owner_and_tags
+from workorders.airflow.dags.factories import collect, continuous_dag, owner_and_tags, retried_task
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
-from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.sensors.runs import WaitForDagRunsSensor, WaitForRunsSensor
 from workorders.core.definitions.decorator import declared_workflows
 from workorders.core.definitions.loading import load_workflow, yaml_files
@@ -61,16 +60,15 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
         ),
     ) as dag:
         sensor = WaitForRunsSensor if definition.dag_id is None else WaitForDagRunsSensor
-        wait = sensor(task_id="wait_for_runs", definition=definition, **unlimited_retries())
+        wait = sensor(definition=definition, **retried_task(definition, "wait_for_runs"))
         if definition.dag_id is None:
             wait >> ExecuteRunsOperator.partial(
-                task_id="execute_runs",
                 definition=definition,
                 map_index_template="worker {{ task.worker }}",
-                **unlimited_retries(),
+                **retried_task(definition, "execute_runs"),
             ).expand(worker=list(range(1, definition.workers + 1)))
         else:
-            wait >> RunDagsOperator(task_id="execute_runs", definition=definition, **unlimited_retries())
+            wait >> RunDagsOperator(definition=definition, **retried_task(definition, "execute_runs"))
     return dag
 
 

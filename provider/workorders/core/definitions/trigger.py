@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 
 from workorders.core.definitions.fields import (
     ConnectionId,
@@ -19,6 +19,7 @@ from workorders.core.definitions.fields import (
     expecting,
     seconds,
 )
+from workorders.core.definitions.task_settings import TaskSettings, require_known_tasks
 
 TRIGGER_TYPES_GROUP = "workorders.trigger_types"
 """Entry point group in which a distribution announces a trigger type: its name, and its definition's class."""
@@ -64,6 +65,9 @@ class Sequence(Definition):
 class TriggerDefinition(Definition):
     """The fields that every trigger has; a type adds its own."""
 
+    task_ids: ClassVar[tuple[str, ...]] = ()
+    """The tasks of the type's Dags, which `tasks` may name."""
+
     name: Name
     """Unique name: small letters, digits, `-` and `_`. Dag ids and messages contain it."""
     type: str
@@ -82,12 +86,20 @@ class TriggerDefinition(Definition):
     """How duplicates of an event are recognized; not at all if not given."""
     sequence: Sequence | None = None
     """How the events of one key are ordered; in any order if not given."""
+    tasks: dict[str, TaskSettings] = Field(default_factory=dict)
+    """Airflow's settings of single tasks, by the id of the task: pool, queue, executor, and priority."""
     notify: Annotated[
         tuple[ImportPath, ...],
         AfterValidator(each_once),
         expecting("a list of names in modules such as [shop.alerts.page]"),
     ] = ()
     """What is called with an alert: import paths, each of a function that takes the alert or of an Airflow notifier."""
+
+    @field_validator("tasks", mode="after")
+    @classmethod
+    def _exist(cls, tasks: dict[str, TaskSettings]) -> dict[str, TaskSettings]:
+        require_known_tasks(tasks, cls.task_ids)
+        return tasks
 
 
 def installed(group: str) -> EntryPoints:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from workorders.core.definitions.fields import (
     KIB,
@@ -17,6 +17,7 @@ from workorders.core.definitions.fields import (
     each_once,
     expecting,
 )
+from workorders.core.definitions.task_settings import TaskSettings, require_known_tasks
 
 CALLABLE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 """A function in a module, such as `clinic.events:register`."""
@@ -104,6 +105,8 @@ class WorkflowDefinition(Definition):
     """Tags of the Dag, in addition to those that every workflow gets."""
     database_connection: ConnectionId = "workorders_db"
     """Airflow connection of the Postgres database that holds the work orders."""
+    tasks: dict[str, TaskSettings] = Field(default_factory=dict)
+    """Airflow's settings of `wait_for_runs` and `execute_runs`: pool, queue, executor, and priority."""
     concurrency: Count | None = None
     """Maximum number of runs at the same time; no limit if not given. 1 runs them one at a time, oldest first."""
     processes: Whole = Field(default=4, ge=1, le=1000)
@@ -133,6 +136,12 @@ class WorkflowDefinition(Definition):
         "tracestate",
     )
     """Headers of the message or request that the run's context, log, and published messages carry."""
+
+    @field_validator("tasks", mode="after")
+    @classmethod
+    def _exist(cls, tasks: dict[str, TaskSettings]) -> dict[str, TaskSettings]:
+        require_known_tasks(tasks, ("wait_for_runs", "execute_runs"))
+        return tasks
 
     @model_validator(mode="after")
     def _does_one_thing(self) -> "WorkflowDefinition":

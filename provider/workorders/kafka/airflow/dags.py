@@ -3,12 +3,9 @@
 A task's process needs one of them, and each imports the classes of its tasks only when it is made.
 """
 
-from typing import Any
-
 from airflow.sdk import DAG, Param, get_parsing_context
 
-from workorders.airflow.dags.factories import START, continuous_dag, owner_and_tags
-from workorders.airflow.retries import unlimited_retries
+from workorders.airflow.dags.factories import continuous_dag, new_dag, owner_and_tags, retried_task
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 _RUNS_WITHOUT_LIMIT = 1_000_000
@@ -45,10 +42,14 @@ def _listener_dag(definition: KafkaTriggerDefinition) -> DAG:
         doc_md=_LISTENER_DOC.format(name=definition.name, topics=", ".join(definition.topics), ingest=ingest_dag_id),
     ) as dag:
         wait = WaitForMessagesSensor(
-            task_id="wait_for_messages", definition=definition, ingest_dag_id=ingest_dag_id, **unlimited_retries()
+            definition=definition,
+            ingest_dag_id=ingest_dag_id,
+            **retried_task(definition, "wait_for_messages"),
         )
         plan = PlanBatchOperator(
-            task_id="plan_batch", definition=definition, ingest_dag_id=ingest_dag_id, **unlimited_retries()
+            definition=definition,
+            ingest_dag_id=ingest_dag_id,
+            **retried_task(definition, "plan_batch"),
         )
         wait >> plan
     return dag
@@ -58,11 +59,10 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
     from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator  # noqa: PLC0415
     from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator  # noqa: PLC0415
 
-    with DAG(
-        dag_id=_ingest_id(definition),
+    with new_dag(
+        _ingest_id(definition),
         description=f"Creates the work orders of the batches of {definition.name}",
         schedule=None,
-        start_date=START,
         # A stalled batch keeps its Dag run active while it waits for its next try. With a limit here, a few stalled
         # partitions would delay all others. The limit is on running tasks, which excludes those that wait.
         max_active_runs=_RUNS_WITHOUT_LIMIT,
@@ -71,7 +71,6 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
         doc_md=_INGEST_DOC.format(name=definition.name, group=definition.group, workflow=definition.workflow),
     ) as dag:
         create = CreateWorkOrdersOperator(
-            task_id="create_work_orders",
             trigger_name=definition.name,
             kafka_connection=definition.kafka_connection,
             database_connection=definition.database_connection,
@@ -90,16 +89,11 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
             num_executors=definition.spark.num_executors,
             engine=definition.spark.engine,
             max_active_tis_per_dag=definition.active_batches,
-            **_pool(definition),
-            **unlimited_retries(),
+            **retried_task(definition, "create_work_orders"),
         )
-        commit = CommitOffsetsOperator(task_id="commit_offsets", definition=definition, **unlimited_retries())
+        commit = CommitOffsetsOperator(definition=definition, **retried_task(definition, "commit_offsets"))
         create >> commit
     return dag
-
-
-def _pool(definition: KafkaTriggerDefinition) -> dict[str, Any]:
-    return {} if definition.pool is None else {"pool": definition.pool}
 
 
 _BATCH_PARAM = "Number of a planned batch, as `workorders batches list` shows it; the listener fills it in."

@@ -1,7 +1,7 @@
 """The fields of a Kafka trigger's file; five lines are enough."""
 
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
@@ -9,7 +9,6 @@ from workorders.core.definitions.fields import (
     KIB,
     MIB,
     ConnectionId,
-    Text,
     Whole,
     byte_count,
     each_once,
@@ -41,6 +40,8 @@ def _group(value: str, info: ValidationInfo) -> str:
 
 class KafkaTriggerDefinition(TriggerDefinition):
     """A source of work orders: every message of some topics, exactly once."""
+
+    task_ids: ClassVar[tuple[str, ...]] = ("wait_for_messages", "plan_batch", "create_work_orders", "commit_offsets")
 
     type: Literal["kafka"] = "kafka"
     """Type of the trigger."""
@@ -125,8 +126,6 @@ class KafkaTriggerDefinition(TriggerDefinition):
     merge_batches_after_days: Whole = Field(default=DEFAULT_MERGE_BATCHES_AFTER_DAYS, ge=1, le=36_500)
     """Days after which retention merges finished batches, so that their number stays small. A replay of a merged batch
     takes all messages that were merged, at most a million."""
-    pool: Annotated[Text, expecting("the name of an Airflow pool")] | None = None
-    """Airflow pool of `create_work_orders`, the task that runs Spark; the default pool if not given."""
     spark: SparkSettings = Field(default_factory=SparkSettings)
     """Settings of the Spark application."""
 

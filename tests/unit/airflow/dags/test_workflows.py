@@ -91,6 +91,14 @@ def test_a_dag_has_as_many_mapped_tasks_as_the_workflow_has_workers() -> None:
     assert execute.expand_input.value == {"worker": [1, 2, 3]}
 
 
+def test_a_task_has_the_settings_that_the_workflow_gives_it() -> None:
+    settings = {"execute_runs": {"pool": "small", "queue": "night"}, "wait_for_runs": {"priority_weight": 3}}
+    dag = make_dag(WorkflowDefinition.model_validate({"name": "admit", "callable": "a:b", "tasks": settings}))
+    execute, wait = dag.get_task("execute_runs"), dag.get_task("wait_for_runs")
+    assert (execute.pool, execute.queue, wait.priority_weight) == ("small", "night", 3)
+    assert execute.priority_weight != 3
+
+
 def test_the_wait_starts_in_the_triggerer_with_arguments_that_it_can_read() -> None:
     definition = WorkflowDefinition(name="admit", callable="a:b", ordering_key="key", concurrency=2)
     sensor = WaitForRunsSensor(task_id="wait", definition=definition)

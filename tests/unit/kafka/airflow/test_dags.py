@@ -66,10 +66,31 @@ def test_a_dag_has_owner_tags_and_a_document(place: int) -> None:
     assert "orders" in (dag.doc_md or "")
 
 
-def test_a_trigger_may_name_a_pool_and_settings_of_spark() -> None:
-    _, ingest = dags(pool="spark", spark={"driver_memory": "2g", "conf": {"spark.sql.shuffle.partitions": "1"}})
+TASK_SETTINGS = {
+    "pool": "small",
+    "queue": "night",
+    "executor": "CeleryExecutor",
+    "executor_config": {"pod_template_file": "small.yaml"},
+    "priority_weight": 7,
+}
+
+
+@pytest.mark.parametrize("task_id", KafkaTriggerDefinition.task_ids)
+def test_each_task_has_the_settings_that_the_trigger_gives_it_and_no_other_task_has_them(task_id: str) -> None:
+    listener, ingest = dags(tasks={task_id: TASK_SETTINGS})
+    for task in [*listener.tasks, *ingest.tasks]:
+        found = {name: getattr(task, name) for name in TASK_SETTINGS}
+        assert (found == TASK_SETTINGS) is (task.task_id == task_id)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_retry_uses_the_current_trigger_file_also_in_a_versioned_bundle(place: int) -> None:
+    assert dags()[place].disable_bundle_versioning
+
+
+def test_a_trigger_may_name_settings_of_spark() -> None:
+    _, ingest = dags(spark={"driver_memory": "2g", "conf": {"spark.sql.shuffle.partitions": "1"}})
     create: Any = ingest.task_dict["create_work_orders"]
-    assert create.pool == "spark"
     assert create._driver_memory == "2g"
     assert create.conf["spark.sql.shuffle.partitions"] == "1"
 

@@ -72,9 +72,9 @@ def test_five_lines_are_enough() -> None:
         "sequence": None,
         "alert_after": 3600.0,
         "notify": (),
+        "tasks": {},
         "active_batches": 4,
         "merge_batches_after_days": 30,
-        "pool": None,
         "spark": {
             "conf": {},
             "driver_memory": None,
@@ -253,7 +253,6 @@ def test_topics_are_told_apart_from_patterns() -> None:
         ),
         ("tombstones: skip", "tombstones: expected reject or accept, got 'skip'."),
         ("group: 7", "group: expected the id of a consumer group, got 7."),
-        ("pool: 3", "pool: expected the name of an Airflow pool, got 3."),
         ("kafka_connection: [a]", "kafka_connection: expected the id of an Airflow connection, got ['a']."),
         ("min_messages: 5", "min_messages: expected max_wait, such as 30 s, with a minimum above 1, got 5 alone."),
         (

@@ -54,7 +54,9 @@ def show(
 ) -> None:
     """Show a batch, its ranges, and why one is unfinished.
 
-    Retention merges old batches: the number of one that was merged shows the batch that it is a part of now.
+    To replay a batch, clear the task `create_work_orders` of its Dag run. A task merges the small batches that it took
+    with its own, and retention merges old ones: the number of one that was merged shows the batch that it is a part of
+    now.
 
     \b
     Example:
@@ -93,6 +95,8 @@ def _print(batch: Batch, parts: Sequence[_Part]) -> None:
             ("status", _status(batch)),
             ("planned", batch.planned_at),
             ("dispatched", batch.handed_over_at),
+            ("dag run", batch.run_id),
+            ("taken by", None if batch.taken_by is None else f"the task of batch {batch.taken_by}"),
         ]
     )
     print()
@@ -136,6 +140,8 @@ def _json(batch: Batch, parts: Sequence[_Part]) -> dict[str, Any]:
     return {
         "batch": batch.id,
         "first_batch": batch.first_id,
+        "dag_run": batch.run_id,
+        "taken_by": batch.taken_by,
         "trigger": batch.trigger.name,
         "workflow": batch.trigger.workflow,
         "status": _status(batch),

@@ -129,7 +129,7 @@ def test_a_batch_is_shown_from_planned_to_finished(
         return row
 
     assert (listed()["batch"], listed()["status"], listed()["partitions"]) == (batch, "planned", 2)
-    names = "batch trigger status planned_at handed_over_at finished_at partitions created rejected"
+    names = "batch trigger status planned_at handed_over_at finished_at partitions created rejected filtered"
     assert set(listed()) == set(names.split())
     batches.mark_handed_over(connection, [batch])
     first, second = (part.range for part in batches.load(connection, batch).ranges)
@@ -164,6 +164,17 @@ def test_a_batch_shows_how_much_of_a_range_is_stored(
     assert shown.splitlines()[-1] == "visits 0 [0, 40): 1 of 4 virtual partitions are stored."
 
 
+def test_a_batch_shows_the_dag_run_to_clear_and_whose_task_took_it(
+    workorders: Command, connection: Connection, trigger: Trigger
+) -> None:
+    own = plan(connection, trigger, OffsetRange(partition_of(trigger.name), 0, 1))
+    taken = plan(connection, trigger, OffsetRange(partition_of(trigger.name, 1), 0, 1), taken_by=own)
+    lines = workorders("batches", "show", str(taken)).out.splitlines()
+    assert f"dag run      batch_{taken}" in lines
+    assert f"taken by     the task of batch {own}" in lines
+    assert "taken by" not in workorders("batches", "show", str(own)).out
+
+
 def test_the_number_of_a_merged_batch_shows_the_batch_that_it_is_a_part_of(
     workorders: Command, connection: Connection, trigger: Trigger
 ) -> None:
@@ -178,6 +189,7 @@ def test_the_number_of_a_merged_batch_shows_the_batch_that_it_is_a_part_of(
     assert f"{trigger.name} 0  [0, 9)" in text
     shown = workorders("batches", "show", str(numbers[0]), "--json").json()
     assert (shown["batch"], shown["first_batch"]) == (numbers[1], numbers[0])
+    assert shown["dag_run"] == f"batch_{numbers[0]}"
     assert (shown["ranges"][0]["created"], shown["ranges"][0]["rejected"]) == (8, 1)
 
 

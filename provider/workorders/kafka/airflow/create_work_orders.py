@@ -17,7 +17,7 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.connections import connect_server, kafka_settings, registry_settings
 from workorders.kafka.airflow.engines import Engine, SparkConnectEngine, load_engine
-from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch, run_id
+from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch
 from workorders.kafka.airflow.next_batches import NextBatches
 from workorders.kafka.airflow.spark_submission import SparkSubmitEngine, add_kafka_source, default_application
 from workorders.kafka.airflow.stall_notifications import Alerting
@@ -31,7 +31,7 @@ from workorders.kafka.ingest.preflight import PreflightResult, preflight
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import attempt_lock
-from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.ledger.batches import Batch, run_id
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -9,18 +9,13 @@ from workorders.airflow.notifications import Log
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import ForeignBatchError
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.ledger.batches import Batch, run_id
 
 MAX_NOTE_CHARACTERS = 1000
 """Airflow's limit of a note, in characters."""
 BATCH_ID = "{{ run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id }}"
 """Template of the batch that an ingest run is for: from the id of the run if that is the id of a batch's run, otherwise
 from its configuration. A person may have started a Dag run of that id with another batch, and it is not replaced."""
-
-
-def run_id(batch_id: int) -> str:
-    """Return the id of the ingest run of a batch: derived from it, so that a second dispatch starts no other."""
-    return f"batch_{batch_id}"
 
 
 def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *, is_new: bool) -> bool:

@@ -13,7 +13,7 @@ from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.notifications import Log
 from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.airflow.ingest_runs import dispatch, run_id
+from workorders.kafka.airflow.ingest_runs import dispatch
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ledger import batch_merges, batches
@@ -120,8 +120,6 @@ class NextBatches:
         merged = batch_merges.merge_taken(self._lock, self._taker.id, self._definition.max_messages)
         self._lock.commit()
         if merged is not None:
-            self._log.info(
-                "This run has %s now: %s", run_id(self._taker.id), batches.load(self._database, merged).label
-            )
+            self._log.info("This run has %s now: %s", self._taker.run_id, batches.load(self._database, merged).label)
         for batch_id in batches.taken_without_run(self._database, self._taker.id):
             dispatch(self._database, batch_id, self._ingest, self._log, is_new=True)

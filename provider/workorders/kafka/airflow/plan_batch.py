@@ -12,12 +12,13 @@ from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.kafka.airflow.connections import kafka_settings
-from workorders.kafka.airflow.ingest_runs import active, dispatch, run_id
+from workorders.kafka.airflow.ingest_runs import active, dispatch
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import NotPlannedError
 from workorders.kafka.ledger import batches
+from workorders.kafka.ledger.batches import run_id
 from workorders.kafka.planning.planner import plan_batch
 
 if TYPE_CHECKING:

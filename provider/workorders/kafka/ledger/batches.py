@@ -99,6 +99,11 @@ class Batch:
     messages."""
 
     @property
+    def run_id(self) -> str:
+        """Return the id of the ingest run that stands for the batch; of a merged one, that of the first batch in it."""
+        return run_id(self.id if self.first_id is None else self.first_id)
+
+    @property
     def label(self) -> str:
         """Return the ranges as text, which is the note in Airflow: `orders 0 [100, 2100), orders 1 [7, 9)`."""
         return ", ".join(str(part.range) for part in self.ranges)
@@ -146,6 +151,11 @@ class BatchSummary:
     created: int
     rejected: int
     filtered: int
+
+
+def run_id(batch_id: int) -> str:
+    """Return the id of the ingest run of a batch: derived from it, so that a second dispatch starts no other."""
+    return f"batch_{batch_id}"
 
 
 def create(

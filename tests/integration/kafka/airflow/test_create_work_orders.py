@@ -26,13 +26,13 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow import create_work_orders, engines, next_batches
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
-from workorders.kafka.airflow.ingest_runs import run_id as run_id_of
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
 from workorders.kafka.ledger.attempt_lock import attempt_lock, try_exclude_attempts, try_take
+from workorders.kafka.ledger.batches import run_id as run_id_of
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
 

@@ -13,10 +13,10 @@ from airflow.serialization.serialized_objects import BaseSerialization, DagSeria
 from support.definitions import define
 from workorders.airflow.retries import UNLIMITED_RETRIES, UnlimitedRetryPolicy
 from workorders.kafka.airflow.dags import make_dags
-from workorders.kafka.airflow.ingest_runs import run_id
 from workorders.kafka.airflow.resolve import _resolve_dag, resolve_dags
 from workorders.kafka.airflow.triggers import NewMessagesTrigger
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.ledger.batches import run_id
 
 
 def dags(**fields: Any) -> tuple[DAG, DAG]:

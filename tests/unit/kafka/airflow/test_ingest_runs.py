@@ -10,8 +10,8 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from support.dag_runs import DagRuns
 from workorders.airflow.dag_runs import client
 from workorders.core.triggers import Trigger
-from workorders.kafka.airflow.ingest_runs import MAX_NOTE_CHARACTERS, active, run_id, start
-from workorders.kafka.ledger.batches import Batch, BatchRange
+from workorders.kafka.airflow.ingest_runs import MAX_NOTE_CHARACTERS, active, start
+from workorders.kafka.ledger.batches import Batch, BatchRange, run_id
 from workorders.kafka.partitions import OffsetRange, Partition
 
 LOG = logging.getLogger("ingest runs")

@@ -1,4 +1,4 @@
-"""What a file says to Airflow about single tasks of its Dags."""
+"""What a file sets in Airflow for single tasks of its Dags."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any

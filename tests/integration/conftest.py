@@ -34,17 +34,23 @@ def name() -> str:
 
 
 @pytest.fixture(scope="module")
-def whole_work_orders(stack: LocalStack) -> Iterator[None]:
+def database_url(stack: LocalStack) -> str:
+    """The database that `connection` leads to; a module may have one of its own."""
+    return stack.database_url
+
+
+@pytest.fixture(scope="module")
+def whole_work_orders(database_url: str) -> Iterator[None]:
     """Whatever the tests of a module did: no work order is without dataclip or rejection, and none of these alone."""
     yield
-    with psycopg.connect(stack.database_url) as connection:
+    with psycopg.connect(database_url) as connection:
         assert connection.execute(f"{ORPHANS} LIMIT 5").fetchall() == []
 
 
 @pytest.fixture
-def connection(stack: LocalStack, whole_work_orders: None) -> Iterator[Connection]:
+def connection(database_url: str, whole_work_orders: None) -> Iterator[Connection]:
     """A connection as the package makes it."""
-    with connect(stack.database_url, application_name="test") as connection:
+    with connect(database_url, application_name="test") as connection:
         yield connection
         connection.rollback()
 

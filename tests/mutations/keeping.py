@@ -57,7 +57,7 @@ DELETED_IS_NOT_NEW = (
         (
             Change(
                 "core/maintenance/sql/retention.sql",
-                "SELECT id FROM due WHERE has_data AND id NOT IN (SELECT id FROM found)",
+                "SELECT id FROM due WHERE id NOT IN (SELECT id FROM free)",
                 "SELECT id FROM due WHERE false",
             ),
         ),
@@ -65,6 +65,16 @@ DELETED_IS_NOT_NEW = (
             f"{RETENTION}::test_what_has_not_ended_when_its_turn_comes_is_wiped_once_it_has",
             f"{RETENTION}::test_what_is_in_use_when_its_turn_comes_is_wiped_the_next_time",
         ),
+    ),
+    Mutation(
+        "full-step-skips-what-it-looked-at",
+        0,
+        (
+            Change(
+                "core/maintenance/retention.py", 'rows[-1][0] if len(rows) == self._due["limit"] else until', "until"
+            ),
+        ),
+        (f"{RETENTION}::test_wiping_leaves_the_work_order_and_nothing_of_its_input",),
     ),
     Mutation(
         "mark-of-one-workflow-taken-for-all",

@@ -108,6 +108,12 @@ RUNNING_SPARK = (
         (f"{CREATE}::test_only_one_task_takes_the_batches_of_a_trigger",),
     ),
     Mutation(
+        "task-that-never-rests",
+        0,
+        (Change(NEXT, "self._rest(rest_seconds(", "(lambda _: None)(rest_seconds("),),
+        ("integration/kafka/airflow/test_next_batches.py::test_a_task_rests_after_a_small_batch_though_messages_wait",),
+    ),
+    Mutation(
         "task-that-does-not-linger",
         0,
         (Change(NEXT, "min(begun + self._definition.linger, until)", "0"),),

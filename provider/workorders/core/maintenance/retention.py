@@ -33,7 +33,7 @@ _QUERIES = load_queries("workorders.core.maintenance", "sql/retention.sql")
 STEP: Final = 1_000
 _MAX_PAUSE: Final = 1.0
 _LOOK: Final = 20
-"""A step of deleting reads this many times more work orders than it may delete: those that are kept cost little."""
+"""A step reads this many times more work orders than it may delete or wipe: those that are kept cost little."""
 _SETTLED: Final = timedelta(days=1)
 """Older ids than this are all visible: no transaction that creates work orders lasts as long."""
 _TRIES: Final = 5
@@ -201,13 +201,13 @@ class _Retention:
         deleted, left, first = 0, 0, None
         while True:
             with self._step():
-                until = self._look_ahead(after, "end_id", _LOOK * self._due["limit"])
+                until = self._look_ahead(after, "end_id")
                 rows = self._rows("expired", after=after, until=until)
                 kept = deleted_positions.delete(self._connection, rows)
             if until is None:
                 return deleted, left, first
             deleted, left = deleted + len(rows) - len(kept), left + len(kept)
-            after = rows[-1][0] if len(rows) == self._due["limit"] else until
+            after = self._reached(rows, until)
             if kept and first is None:
                 first = kept[0][0]
 
@@ -247,10 +247,12 @@ class _Retention:
         wiped, after = 0, min(wanted)
         while True:
             with self._step():
-                until = self._look_ahead(after, "wipe_end_id", self._due["limit"])
+                until = self._look_ahead(after, "wipe_end_id")
                 if until is None:
                     return wiped
-                ids = [id_ for (id_,) in self._rows("unwiped", after=after, until=until, marks=marks)]
+                rows = self._rows("unwiped", after=after, until=until, marks=marks)
+                until = self._reached(rows, until)
+                ids = [id_ for id_, is_free in rows if is_free]
                 self._wipe(ids)
                 self._connection.execute(_QUERIES["move_marks"], {**self._due, "until": until})
             wiped, after = wiped + len(ids), until
@@ -258,10 +260,15 @@ class _Retention:
     def _wipe(self, ids: Sequence[UUID]) -> None:
         self._connection.execute(_QUERIES["wipe"], {"ids": list(ids)})
 
-    def _look_ahead(self, after: UUID, end: str, work_orders: int) -> UUID | None:
-        """Return the last of so many work orders behind a place, due or not; None if none is left."""
-        rows = self._rows("look_ahead", after=after, end=self._due[end], look=work_orders)
+    def _look_ahead(self, after: UUID, end: str) -> UUID | None:
+        """Return the last work order that a step may read, due or not; None if none is left."""
+        rows = self._rows("look_ahead", after=after, end=self._due[end], look=_LOOK * self._due["limit"])
         return rows[0][0] if rows else None
+
+    def _reached(self, rows: Sequence[tuple[Any, ...]], until: UUID) -> UUID:
+        """Return how far a step came: to its last row if it found as many as it may, otherwise to where it looked."""
+        last: UUID = rows[-1][0] if len(rows) == self._due["limit"] else until
+        return last
 
     def erase(self) -> None:
         """Erase events' data that belongs to no single work order: the names of sequences, and what jobs looked for."""

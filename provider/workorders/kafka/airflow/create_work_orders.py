@@ -60,7 +60,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     Each attempt takes a new epoch, so that an earlier one changes nothing any more. A clear of the task of a finished
     batch ingests exactly that batch again.
 
-    While messages come, the task on a server then takes the trigger's next batches, for two minutes at most. As far as
+    While messages come, the task on a server then takes the trigger's next batches, for five minutes at most. As far as
     the trigger's limit allows it, they become one batch with the task's own, which a clear of the task replays. The
     ingest run of another one is started afterwards and is skipped, because it has nothing to do; a clear of its task
     replays it.

@@ -21,9 +21,9 @@ from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import try_take
 from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.planning.planner import plan_batch
-from workorders.kafka.planning.wakeup import BatchPolicy, backlog, should_plan
+from workorders.kafka.planning.wakeup import LARGE_BACKLOG, Backlog, BatchPolicy, backlog, rest_seconds, should_plan
 
-TAKING_SECONDS: Final = 120.0
+TAKING_SECONDS: Final = 180.0
 """How long a task takes batches on average, in seconds. The consumer group's offsets are committed only after it."""
 
 
@@ -83,10 +83,12 @@ class NextBatches:
         if not try_take(self._lock, self._taker.trigger.id):
             return
         # Tasks that began together would end together, and all be replaced at the same moment.
-        until = time.monotonic() + TAKING_SECONDS * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+        until = time.monotonic() + TAKING_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
         try:
             while (batch_id := self._next(until)) is not None:
+                begun = time.monotonic()
                 ingest(batch_id)
+                self._rest(rest_seconds(time.monotonic() - begun))
         except EXPECTED_FAILURES as error:
             self._log.warning("The task takes no further batch; what is unfinished has its own run. %s", reason(error))
         self._show()
@@ -105,15 +107,25 @@ class NextBatches:
             self._log.info("Planned batch %s: %s", plan.batch_id, ", ".join(map(str, plan.ranges)))
         return plan.batch_id
 
+    def _rest(self, seconds: float) -> None:
+        """Wait so long, or until a large backlog waits."""
+        rested = time.monotonic() + seconds
+        large = min(LARGE_BACKLOG, self._policy.max_messages)
+        while (left := rested - time.monotonic()) > 0 and self._waiting().offsets < large:
+            time.sleep(min(left, self._definition.poll_interval))
+
     def _is_due(self, waited_seconds: float) -> bool:
         """Return whether a batch of the free partitions should be planned now, as the listener decides it."""
-        name = self._definition.name
-        positions = ledger.positions(self._database, name)
+        since_last = batches.seconds_since_last(self._database, self._definition.name)
+        return should_plan(
+            self._waiting(), self._policy, waited_seconds=waited_seconds, seconds_since_last_batch=since_last
+        )
+
+    def _waiting(self) -> Backlog:
+        positions = ledger.positions(self._database, self._definition.name)
         ends = run(self._cluster.last_stable_offsets(position.partition for position in positions.values()))
         # A log that contradicts the ledger, and new partitions, are left to the listener.
-        waiting = replace(backlog(ends, positions), new=(), mismatches=())
-        since_last = batches.seconds_since_last(self._database, name)
-        return should_plan(waiting, self._policy, waited_seconds=waited_seconds, seconds_since_last_batch=since_last)
+        return replace(backlog(ends, positions), new=(), mismatches=())
 
     def _show(self) -> None:
         """Make the task's batches one batch as far as one may be so large, and start the runs of the others."""

@@ -87,7 +87,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
 
     linger: Annotated[float, seconds(0)] = 3.0
     """Time (seconds) that a task on a running Spark waits for further messages before it ends. It takes them as batches
-    of its own, for two minutes at most, so they need no other task. It holds a worker slot as long; 0 takes only what
+    of its own, for five minutes at most, so they need no other task. It holds a worker slot as long; 0 takes only what
     waits already. A task that submits an application never waits."""
 
     format: Literal["json", "cloudevents", "avro", "protobuf", "json-schema"] = "json"

@@ -10,6 +10,12 @@ from workorders.kafka.planning.range_planning import allowed_by_rate, deleted_pa
 
 TAKER_SECONDS: Final = 10.0
 """How long the listener leaves free partitions to a running task that takes the trigger's next batches."""
+LARGE_BACKLOG: Final = 1_000
+"""Unread offsets that such a task ingests without a rest."""
+_REST: Final = 4
+"""Such a task rests this many times as long as its last batch took."""
+_APART_SECONDS: Final = 8.0
+"""So many seconds after the last batch began, the rest is over: before the listener plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +122,12 @@ def should_plan(
     )
     allowed = allowed_by_rate(policy.rate_limit_per_second, seconds_since_last_batch, policy.max_messages)
     return enough and allowed >= 1
+
+
+def rest_seconds(batch_seconds: float) -> float:
+    """Return how long a task that takes a trigger's batches should rest after one that took so many seconds.
+
+    Many triggers share a Spark server. If each took the next batch at once, they would keep all cores busy with ever
+    smaller batches, and the tasks that start in between would take a minute.
+    """
+    return max(0.0, min(_REST * batch_seconds, _APART_SECONDS - batch_seconds))

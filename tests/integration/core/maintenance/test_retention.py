@@ -1,14 +1,14 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from local_stack.stack import LocalStack
 from support.runs import finish_all, keeping
 from support.work_orders import accepted, accepted_range, positions, rejected
-from workorders.core import triggers
+from workorders.core import schema, triggers
 from workorders.core.bulk import jobs
 from workorders.core.creation import deleted_positions
 from workorders.core.creation.create_one import CreateResult, create_one
@@ -25,6 +25,16 @@ from workorders.core.triggers import Trigger
 pytestmark = pytest.mark.integration
 
 
+@pytest.fixture(scope="module")
+def database_url(stack: LocalStack) -> str:
+    """A database of its own, because retention reads all work orders, step by step."""
+    name = f"retention_{uuid4().hex[:12]}"
+    stack.postgres.create_database(name)
+    url = stack.postgres.url(name)
+    schema.upgrade(url)
+    return url
+
+
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
     trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
@@ -33,8 +43,8 @@ def trigger(connection: Connection, name: str) -> Trigger:
 
 
 @pytest.fixture
-def other_connection(stack: LocalStack) -> Iterator[Connection]:
-    with connect(stack.database_url, application_name="test") as connection:
+def other_connection(database_url: str) -> Iterator[Connection]:
+    with connect(database_url, application_name="test") as connection:
         yield connection
 
 

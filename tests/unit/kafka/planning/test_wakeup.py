@@ -12,6 +12,7 @@ from workorders.kafka.planning.wakeup import (
     BatchPolicy,
     backlog,
     needs_high_watermark,
+    rest_seconds,
     should_plan,
 )
 
@@ -142,3 +143,11 @@ def test_a_partition_that_a_recreated_topic_lacks_wakes_unless_a_batch_holds_it(
     old = Partition("orders", 1, "old")
     ledger = {ORDERS: Position(ORDERS, 7, busy=False), old: Position(old, 3, busy=busy)}
     assert backlog({ORDERS: 7}, ledger).mismatches == (() if busy else (old,))
+
+
+@pytest.mark.parametrize(("batch_seconds", "rest"), [(0.5, 2.0), (1.6, 6.4), (2.0, 6.0), (7.0, 1.0), (60.0, 0.0)])
+def test_a_task_rests_after_a_batch_but_begins_the_next_before_the_listener_would_plan_it(
+    batch_seconds: float, rest: float
+) -> None:
+    assert rest_seconds(batch_seconds) == pytest.approx(rest)
+    assert batch_seconds + rest < max(TAKER_SECONDS, batch_seconds + 1)

@@ -43,17 +43,12 @@ SELECT policies.workflow_id, count(*)
 -- use: due_for_deletion
 GROUP BY policies.workflow_id;
 
--- block: due_for_wiping
-FROM workorders.work_orders
-JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
-    AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
+-- block: data
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 LEFT JOIN workorders.ignored_repeats ON ignored_repeats.work_order_id = work_orders.id
-WHERE work_orders.id > %(after)s
-    AND work_orders.id < %(wipe_end_id)s
-    AND work_orders.state NOT IN ('pending', 'running', 'parked')
-    AND work_orders.created_at < policies.wipe_before
+
+-- block: has_data
     AND (
         dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
         OR ignored_repeats.last_request IS NOT NULL
@@ -68,31 +63,30 @@ WHERE name = ANY (SELECT 'wiped ' || workflow_id FROM unnest(%(workflow_ids)s::i
 -- name: unwiped
 -- Those that have not ended, or are in use, are passed: they are looked at again however far the marks have come.
 WITH due AS (
-    SELECT work_orders.id,
-        dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
-            OR ignored_repeats.last_request IS NOT NULL AS has_data
+    SELECT work_orders.id
     FROM workorders.work_orders
     JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks)s::uuid[])
         AS policies (workflow_id, wipe_before, mark) ON policies.workflow_id = work_orders.workflow_id
-    LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
-    LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
-    LEFT JOIN workorders.ignored_repeats ON ignored_repeats.work_order_id = work_orders.id
+    -- use: data
     WHERE work_orders.id > %(after)s
         AND work_orders.id <= %(until)s
         AND work_orders.id > policies.mark
         AND work_orders.created_at < policies.wipe_before
-), found AS (
+    -- use: has_data
+    ORDER BY work_orders.id
+    LIMIT %(limit)s
+), free AS (
     SELECT work_orders.id
     FROM due
     JOIN workorders.work_orders ON work_orders.id = due.id
-    WHERE due.has_data AND work_orders.state NOT IN ('pending', 'running', 'parked')
+    WHERE work_orders.state NOT IN ('pending', 'running', 'parked')
     FOR UPDATE OF work_orders SKIP LOCKED
 ), passed AS (
     INSERT INTO workorders.retention_passed (work_order_id)
-    SELECT id FROM due WHERE has_data AND id NOT IN (SELECT id FROM found)
+    SELECT id FROM due WHERE id NOT IN (SELECT id FROM free)
     ON CONFLICT DO NOTHING
 )
-SELECT id FROM found;
+SELECT due.id, free.id IS NOT NULL FROM due LEFT JOIN free ON free.id = due.id ORDER BY due.id;
 
 -- name: move_marks
 INSERT INTO workorders.history_marks AS mark (name, id)
@@ -143,7 +137,15 @@ FOR UPDATE OF work_orders SKIP LOCKED;
 
 -- name: count_unwiped
 SELECT policies.workflow_id, count(*)
--- use: due_for_wiping
+FROM workorders.work_orders
+JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
+    AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
+-- use: data
+WHERE work_orders.id > %(after)s
+    AND work_orders.id < %(wipe_end_id)s
+    AND work_orders.state NOT IN ('pending', 'running', 'parked')
+    AND work_orders.created_at < policies.wipe_before
+-- use: has_data
 GROUP BY policies.workflow_id;
 
 -- name: wipe

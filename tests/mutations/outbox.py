@@ -195,7 +195,7 @@ OUTBOX = (
                 "SET last_error = NULL\nRETURNING",
             ),
         ),
-        (f"{CHANGES}::test_a_relay_of_before_changes_nothing_once_the_identity_is_reset",),
+        (f"{CHANGES}::test_a_relay_of_before_sends_nothing_between_the_reset_and_the_next_relay",),
     ),
     Mutation(
         "outbox-released-shard-loses-its-fence",

@@ -117,7 +117,9 @@ RUNNING_SPARK = (
         "task-that-does-not-linger",
         0,
         (Change(NEXT, "min(begun + self._definition.linger, until)", "0"),),
-        (f"{CREATE}::test_small_batches_that_a_task_takes_become_one_with_its_own_which_a_clear_replays",),
+        (
+            "integration/kafka/airflow/test_next_batches.py::test_a_task_waits_for_further_messages_as_long_as_it_lingers",
+        ),
     ),
     Mutation(
         "merged-batch-of-a-task-has-another-run",

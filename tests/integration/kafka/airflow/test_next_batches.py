@@ -92,6 +92,14 @@ def taking(stack: LocalStack, topics: Topics, name: str, monkeypatch: pytest.Mon
     return Taking(InProcessTrigger(stack, name, topics=[name], max_messages=10, linger=3.0), topics, clock)
 
 
+@pytest.mark.parametrize(("arrives", "begun"), [(3, [3.0]), (4, [])])
+def test_a_task_waits_for_further_messages_as_long_as_it_lingers(
+    taking: Taking, arrives: int, begun: list[float]
+) -> None:
+    taking.clock.on_sleep = lambda sleeps: taking.produce(1) if sleeps == arrives else None
+    assert taking.take() == begun
+
+
 def test_a_task_rests_after_a_small_batch_though_messages_wait(taking: Taking) -> None:
     taking.clock.on_sleep = lambda sleeps: taking.produce(1) if sleeps == 1 else None
     begun = taking.take(lambda batch: taking.produce(1) if batch < 3 else None)

@@ -85,6 +85,22 @@ def test_a_relay_of_before_changes_nothing_once_the_identity_is_reset(
     assert_whole(outbox, name, expected)
 
 
+def test_a_relay_of_before_sends_nothing_between_the_reset_and_the_next_relay(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    """No relay has taken its shard since, so nothing but the reset has fenced it."""
+    topics.create(name, partitions=2)
+    expected = write(outbox, name)
+    with relay_that("checkpoint read", "SIGSTOP", outbox) as zombie:
+        outbox.leases_run_out()
+        assert reset(outbox) == []
+        zombie.send_signal(signal.SIGCONT)
+        zombie.wait(60)
+    assert outbox.values(name) == []
+    outbox.relay(transactional_id_prefix="another")
+    assert_whole(outbox, name, expected)
+
+
 def test_the_identity_is_not_reset_while_a_relay_is_at_work(outbox: Outbox) -> None:
     with outbox.connect() as connection:
         lease = leases.take(connection, 3, "a relay")

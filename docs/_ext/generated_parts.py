@@ -9,12 +9,14 @@ from typing import Any, Final
 
 from command_reference import command_reference
 from field_reference import field_reference
+from metric_reference import metric_reference
 from python_reference import format_docstring, name_as_documented, python_reference
 from table_reference import table_reference
 
 PARTS: Final[dict[str, Callable[..., str]]] = {
     "commands": command_reference,
     "fields": field_reference,
+    "metrics": metric_reference,
     "python": python_reference,
     "tables": table_reference,
 }

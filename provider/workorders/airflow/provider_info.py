@@ -28,6 +28,7 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "sensors": _modules(
+            "workorders.airflow.sensors.metrics",
             "workorders.airflow.sensors.runs",
             "workorders.kafka.airflow.outbox_relay",
             "workorders.kafka.airflow.sensors",
@@ -47,6 +48,7 @@ def get_provider_info() -> dict[str, Any]:
             "workorders.manual.airflow",
         ),
         "triggers": _modules(
+            "workorders.airflow.triggers.metrics",
             "workorders.airflow.triggers.runs",
             "workorders.kafka.airflow.outbox_relay",
             "workorders.kafka.airflow.triggers",

@@ -1,13 +1,19 @@
 """`workorders status`: status of every partition."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
+import typer
+
+from workorders.cli import times
+from workorders.cli.checks import problems
 from workorders.cli.connections import connect, kafka_settings
-from workorders.cli.options import AsJson, Database, argument
+from workorders.cli.options import AsJson, Database, argument, option, takes
 from workorders.cli.output import Column, count, json_object, note, print_json, print_table, safe
 from workorders.core.exceptions import one_line
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
+from workorders.monitoring import snapshot
 
 _COLUMNS: Sequence[Column[PartitionRow]] = (
     Column("partition", lambda row: f"{row.topic} {row.partition}"),
@@ -33,12 +39,29 @@ _KEYS = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What is wrong, by the options of the command."""
+
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if something is wrong, and say what.")] = False
+    max_lag: Annotated[int | None, option("N", "With --check: maximum lag of a partition.", min=0)] = None
+    max_age: Annotated[
+        float | None, option("DURATION", "With --check: maximum age of a waiting message.", parser=times.seconds)
+    ] = None
+
+
+@takes(limits=Limits)
 def status(
     trigger: Annotated[str | None, argument("TRIGGER", "Only this trigger.")] = None,
+    *,
+    limits: Limits,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
     """Show the status of every partition of the Kafka triggers.
+
+    With --check, exits with 1 if a partition is stalled or does not match Kafka, if Kafka does not answer, if a
+    listener does not look, or if messages wait and none becomes a work order.
 
     \b
     ledger          the first offset without a work order
@@ -67,13 +90,24 @@ def status(
       workorders status
       workorders status orders
       watch -n 2 workorders status orders
+      workorders status --check --max-lag 100000 --max-age 15m
       workorders status --json | jq '.[].partitions[] | select(.status == "stalled")'
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
         triggers = collect(connection, kafka_settings, trigger)
+        samples = snapshot.take(connection) if limits.check else ()
     if as_json:
         print_json([_json(found) for found in triggers])
-        return
+    else:
+        _print_all(triggers)
+    wrong = problems(triggers, samples, max_lag=limits.max_lag, max_age_seconds=limits.max_age)
+    if limits.check and wrong:
+        for sentence in wrong:
+            note(sentence)
+        raise typer.Exit(1)
+
+
+def _print_all(triggers: Sequence[TriggerStatus]) -> None:
     if not triggers:
         note("No Kafka trigger has planned a batch in this database yet; see `workorders triggers`.")
     for place, found in enumerate(triggers):

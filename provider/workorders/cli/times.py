@@ -25,6 +25,18 @@ def option(text: str) -> datetime:
     return time
 
 
+def seconds(text: str) -> float:
+    """Return the seconds of a duration that an option was given, such as 90s or 15m.
+
+    Raises:
+        typer.BadParameter: the text means no duration.
+    """
+    duration = _AGO.fullmatch(text.strip())
+    if duration is None:
+        raise typer.BadParameter(f"expected a duration such as 90s, 15m, 2h, 7d; got {text!r}.")
+    return timedelta(**{_UNITS[duration["unit"]]: int(duration["count"])}).total_seconds()
+
+
 def parse(text: str, *, now: datetime) -> datetime | None:
     """Return the time that the text means, or None when it means none."""
     try:

@@ -19,6 +19,7 @@ from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.method import Secret
 from workorders.webhook.refusals import RefusalLog, RefusedError, printable
+from workorders.webhook.request_counts import Counts, RequestCounts
 from workorders.webhook.requests import Received
 from workorders.webhook.secrets import Secrets
 from workorders.webhook.threads import Threads
@@ -50,19 +51,23 @@ class Webhooks:
         self._callers = Callers(secrets, self._threads, clock)
         self._refusals = RefusalLog(clock)
         self._pollers: dict[str, CompletionPoller] = {}
+        self._counts = RequestCounts(self._add_counts)
 
     async def answer(self, request: Request) -> Response:
-        """Answer one request; a refusal gives its reason in JSON."""
+        """Answer one request, and count the answer; a refusal gives its reason in JSON."""
         hook: Hook | None = None
         try:
             if self._hooks.is_reload_due():
                 await self._threads.run_alone("trigger files", self._hooks.reload)
             hook = self._hooks.get(request.path_params["path"].strip("/"))
-            return await self._answer(hook, request)
+            answer = await self._answer(hook, request)
         except RefusedError as refusal:
             name = hook.definition.name if hook else None
             self._refusals.add(name, request.url.path, network_of(_peer(request)), refusal)
-            return _json(refusal.status, {"error": refusal.code, "reason": refusal.reason}, refusal.headers)
+            answer = _json(refusal.status, {"error": refusal.code, "reason": refusal.reason}, refusal.headers)
+        if hook is not None:
+            self._counts.count(hook.definition.database_connection, hook.definition.name, answer.status_code)
+        return answer
 
     async def _answer(self, hook: Hook, request: Request) -> Response:
         definition = hook.definition
@@ -124,6 +129,9 @@ class Webhooks:
             return _json(202, {"state": single.state, "reason": reason}, id_=id_)
         code = definition.success_code if outcome.state == _SUCCESS else definition.failure_code
         return _json(code, _result_of(outcome, tells_errors=definition.tells_errors), id_=id_)
+
+    async def _add_counts(self, database: str, counts: Counts) -> None:
+        await self._threads.run_alone(f"counts {database}", lambda: self._handler.add_counts(database, counts))
 
     async def _ended(self, database: str, ids: Collection[UUID]) -> Collection[UUID]:
         return await self._threads.run_alone(f"database {database}", lambda: self._handler.find_ended(database, ids))

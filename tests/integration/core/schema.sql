@@ -332,6 +332,17 @@ CREATE SEQUENCE workorders.kafka_epochs
     NO MINVALUE
     NO MAXVALUE
     CACHE 1;
+CREATE UNLOGGED TABLE workorders.kafka_lag_samples (
+    trigger_id integer NOT NULL,
+    topic text NOT NULL,
+    partition integer NOT NULL,
+    minute timestamp with time zone NOT NULL,
+    observed_at timestamp with time zone NOT NULL,
+    topic_id text NOT NULL,
+    next_offset bigint NOT NULL,
+    last_stable bigint NOT NULL
+)
+WITH (fillfactor='50');
 CREATE TABLE workorders.kafka_ledger (
     trigger_id integer NOT NULL,
     topic text NOT NULL,
@@ -349,6 +360,10 @@ CREATE TABLE workorders.kafka_ledger (
     mean_message_bytes double precision,
     generation bigint DEFAULT 0 NOT NULL,
     alerted_since timestamp with time zone,
+    created bigint DEFAULT 0 NOT NULL,
+    rejected bigint DEFAULT 0 NOT NULL,
+    existing bigint DEFAULT 0 NOT NULL,
+    filtered bigint DEFAULT 0 NOT NULL,
     CONSTRAINT kafka_ledger_offsets_check CHECK (((next_offset >= start_offset) AND (start_offset >= 0))),
     CONSTRAINT kafka_ledger_status_check CHECK ((status = ANY (ARRAY['active'::text, 'stalled'::text])))
 );
@@ -661,6 +676,12 @@ ALTER TABLE workorders.triggers ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE workorders.webhook_requests (
+    trigger text NOT NULL,
+    status smallint NOT NULL,
+    requests bigint NOT NULL
+)
+WITH (fillfactor='50');
 CREATE TABLE workorders.webhooks (
     name text NOT NULL,
     path text NOT NULL,
@@ -728,6 +749,8 @@ ALTER TABLE ONLY workorders.kafka_batches
     ADD CONSTRAINT kafka_batches_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.kafka_decisions
     ADD CONSTRAINT kafka_decisions_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY workorders.kafka_lag_samples
+    ADD CONSTRAINT kafka_lag_samples_pkey PRIMARY KEY (trigger_id, topic, partition, minute);
 ALTER TABLE ONLY workorders.kafka_ledger
     ADD CONSTRAINT kafka_ledger_pkey PRIMARY KEY (trigger_id, topic, partition);
 ALTER TABLE ONLY workorders.kafka_ranges
@@ -792,6 +815,8 @@ ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_name_key UNIQUE (name);
 ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY workorders.webhook_requests
+    ADD CONSTRAINT webhook_requests_pkey PRIMARY KEY (trigger, status);
 ALTER TABLE ONLY workorders.webhooks
     ADD CONSTRAINT webhooks_path_key UNIQUE (path);
 ALTER TABLE ONLY workorders.webhooks

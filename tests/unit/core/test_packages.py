@@ -25,6 +25,7 @@ TOUCHED = {
         "airflow/dag_files.py",
         # Commands of its own, and where they find the cluster.
         "cli/batches.py",
+        "cli/checks.py",
         "cli/connections.py",
         "cli/spark.py",
         "cli/resolve.py",

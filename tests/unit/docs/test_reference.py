@@ -6,11 +6,14 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from metric_reference import metric_reference
 from table_reference import table_reference
 
 from local_stack.stack import CHECKOUT
 from support.documents import first_cells, page, section
 from workorders.core.definitions.workflow import RETRIED_STATES
+from workorders.monitoring.health import Liveness
+from workorders.monitoring.snapshot import metrics
 
 PROVIDER = CHECKOUT / "provider"
 
@@ -31,10 +34,19 @@ def test_every_environment_variable_that_the_package_reads_is_on_its_page() -> N
     assert codes(first_cells(page("reference/environment-variables"))) == read
 
 
-def test_every_metric_is_on_its_page() -> None:
+def test_every_metric_that_a_task_counts_is_on_its_page() -> None:
     senders = [text for text in texts(PROVIDER) if re.search(r"\bstats\.(gauge|incr|timing)\(", text)]
-    sent = {name for text in senders for name in re.findall(r'"(workorders\.\w+)"', text)}
-    assert codes(first_cells(page("reference/metrics"))) == sent
+    sent = {name for text in senders for name in re.findall(r'"(workorders\.[\w.]+)"', text)}
+    assert codes(first_cells(section("Events", on="reference/metrics"))) == sent
+
+
+def test_every_metric_of_the_database_has_its_row() -> None:
+    assert "<!-- generated: metrics -->" in page("reference/metrics")
+    assert codes(first_cells(metric_reference())) == {metric.name for metric in metrics()}
+
+
+def test_every_liveness_of_a_trigger_is_on_its_page() -> None:
+    assert codes(first_cells(section("Health", on="reference/metrics"))) == {str(word) for word in Liveness}
 
 
 def test_every_refusal_of_a_webhook_is_on_the_page() -> None:

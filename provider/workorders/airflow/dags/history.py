@@ -1,14 +1,16 @@
-"""The Dags of an installation: forms to rerun, cancel, and export work orders; pending jobs; retention; the index."""
+"""The Dags of an installation: forms to rerun, cancel, and export; pending jobs; retention; the index; metrics."""
 
 from datetime import timedelta
 from typing import Any, Final
 
 from airflow.sdk import DAG
 
-from workorders.airflow.dags.factories import manual_dag, scheduled_dag
+from workorders.airflow.dags.factories import continuous_dag, manual_dag, scheduled_dag
 from workorders.airflow.operators.base import DatabaseOperator
 from workorders.airflow.operators.bulk_jobs import RETRY_DELAY, BulkJobOperator, form
 from workorders.airflow.operators.maintenance import RefreshHistoryOperator, ResumeBulkJobsOperator, RetentionOperator
+from workorders.airflow.retries import unlimited_retries
+from workorders.airflow.sensors.metrics import ReportMetricsSensor
 
 _TAGS: Final = ["history", "workorders"]
 
@@ -48,7 +50,16 @@ def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
             database_connection=database_connection,
         ),
     ]
-    return {dag.dag_id: dag for dag in forms + by_clock}
+    return {dag.dag_id: dag for dag in [*forms, *by_clock, _metrics_dag(database_connection)]}
+
+
+def _metrics_dag(database_connection: str) -> DAG:
+    name = "workorders_metrics"
+    with continuous_dag(
+        name, description="Sends the metrics to StatsD or OpenTelemetry", tags=_TAGS, doc_md=_DOCS[name]
+    ) as dag:
+        ReportMetricsSensor(task_id="report_metrics", database_connection=database_connection, **unlimited_retries())
+    return dag
 
 
 def _form_dag(kind: str, database_connection: str) -> DAG:
@@ -107,6 +118,10 @@ batches of triggers.
 * `workorders retention run --dry-run` counts what is due.
 * A replay does not recreate a deleted work order.
 * Nothing is deleted while this Dag is paused.
+""",
+    "workorders_metrics": """
+Sends the metrics to Airflow's stats every 15 s, from the triggerer. Unpause it if Airflow sends its own to StatsD or
+OpenTelemetry. Prometheus needs no Dag: it reads `/workorders/metrics`.
 """,
     "workorders_search_index": """
 Adds new work orders to the full-text index that `workorders work-orders list --text` searches, and counts work orders

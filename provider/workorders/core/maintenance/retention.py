@@ -166,6 +166,8 @@ def delete_expired(
     with connection.transaction():
         duplicates.delete_orphans(connection)
     merged = sum(retention.shorten(point.load()) for point in entry_points(group=RETENTION_GROUP))
+    with connection.transaction():
+        connection.execute(_QUERIES["note_end"])
     return RetentionResult(wiped, deleted, left, merged)
 
 

@@ -13,15 +13,13 @@ from workorders.core.admission import gap_alerts
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import connect
 from workorders.kafka.ledger import stall_alerts
-from workorders.kafka.ledger.stall_alerts import Alert, StalledNow
+from workorders.kafka.ledger.stall_alerts import Alert
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 ALERTED = "workorders.stalls_alerted"
 RESOLVED = "workorders.stalls_resolved"
-STALLED_PARTITIONS = "workorders.stalled_partitions"
-LONGEST_STALL = "workorders.longest_stall_seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +42,14 @@ class Alerting:
         url = database_url(database_connection)
         with connect(url, autocommit=True, application_name="workorders alerts") as database:
             trigger = triggers.find(database, trigger_name)
-            now = stall_alerts.stalled_now(database, trigger)
             due = stall_alerts.claim(database, trigger, after_seconds=self.after_seconds)
             gaps = gap_alerts.claim(database, trigger)
         # The connection is closed, so that a slow notifier holds no lock.
-        _measure(trigger.name, now, due)
+        _count(trigger.name, due)
         notify_all([*due, *gaps], notifiers, context, log)
 
 
-def _measure(trigger: str, now: StalledNow, due: Sequence[Alert]) -> None:
+def _count(trigger: str, due: Sequence[Alert]) -> None:
     for alert in due:
         tags = {"trigger": trigger, "topic": alert.topic, "partition": str(alert.partition)}
         stats.incr(RESOLVED if alert.cleared else ALERTED, tags=tags)
-    for name, value in ((STALLED_PARTITIONS, now.partitions), (LONGEST_STALL, now.longest_seconds)):
-        stats.gauge(name, value, tags={"trigger": trigger})
-        # Plain StatsD drops tags, and the gauges of two triggers would overwrite one another.
-        stats.gauge(f"{name}.{trigger}", value)

@@ -19,6 +19,7 @@ from workorders.kafka.airflow.ingest_runs import active
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
+from workorders.kafka.ledger import lag_samples
 from workorders.kafka.ledger.batches import unfinished_from
 from workorders.kafka.ledger.positions import positions_from
 from workorders.kafka.partitions import Partition, Position
@@ -29,7 +30,8 @@ _LEDGER = load_queries("workorders.kafka.ledger", "sql/positions.sql")
 _BATCHES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
 
 REFRESH_SECONDS = 10.0
-"""Time between two searches for topics, partitions, and batches without an active ingest run."""
+"""Time between two searches for topics, partitions, and batches without an active ingest run, and two samples of the
+lag."""
 MISSING_TOPIC_SECONDS = 10
 """Maximum wait between two searches for a topic that does not exist."""
 DISPATCH_SECONDS = 30.0
@@ -138,6 +140,8 @@ class _MessagesProbe:
             if reason := await self._find_inactive():
                 return reason
         ends = await self._cluster.last_stable_offsets(self._partitions)
+        if refresh:
+            await self._database.fetch(*lag_samples.record_statement(self._trigger.trigger_name, ends))
         if ends == self._idle_ends:
             return None
         self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))

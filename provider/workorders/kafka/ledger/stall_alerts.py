@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from workorders.core.exceptions import one_line
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 
@@ -36,15 +36,6 @@ class Alert:
     """Whether the stall is over."""
 
 
-@dataclass(frozen=True, slots=True)
-class StalledNow:
-    """The stalls of one trigger at this moment."""
-
-    partitions: int
-    longest_seconds: float
-    """0 if nothing is stalled."""
-
-
 def claim(connection: Connection, trigger: Trigger, *, after_seconds: float) -> list[Alert]:
     """Return the alerts of stalls that are older than `after_seconds`, record that they were claimed, and commit."""
     arguments = {"trigger_id": trigger.id, "after_seconds": after_seconds}
@@ -52,11 +43,6 @@ def claim(connection: Connection, trigger: Trigger, *, after_seconds: float) -> 
         over = connection.execute(_QUERIES["claim_cleared"], arguments).fetchall()
         due = connection.execute(_QUERIES["claim_stalled"], arguments).fetchall()
     return [_cleared(trigger.name, *row) for row in over] + [_stalled(trigger.name, *row) for row in due]
-
-
-def stalled_now(connection: Connection, trigger: Trigger) -> StalledNow:
-    """Return how many partitions of a trigger are stalled, and for how long."""
-    return StalledNow(*fetch_row(connection, _QUERIES["stalled"], {"trigger_id": trigger.id}))
 
 
 def _stalled(  # noqa: PLR0917 - the columns of one query

@@ -138,14 +138,3 @@ def test_triggers_are_alerted_apart(
     other = Trigger(trigger.id + 1_000_000, f"{name}-other", "kafka", trigger.workflow_id, trigger.workflow)
     assert claim(stack, other, 0) == []
     assert len(claim(stack, trigger, 0)) == 1
-
-
-def test_what_is_stalled_now_is_counted_by_the_databases_clock(
-    connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
-) -> None:
-    assert stall_alerts.stalled_now(connection, trigger).partitions == 0
-    stall(connection, plan(connection, trigger, *ranges))
-    let_it_last(connection, trigger, 100)
-    now = stall_alerts.stalled_now(connection, trigger)
-    assert now.partitions == 2
-    assert now.longest_seconds == pytest.approx(100, abs=30)

@@ -22,9 +22,9 @@ EMPTY: dict[str, Any] = {
 }
 
 
-def test_there_is_a_dag_for_each_kind_of_job_one_for_those_left_and_two_for_the_upkeep() -> None:
+def test_there_is_a_dag_for_each_kind_of_job_one_for_those_left_two_for_the_upkeep_and_one_for_the_metrics() -> None:
     by_clock = {"workorders_jobs", "workorders_retention", "workorders_search_index"}
-    assert set(DAGS) == {*(f"workorders_{kind}" for kind in KINDS), *by_clock}
+    assert set(DAGS) == {*(f"workorders_{kind}" for kind in KINDS), *by_clock, "workorders_metrics"}
 
 
 @pytest.mark.parametrize("dag", DAGS.values(), ids=DAGS)

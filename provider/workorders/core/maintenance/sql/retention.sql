@@ -206,3 +206,8 @@ WHERE state IN ('finished', 'cancelled', 'failed')
         WHERE bulk_jobs.created_at < policies.erase_before
             AND coalesce(bulk_jobs.filter ->> 'workflow', policies.workflow) = policies.workflow
     );
+
+-- name: note_end
+-- For metrics, which show how long ago it was.
+INSERT INTO workorders.history_marks AS mark (name, id) VALUES ('retention', '00000000-0000-0000-0000-000000000000')
+ON CONFLICT (name) DO UPDATE SET moved_at = now();

@@ -259,7 +259,7 @@ CREATE INDEX search_words_workflow_idx ON workorders.search_words (workflow_id, 
 CREATE INDEX search_words_words_idx ON workorders.search_words USING gin (words)
     WITH (fastupdate = on, gin_pending_list_limit = 4096);
 
--- How far the filling of search_words has come, and the wiping of each workflow.
+-- How far the filling of search_words has come, and the wiping of each workflow; and when retention last ended.
 CREATE TABLE workorders.history_marks (
     name text PRIMARY KEY,
     id uuid NOT NULL,

@@ -123,6 +123,18 @@ WHERE ranges.batch_id = %(batch_id)s
 ORDER BY ranges.topic, ranges.partition;
 
 -- name: finish_range
+WITH counted AS (
+    UPDATE workorders.kafka_ledger AS ledger
+    SET created = ledger.created + %(created)s,
+        rejected = ledger.rejected + %(rejected)s,
+        existing = ledger.existing + %(existing)s,
+        filtered = ledger.filtered + %(filtered)s
+    FROM workorders.kafka_ranges AS ranges
+    WHERE ranges.batch_id = %(batch_id)s
+        AND ranges.topic = %(topic)s
+        AND ranges.partition = %(partition)s
+        AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+)
 UPDATE workorders.kafka_ranges
 SET finished_at = clock_timestamp(),
     created = %(created)s,

@@ -36,8 +36,3 @@ SET alerted_since = NULL
 FROM due
 WHERE (ledger.trigger_id, ledger.topic, ledger.partition) = (due.trigger_id, due.topic, due.partition)
 RETURNING ledger.topic, ledger.partition, ledger.next_offset, due.alerted_since;
-
--- name: stalled
-SELECT count(*), coalesce(max(extract(epoch FROM now() - status_since)), 0)::double precision
-FROM workorders.kafka_ledger
-WHERE trigger_id = %(trigger_id)s AND status = 'stalled';

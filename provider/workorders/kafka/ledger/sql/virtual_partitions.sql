@@ -64,7 +64,11 @@ WITH prefix AS (
         attempts = 0,
         next_attempt_at = NULL,
         last_error = NULL,
-        mean_message_bytes = coalesce(%(mean_message_bytes)s, ledger.mean_message_bytes)
+        mean_message_bytes = coalesce(%(mean_message_bytes)s, ledger.mean_message_bytes),
+        created = ledger.created + CASE WHEN prefix.end_offset = ranges.end_offset THEN prefix.created ELSE 0 END,
+        rejected = ledger.rejected + CASE WHEN prefix.end_offset = ranges.end_offset THEN prefix.rejected ELSE 0 END,
+        existing = ledger.existing + CASE WHEN prefix.end_offset = ranges.end_offset THEN prefix.existing ELSE 0 END,
+        filtered = ledger.filtered + CASE WHEN prefix.end_offset = ranges.end_offset THEN prefix.filtered ELSE 0 END
     FROM prefix, workorders.kafka_ranges AS ranges
     WHERE ranges.batch_id = %(batch_id)s
         AND ranges.topic = %(topic)s

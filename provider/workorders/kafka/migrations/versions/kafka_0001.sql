@@ -23,10 +23,31 @@ CREATE TABLE workorders.kafka_ledger (
     generation bigint NOT NULL DEFAULT 0,
     -- The start of the stall that an alert was recorded for; NULL while no alert is open.
     alerted_since timestamptz,
+    -- The counts of all ranges of the partition that were ingested, for metrics. A replay does not count.
+    created bigint NOT NULL DEFAULT 0,
+    rejected bigint NOT NULL DEFAULT 0,
+    existing bigint NOT NULL DEFAULT 0,
+    filtered bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (trigger_id, topic, partition),
     CONSTRAINT kafka_ledger_offsets_check CHECK (next_offset >= start_offset AND start_offset >= 0),
     CONSTRAINT kafka_ledger_status_check CHECK (status IN ('active', 'stalled'))
 );
+
+-- What a trigger's listener saw of a partition, one row per minute; the newest row is replaced until its minute is over.
+-- It is read for metrics only, and a crash of Postgres may empty it.
+CREATE UNLOGGED TABLE workorders.kafka_lag_samples (
+    trigger_id integer NOT NULL,
+    topic text NOT NULL,
+    partition integer NOT NULL,
+    minute timestamptz NOT NULL,
+    observed_at timestamptz NOT NULL,
+    topic_id text NOT NULL,
+    next_offset bigint NOT NULL,
+    -- The end of what could be read: no open transaction began before it.
+    last_stable bigint NOT NULL,
+    PRIMARY KEY (trigger_id, topic, partition, minute)
+)
+WITH (fillfactor = 50);
 
 
 -- Batches, the decisions of operators, and the ranges of batches.

@@ -1,0 +1,92 @@
+-- name: partitions
+-- A look that is older than two minutes shows nothing of now, and a number that does not move looks like one that is
+-- measured.
+SELECT triggers.name, ledger.topic, ledger.partition,
+    greatest(newest.last_stable - ledger.next_offset, 0),
+    coalesce(extract(epoch FROM now() - coalesce(caught_up.observed_at, first.observed_at)), 0),
+    coalesce(extract(epoch FROM now() - coalesce(moved.observed_at, first.observed_at)), 0)
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.triggers ON triggers.id = ledger.trigger_id
+CROSS JOIN LATERAL (
+    SELECT last_stable, observed_at FROM workorders.kafka_lag_samples AS sample
+    WHERE (sample.trigger_id, sample.topic, sample.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+        AND sample.topic_id = ledger.topic_id
+    ORDER BY minute DESC
+    LIMIT 1
+) AS newest
+-- What is not read yet came after the last look that saw nothing behind the ledger's position.
+LEFT JOIN LATERAL (
+    SELECT observed_at FROM workorders.kafka_lag_samples AS sample
+    WHERE (sample.trigger_id, sample.topic, sample.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+        AND sample.topic_id = ledger.topic_id
+        AND sample.last_stable <= ledger.next_offset
+    ORDER BY minute DESC
+    LIMIT 1
+) AS caught_up ON newest.last_stable > ledger.next_offset
+LEFT JOIN LATERAL (
+    SELECT observed_at FROM workorders.kafka_lag_samples AS sample
+    WHERE (sample.trigger_id, sample.topic, sample.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+        AND sample.topic_id = ledger.topic_id
+        AND (sample.next_offset <> ledger.next_offset OR sample.last_stable <= ledger.next_offset)
+    ORDER BY minute DESC
+    LIMIT 1
+) AS moved ON newest.last_stable > ledger.next_offset
+LEFT JOIN LATERAL (
+    SELECT observed_at FROM workorders.kafka_lag_samples AS sample
+    WHERE (sample.trigger_id, sample.topic, sample.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+        AND sample.topic_id = ledger.topic_id
+    ORDER BY minute
+    LIMIT 1
+) AS first ON newest.last_stable > ledger.next_offset
+WHERE newest.observed_at > now() - interval '2 minutes';
+
+-- name: triggers
+SELECT triggers.name, extract(epoch FROM now() - max(newest.observed_at)),
+    count(*) FILTER (WHERE ledger.status = 'stalled')
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.triggers ON triggers.id = ledger.trigger_id
+LEFT JOIN LATERAL (
+    SELECT observed_at FROM workorders.kafka_lag_samples AS sample
+    WHERE (sample.trigger_id, sample.topic, sample.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+    ORDER BY minute DESC
+    LIMIT 1
+) AS newest ON true
+GROUP BY triggers.name;
+
+-- name: stalls
+SELECT triggers.name, ledger.topic, ledger.partition,
+    CASE WHEN ledger.status = 'stalled' THEN extract(epoch FROM now() - ledger.status_since) ELSE 0 END
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.triggers ON triggers.id = ledger.trigger_id;
+
+-- name: messages
+SELECT triggers.name, counts.outcome, sum(counts.messages)
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.triggers ON triggers.id = ledger.trigger_id
+CROSS JOIN LATERAL (
+    VALUES ('created', ledger.created), ('rejected', ledger.rejected), ('existing', ledger.existing),
+        ('filtered', ledger.filtered)
+) AS counts (outcome, messages)
+GROUP BY triggers.name, counts.outcome;
+
+-- name: batch_durations
+SELECT triggers.name, quantiles.quantile, found.durations[quantiles.place]
+FROM workorders.triggers
+CROSS JOIN LATERAL (
+    SELECT percentile_disc(ARRAY[0.5, 0.95, 1]) WITHIN GROUP (ORDER BY batches.seconds) AS durations
+    FROM (
+        SELECT extract(epoch FROM max(ranges.finished_at) - newest.planned_at) AS seconds
+        FROM (
+            SELECT id, planned_at FROM workorders.kafka_batches
+            WHERE kafka_batches.trigger_id = triggers.id
+            ORDER BY id DESC
+            LIMIT 50
+        ) AS newest
+        JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = newest.id
+        WHERE newest.planned_at > now() - interval '15 minutes' AND ranges.superseded_by IS NULL
+        GROUP BY newest.id, newest.planned_at
+        HAVING bool_and(ranges.finished_at IS NOT NULL)
+    ) AS batches
+) AS found
+CROSS JOIN unnest(ARRAY['0.5', '0.95', '1']) WITH ORDINALITY AS quantiles (quantile, place)
+WHERE triggers.type = 'kafka';

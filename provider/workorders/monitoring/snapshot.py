@@ -1,0 +1,31 @@
+"""Reads all metrics that the packages announce."""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import entry_points
+
+from workorders.core.metrics import METRICS_GROUP, Metric, Reading, Sample, samples
+from workorders.core.postgres.connection import Connection
+
+
+@cache
+def readings() -> tuple[Reading, ...]:
+    """Return the readings of all packages, in the order of the packages' names."""
+    points = sorted(entry_points(group=METRICS_GROUP), key=lambda point: point.name)
+    return tuple(reading for point in points for reading in point.load())
+
+
+def metrics() -> tuple[Metric, ...]:
+    """Return all metrics."""
+    return tuple(metric for reading in readings() for metric in reading.metrics)
+
+
+def take(connection: Connection) -> Sequence[Sample]:
+    """Read all metrics, one short query after the other.
+
+    Raises:
+        psycopg.Error: the database failed.
+    """
+    return [
+        sample for reading in readings() for sample in samples(reading, connection.execute(reading.query).fetchall())
+    ]

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from local_stack.stack import CHECKOUT, LocalStack
-from support.airflow_api import AirflowApi
+from support.airflow_api import AirflowApi, Run
 from support.command_lines import CommandLines
-from support.flow import Flow
+from support.eventually import eventually
+from support.flow import SECONDS, Flow
 from support.observed_trigger import INVALID, ObservedTrigger, Place, some_events
 
 HERE = Path(__file__).parent
@@ -109,12 +110,30 @@ def ordered(orders: Flow) -> list[Place]:
     return places
 
 
-@pytest.fixture(scope="module")
-def stalling(request: pytest.FixtureRequest, api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Iterator[Flow]:
-    """The trigger that a module names as its TRIGGER; it rests at the end, because stalls are retried without end."""
-    flow = Flow(api, triggers[request.module.TRIGGER])
-    yield flow
-    api.set_paused(flow.ingest, paused=True)
+@pytest.fixture(scope="package")
+def stalls(api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Flow:
+    """The trigger of which a partition stalls."""
+    return Flow(api, triggers["stalls"])
+
+
+@pytest.fixture(scope="package")
+def half_lost(stalls: Flow) -> list[Place]:
+    """Messages of both partitions that are planned as one batch, of which partition 0's are deleted before the read."""
+    with stalls.held_back(some_events(100, 2)) as places:
+        stalls.trigger.delete_before(0, stalls.trigger.last_stable_offsets()[0])
+    return places
+
+
+@pytest.fixture(scope="package")
+def stalled(stalls: Flow, half_lost: list[Place]) -> Run:
+    """The ingest run of the partition that stalls, which has failed at least once."""
+    run = stalls.ingest_runs()[0]
+    eventually(
+        lambda: stalls.create(run).try_number > 1 or stalls.create(run).state == "up_for_retry",
+        seconds=SECONDS,
+        what=f"a failed try of {run.id}",
+    )
+    return run
 
 
 @pytest.fixture

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from support.airflow_api import Run, Task
+from support.airflow_api import AirflowApi, Run, Task
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
-from support.observed_trigger import Place, some_events
+from support.observed_trigger import ObservedTrigger, Place, some_events
 
-TRIGGER = "decisions"
 FORM: dict[str, Any] = {
     "trigger": "decisions",
     "decision": "skip-lost",
@@ -21,12 +20,18 @@ FORM: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def kept(stalling: Flow) -> list[Place]:
+def decisions(api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Flow:
+    """The trigger on whose partition a person decides."""
+    return Flow(api, triggers["decisions"])
+
+
+@pytest.fixture(scope="module")
+def kept(decisions: Flow) -> list[Place]:
     """Messages that Kafka still has, behind others that it deleted before they were read."""
-    with stalling.held_back(some_events(20, 1)) as lost:
-        stalling.trigger.delete_before(0, len(lost))
-        places = stalling.trigger.produce(some_events(30, 1, first=20))
-    stalling.until_failed(stalling.ingest_runs()[0])
+    with decisions.held_back(some_events(20, 1)) as lost:
+        decisions.trigger.delete_before(0, len(lost))
+        places = decisions.trigger.produce(some_events(30, 1, first=20))
+    decisions.until_failed(decisions.ingest_runs()[0])
     return places
 
 
@@ -58,22 +63,22 @@ def second_try(flow: Flow, run: Run) -> Task:
 
 
 def test_a_form_that_is_sent_as_it_is_shows_what_would_be_lost_and_changes_nothing(
-    stalling: Flow, kept: list[Place]
+    decisions: Flow, kept: list[Place]
 ) -> None:
-    run = submit(stalling, dry_run=True)
+    run = submit(decisions, dry_run=True)
     assert run.state == "success"
-    log = stalling.api.log_text(stalling.api.task(run, "apply_decision"))
+    log = decisions.api.log_text(decisions.api.task(run, "apply_decision"))
     assert "offsets [0, 20) (20) get no work order" in log
     assert "Nothing was changed" in log
-    assert stalling.trigger.next_offsets() == {0: 0}
+    assert decisions.trigger.next_offsets() == {0: 0}
 
 
 @pytest.fixture(scope="module")
-def decided(stalling: Flow, kept: list[Place]) -> Run:
+def decided(decisions: Flow, kept: list[Place]) -> Run:
     """The run that made the decision."""
     # While a try of the stalled batch is at work, the decision is refused; the next one falls between two tries.
     run = eventually(
-        lambda: next((run for run in [submit(stalling, dry_run=False)] if run.state == "success"), None),
+        lambda: next((run for run in [submit(decisions, dry_run=False)] if run.state == "success"), None),
         seconds=SECONDS,
         what="a decision between two tries",
     )
@@ -82,29 +87,29 @@ def decided(stalling: Flow, kept: list[Place]) -> Run:
 
 
 def test_without_the_dry_run_the_trigger_continues_and_the_stalled_task_succeeds(
-    stalling: Flow, kept: list[Place], decided: Run
+    decisions: Flow, kept: list[Place], decided: Run
 ) -> None:
-    stalling.until_ingested(kept)
-    stalled = stalling.create(stalling.ingest_runs()[0])
+    decisions.until_ingested(kept)
+    stalled = decisions.create(decisions.ingest_runs()[0])
     assert stalled.state == "success"
-    assert "was superseded by decision" in stalling.api.log_text(stalled)
+    assert "was superseded by decision" in decisions.api.log_text(stalled)
 
 
 def test_a_run_that_is_cleared_reports_what_it_decided_and_decides_nothing(
-    stalling: Flow, kept: list[Place], decided: Run
+    decisions: Flow, kept: list[Place], decided: Run
 ) -> None:
-    stalling.until_ingested(kept)
-    before = stalling.trigger.next_offsets()
-    stalling.api.clear_task(decided, "apply_decision")
-    task = second_try(stalling, decided)
+    decisions.until_ingested(kept)
+    before = decisions.trigger.next_offsets()
+    decisions.api.clear_task(decided, "apply_decision")
+    task = second_try(decisions, decided)
     assert task.state == "success"
-    assert "This Dag run has decided already; nothing was changed now." in stalling.api.log_text(task)
-    assert stalling.trigger.next_offsets() == before
+    assert "This Dag run has decided already; nothing was changed now." in decisions.api.log_text(task)
+    assert decisions.trigger.next_offsets() == before
 
 
-def test_a_run_that_was_cleared_before_it_decided_is_refused(stalling: Flow, kept: list[Place], decided: Run) -> None:
-    refused = submit(stalling, dry_run=False)
+def test_a_run_that_was_cleared_before_it_decided_is_refused(decisions: Flow, kept: list[Place], decided: Run) -> None:
+    refused = submit(decisions, dry_run=False)
     assert refused.state == "failed"
-    stalling.api.clear_task(refused, "apply_decision")
-    task = second_try(stalling, refused)
-    assert "Airflow does not tell who cleared it; nothing was decided" in stalling.api.error(task)
+    decisions.api.clear_task(refused, "apply_decision")
+    task = second_try(decisions, refused)
+    assert "Airflow does not tell who cleared it; nothing was decided" in decisions.api.error(task)

@@ -2,40 +2,20 @@
 
 import re
 from datetime import datetime
-from typing import Any
-
-import pytest
 
 from local_stack.stack import LocalStack
-from support.airflow_api import AirflowApi, Run, Task
+from support.airflow_api import Run
 from support.browser import browser_page, take_picture
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import Place, by_partition, some_events
 
-TRIGGER = "stalls"
 TRIES = 4
 
 
-@pytest.fixture(scope="module")
-def planned(stalling: Flow) -> list[Place]:
-    """Messages of both partitions that are planned as one batch, of which partition 0's are deleted before the read."""
-    with stalling.held_back(some_events(100, 2)) as places:
-        stalling.trigger.delete_before(0, stalling.trigger.last_stable_offsets()[0])
-    return places
-
-
-@pytest.fixture(scope="module")
-def stalled(stalling: Flow, planned: list[Place]) -> Run:
-    """The ingest run of the partition that stalls, which has failed at least once."""
-    run = stalling.ingest_runs()[0]
-    stalling.until_failed(run)
-    return run
-
-
-def test_a_failed_task_ends_with_the_sentence(stalling: Flow, stalled: Run) -> None:
-    error = stalling.api.error(stalling.create(stalled), 1)
-    batch = stalling.trigger.ranges()[0]["batch_id"]
+def test_a_failed_task_ends_with_the_sentence(stalls: Flow, stalled: Run) -> None:
+    error = stalls.api.error(stalls.create(stalled), 1)
+    batch = stalls.trigger.ranges()[0]["batch_id"]
     last_line = error.splitlines()[-1]
     assert last_line.startswith(f"Trigger stalls, batch {batch}: ")
     assert re.search(
@@ -44,13 +24,13 @@ def test_a_failed_task_ends_with_the_sentence(stalling: Flow, stalled: Run) -> N
     assert "nothing was committed there" in last_line
     assert last_line.endswith("Next try in 1 s.")
     # On the page that is one long line, so the log contains it in short ones before as well.
-    errors = [line for line in stalling.api.log(stalling.create(stalled), 1) if line.get("level") == "error"]
+    errors = [line for line in stalls.api.log(stalls.create(stalled), 1) if line.get("level") == "error"]
     assert errors.pop()["error_detail"]
     assert " ".join(line["event"] for line in errors).endswith(error)
 
 
 def test_airflows_page_of_the_failed_task_shows_the_reason(
-    airflow_stack: LocalStack, stalling: Flow, stalled: Run
+    airflow_stack: LocalStack, stalls: Flow, stalled: Run
 ) -> None:
     with browser_page() as page:
         page.goto(f"{airflow_stack.airflow_url}/dags/{stalled.dag_id}/runs/{stalled.id}/tasks/create_work_orders")
@@ -58,77 +38,69 @@ def test_airflows_page_of_the_failed_task_shows_the_reason(
         take_picture(page, "failed-batch", height=560)  # without the traceback below, which holds paths
 
 
-def test_the_ledger_contains_why_the_partition_is_stalled_and_when_the_next_try_is(
-    stalling: Flow, stalled: Run
-) -> None:
-    row = stalling.trigger.ledger()[0]
+def test_the_ledger_contains_why_the_partition_is_stalled_and_when_the_next_try_is(stalls: Flow, stalled: Run) -> None:
+    row = stalls.trigger.ledger()[0]
     assert row["status"] == "stalled"
     assert "were deleted by retention" in row["last_error"]
     assert row["next_attempt_at"] is not None
     assert row["next_offset"] == 0
-    assert 0 not in stalling.trigger.group_offsets()
+    assert 0 not in stalls.trigger.group_offsets()
 
 
 def test_the_other_partition_of_the_failed_batch_is_ingested(
-    stalling: Flow, stalled: Run, planned: list[Place]
+    stalls: Flow, stalled: Run, half_lost: list[Place]
 ) -> None:
-    assert stalling.trigger.work_orders() == {1: by_partition(planned)[1]}
-    assert stalling.trigger.ledger()[1]["status"] == "active"
+    assert stalls.trigger.work_orders() == {1: by_partition(half_lost)[1]}
+    assert stalls.trigger.ledger()[1]["status"] == "active"
 
 
 def test_other_partitions_and_other_triggers_continue_meanwhile(
-    stalling: Flow, stalled: Run, planned: list[Place], orders: Flow, ordered: list[Place]
+    stalls: Flow, stalled: Run, half_lost: list[Place], orders: Flow, ordered: list[Place]
 ) -> None:
     ordered += orders.trigger.produce(some_events(9, 3, first=10_000))
-    more = stalling.trigger.produce((1, value) for _, value in some_events(50, 1, first=100))
+    more = stalls.trigger.produce((1, value) for _, value in some_events(50, 1, first=100))
     orders.until_ingested(ordered)
-    wanted = by_partition([*planned, *more])[1]
+    wanted = by_partition([*half_lost, *more])[1]
     eventually(
-        lambda: stalling.trigger.work_orders().get(1) == wanted, seconds=SECONDS, what="later batches of partition 1"
+        lambda: stalls.trigger.work_orders().get(1) == wanted, seconds=SECONDS, what="later batches of partition 1"
     )
-    later = stalling.ingest_runs()[-1]
+    later = stalls.ingest_runs()[-1]
     eventually(
-        lambda: stalling.api.task(later, "commit_offsets").state == "success", seconds=SECONDS, what="their commit"
+        lambda: stalls.api.task(later, "commit_offsets").state == "success", seconds=SECONDS, what="their commit"
     )
-    assert stalling.trigger.group_offsets()[1] == stalling.trigger.last_stable_offsets()[1]
-    assert stalling.trigger.next_offsets()[0] == 0
+    assert stalls.trigger.group_offsets()[1] == stalls.trigger.last_stable_offsets()[1]
+    assert stalls.trigger.next_offsets()[0] == 0
 
 
-def test_a_failed_task_is_tried_again_after_1_2_4_and_8_seconds(stalling: Flow, stalled: Run) -> None:
+def test_a_failed_task_is_tried_again_after_1_2_4_and_8_seconds(stalls: Flow, stalled: Run) -> None:
     eventually(
-        lambda: stalling.create(stalled).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries of {stalled.id}"
+        lambda: stalls.create(stalled).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries of {stalled.id}"
     )
-    tries = ended_tries(stalling.api, stalling.create(stalled))
+    tries = stalls.api.tries(stalls.create(stalled))
     for number, delay in enumerate([1, 2, 4, 8][:TRIES], start=1):
-        assert stalling.api.error(stalling.create(stalled), number).endswith(f"Next try in {delay} s.")
+        assert stalls.api.error(stalls.create(stalled), number).endswith(f"Next try in {delay} s.")
         pause = _time(tries[number + 1]["start_date"]) - _time(tries[number]["end_date"])
         # The scheduler looks for what is due now and then, so a try may come later, never sooner.
         assert pause.total_seconds() >= delay * 0.9
 
 
-def test_tries_of_a_batch_that_cannot_be_read_start_no_spark(stalling: Flow, stalled: Run) -> None:
-    eventually(lambda: stalling.create(stalled).try_number > 2, seconds=SECONDS, what=f"a third try of {stalled.id}")
-    assert "Spark-Submit cmd" in stalling.api.log_text(stalling.create(stalled), 1)
-    assert "Spark-Submit cmd" not in stalling.api.log_text(stalling.create(stalled), 2)
+def test_tries_of_a_batch_that_cannot_be_read_start_no_spark(stalls: Flow, stalled: Run) -> None:
+    eventually(lambda: stalls.create(stalled).try_number > 2, seconds=SECONDS, what=f"a third try of {stalled.id}")
+    assert "Spark-Submit cmd" in stalls.api.log_text(stalls.create(stalled), 1)
+    assert "Spark-Submit cmd" not in stalls.api.log_text(stalls.create(stalled), 2)
 
 
-def test_a_stall_that_lasts_is_alerted_by_one_of_all_tries(stalling: Flow, stalled: Run) -> None:
+def test_a_stall_that_lasts_is_alerted_by_one_of_all_tries(stalls: Flow, stalled: Run) -> None:
     eventually(
-        lambda: stalling.create(stalled).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries of {stalled.id}"
+        lambda: stalls.create(stalled).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries of {stalled.id}"
     )
     # Whichever attempt at a batch of the trigger came first after two seconds.
-    tasks = [stalling.create(run) for run in stalling.ingest_runs()]
-    logs = [stalling.api.log_text(task, number) for task in tasks for number in range(1, task.try_number + 1)]
+    tasks = [stalls.create(run) for run in stalls.ingest_runs()]
+    logs = [stalls.api.log_text(task, number) for task in tasks for number in range(1, task.try_number + 1)]
     (alerting,) = [log for log in logs if "Alert: " in log]
     assert alerting.count("error Alert: Trigger stalls: e2e.stalls 0 [0, ") == 1
     assert alerting.count("Paged for e2e.stalls 0, cleared: False.") == 1
     assert "were deleted by retention before they were read" in alerting
-
-
-def ended_tries(api: AirflowApi, task: Task) -> dict[int, dict[str, Any]]:
-    """Return the tries of a task by their number."""
-    path = f"/dags/{task.run.dag_id}/dagRuns/{task.run.id}/taskInstances/{task.id}/tries"
-    return {found["try_number"]: found for found in api.get(path)["task_instances"]}
 
 
 def _time(text: str) -> datetime:

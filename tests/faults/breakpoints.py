@@ -17,6 +17,7 @@ DRIVER = "workorders driver"
 PLANNER = "workorders plan"
 COMMITTER = "workorders commit"
 COMMAND = "workorders cli"
+WAITER = "workorders stalled"
 
 # Each is a piece of the statement that is *about* to be run when the session is held.
 AFTER_READ = b"FOR UPDATE"
@@ -24,6 +25,7 @@ AFTER_ROWS = b"SET next_offset"
 BEFORE_COMMIT = b"COMMIT\0"
 LOADS_THE_BATCH = b"FROM workorders.kafka_batches"
 READS_THE_LEDGER = b"FROM workorders.kafka_ledger"
+RECORDS_A_STALL = b"SET status = 'stalled'"
 
 REACHED_SECONDS = 180.0
 _LOOK_SECONDS = 0.05

@@ -1,9 +1,10 @@
-"""The tasks of a trigger's two DAGs, each as a process: `python -m faults.role plan|ingest|take|commit ...`.
+"""The tasks of a trigger's two DAGs, each as a process: `python -m faults.role plan|ingest|take|wait|commit ...`.
 
 They call what Airflow's operators call, in the same order, without Airflow.
 """
 
 import argparse
+import asyncio
 import json
 import os
 import subprocess
@@ -31,6 +32,8 @@ ON_CLUSTER = "FAULTS_SPARK_CLUSTER"
 """Variable with the master of a cluster and the settings of the application, as JSON."""
 FEW = 30
 """Messages of a batch that is taken."""
+LONG_SECONDS = 3600.0
+"""Longer than any fault: no stall is worth an alert."""
 
 
 def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
@@ -96,6 +99,32 @@ def spark(batch_id: int, epoch: int) -> int:
     return subprocess.run(command, check=False).returncode
 
 
+def wait(connections: JobSecrets, batch_id: int) -> int:
+    """Wait for the next try of a stalled batch as the triggerer does, and end where it wakes a worker."""
+    # The other roles need no Airflow, whose import takes seconds.
+    from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
+
+    os.environ["AIRFLOW_CONN_WORKORDERS_DB"] = connections.database_url
+    os.environ["AIRFLOW_CONN_KAFKA_DEFAULT"] = json.dumps({"conn_type": "kafka", "extra": dict(connections.kafka)})
+    with connect(connections.database_url, application_name="workorders check") as database:
+        name = batches.load(database, batch_id).trigger.name
+    trigger = StalledBatchTrigger(
+        trigger_name=name,
+        batch_id=batch_id,
+        error="A worker's try failed.",
+        delay=0.0,
+        alert_after=LONG_SECONDS,
+        kafka_connection="kafka_default",
+        database_connection="workorders_db",
+    )
+
+    async def woken() -> object:
+        return (await anext(aiter(trigger.run()))).payload
+
+    print(asyncio.run(woken()), flush=True)
+    return 0
+
+
 def commit(connections: JobSecrets, batch_id: int) -> int:
     """Commit the ledger's positions to the group as `CommitOffsetsOperator` does."""
     cluster = KafkaAdmin(client_settings(connections.kafka))
@@ -108,7 +137,7 @@ def commit(connections: JobSecrets, batch_id: int) -> int:
     return 0
 
 
-_OF_A_BATCH = {"ingest": ingest, "take": take, "commit": commit}
+_OF_A_BATCH = {"ingest": ingest, "take": take, "wait": wait, "commit": commit}
 
 
 def main() -> int:

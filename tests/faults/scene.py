@@ -140,6 +140,10 @@ class Scene:
         """Let the task of a batch that is ingested take the next one."""
         return self._start("take", str(batch_id), variables)
 
+    def start_wait(self, batch_id: int) -> Task:
+        """Start what waits for the next try of a stalled batch, which is due at once."""
+        return self._start("wait", str(batch_id))
+
     def start_commit(self, batch_id: int) -> Task:
         """Start the commit of the group's offsets."""
         return self._start("commit", str(batch_id))

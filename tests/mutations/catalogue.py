@@ -14,6 +14,7 @@ from mutations.postgres_logins import POSTGRES_LOGINS
 from mutations.protecting import SECRETS_AND_AUDIT
 from mutations.running_spark import RUNNING_SPARK
 from mutations.silence import SILENCE
+from mutations.stalls import STALLS as WAITING_STALLS
 from mutations.starting import STARTING
 from mutations.virtual_partitions import VIRTUAL_PARTITIONS
 from mutations.webhooks import WEBHOOKS
@@ -468,6 +469,7 @@ MUTATIONS = (
     *ISOLATION,
     *OUTBOX,
     *SILENCE,
+    *WAITING_STALLS,
     *OUTAGES,
     *WEBHOOKS,
     *KAFKA_LOGINS,

@@ -87,6 +87,10 @@ class AirflowApi:
         else:
             self._answer(self._client.post("/connections", json=body))
 
+    def create_pool(self, pool: str, slots: int) -> None:
+        """Create a pool."""
+        self._answer(self._client.post("/pools", json={"name": pool, "slots": slots}))
+
     def set_slots(self, pool: str, slots: int) -> None:
         """Set how many tasks of a pool may run at a time."""
         self._answer(self._client.patch(f"/pools/{pool}", params={"update_mask": "slots"}, json={"slots": slots}))
@@ -127,6 +131,11 @@ class AirflowApi:
     def task(self, run: Run, task_id: str) -> Task:
         """Return one task instance of a run; of a mapped task the first."""
         return next(task for task in self.tasks(run) if task.id == task_id)
+
+    def tries(self, task: Task) -> dict[int, dict[str, Any]]:
+        """Return the tries of a task by their number."""
+        found = self.get(f"{_path(task.run)}/taskInstances/{task.id}/tries")["task_instances"]
+        return {one["try_number"]: one for one in found}
 
     def log(self, task: Task, try_number: int | None = None) -> list[dict[str, Any]]:
         """Return the lines of a task's log, of its last try unless another is named."""

@@ -51,6 +51,7 @@ def get_provider_info() -> dict[str, Any]:
             "workorders.airflow.triggers.metrics",
             "workorders.airflow.triggers.runs",
             "workorders.kafka.airflow.outbox_relay",
+            "workorders.kafka.airflow.stalled_batch",
             "workorders.kafka.airflow.triggers",
         ),
     }

@@ -1,7 +1,7 @@
 """Unlimited retries after 1, 2, 4 ... 60 seconds, counted from the last clear; and when the next try of a task is."""
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import RetryDecision, RetryPolicy
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 UNLIMITED_RETRIES = 1_000_000_000
 """More than 1,900 years of tries; twice as many would overflow Airflow's 32-bit column when a task is cleared."""
+
+LONG_WAIT_SECONDS: Final = 45
+"""Only the last waits of the series are as long; they may have begun some seconds before they are read."""
 
 
 def tries_since_clear(try_number: int, max_tries: int) -> int:
@@ -29,6 +32,19 @@ def next_try_seconds(try_number: int, max_tries: int) -> int:
     Airflow's own exponential back-off does not count from the last clear, and adds a random part.
     """
     return delay_seconds(tries_since_clear(try_number, max_tries))
+
+
+def is_long_stall(task: "BaseOperator", ti: "RuntimeTaskInstanceProtocol", retry_after_seconds: int | None) -> bool:
+    """Return whether a task with unlimited retries has failed before, and its next wait is of the longest.
+
+    Args:
+        task: the task that fails now.
+        ti: its task instance.
+        retry_after_seconds: the wait that the failure itself asks for; None for the next one of the series.
+    """
+    if not isinstance(task.retry_policy, UnlimitedRetryPolicy) or tries_since_clear(ti.try_number, ti.max_tries) == 1:
+        return False
+    return (retry_after_seconds or next_try_seconds(ti.try_number, ti.max_tries)) >= LONG_WAIT_SECONDS
 
 
 class UnlimitedRetryPolicy(RetryPolicy):

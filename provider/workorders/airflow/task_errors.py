@@ -52,7 +52,7 @@ def log_failure_wrapped(execute: Execute) -> Execute:
         try:
             return execute(self, context, *arguments, **named)
         except WorkOrdersError as error:
-            _log_wrapped(self.log, str(error))
+            log_wrapped(self.log, str(error))
             raise
 
     return executed  # type: ignore[return-value]
@@ -100,7 +100,8 @@ def reason(error: Exception) -> str:
     return f"Postgres: {sentence} [{error_code(error)}]" if isinstance(error, psycopg.Error) else sentence
 
 
-def _log_wrapped(log: "logging.Logger", sentence: str) -> None:
+def log_wrapped(log: "logging.Logger | Any", sentence: str) -> None:
+    """Log an error in lines that Airflow's page shows without being scrolled sideways."""
     # A path, a name, or a command to copy is never split.
     for line in textwrap.wrap(sentence, LINE_LENGTH, break_long_words=False, break_on_hyphens=False):
         log.error("%s", line)

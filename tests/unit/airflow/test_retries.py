@@ -11,6 +11,7 @@ from workorders.airflow.retries import (
     UNLIMITED_RETRIES,
     UnlimitedRetryPolicy,
     describe_next_retry,
+    is_long_stall,
     next_try_seconds,
     unlimited_retries,
 )
@@ -79,6 +80,31 @@ def test_a_task_that_a_clear_does_not_help_names_what_to_do_instead() -> None:
     task = BaseOperator(task_id="a_task", retries=2)
     assert describe_next_retry(task, a_try(3, max_tries=2)["ti"], "Trigger the Dag again.") == "Trigger the Dag again."
     assert describe_next_retry(task, a_try(2, max_tries=2)["ti"], "Trigger the Dag again.").startswith("Next try in ")
+
+
+@pytest.mark.parametrize(
+    ("try_number", "max_tries", "retry_after", "is_long"),
+    [
+        pytest.param(6, UNLIMITED_RETRIES, None, False, id="32 s"),
+        pytest.param(7, UNLIMITED_RETRIES, None, True, id="60 s"),
+        pytest.param(9, UNLIMITED_RETRIES, 58, True, id="60 s that began before"),
+        pytest.param(9, UNLIMITED_RETRIES, 2, False, id="another partition is due sooner"),
+        pytest.param(2, UNLIMITED_RETRIES, 600, True, id="breaker"),
+        pytest.param(1, UNLIMITED_RETRIES, 600, False, id="first failure, which callbacks hear of"),
+        pytest.param(13, 12 + UNLIMITED_RETRIES, 60, False, id="first failure since a clear"),
+        pytest.param(19, 12 + UNLIMITED_RETRIES, None, True, id="seventh failure since a clear"),
+    ],
+)
+def test_a_stall_is_long_when_it_has_failed_before_and_its_next_wait_is_of_the_longest(
+    try_number: int, max_tries: int, retry_after: int | None, *, is_long: bool
+) -> None:
+    task = BaseOperator(task_id="a_task", **unlimited_retries())
+    assert is_long_stall(task, a_try(try_number, max_tries=max_tries)["ti"], retry_after) == is_long
+
+
+def test_a_stall_of_a_task_with_retries_of_its_own_is_never_long() -> None:
+    task = BaseOperator(task_id="a_task", retries=100, retry_delay=timedelta(minutes=10))
+    assert not is_long_stall(task, a_try(50, max_tries=100)["ti"], 600)
 
 
 def test_the_policy_survives_its_serialization() -> None:

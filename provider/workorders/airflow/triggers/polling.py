@@ -56,6 +56,10 @@ class PollingTrigger(BaseTrigger):
         self.idle_after = idle_after
         self._failures = 0
 
+    def found_event(self, found: str) -> TriggerEvent:
+        """Return the event for what a probe has found: it ends the task."""
+        return TaskSuccessEvent()
+
     @abstractmethod
     def open_probe(self) -> AbstractAsyncContextManager[Probe]:
         """Open connections and return the probe; opened again after a failure, with connections looked up again."""
@@ -91,7 +95,7 @@ class PollingTrigger(BaseTrigger):
                 continue
             if found is not None:
                 self.log.info("%s", found)
-                yield TaskSuccessEvent()
+                yield self.found_event(found)
                 return
         self.log.info("Nothing came within %.0f s; this run ends without work.", self.idle_after)
         yield TaskSkippedEvent()

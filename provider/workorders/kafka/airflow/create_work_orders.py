@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -10,8 +11,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.retries import describe_next_retry, tries_since_clear
-from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
+from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
+from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, log_wrapped, reason
 from workorders.core.admission import limits
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
@@ -21,6 +22,7 @@ from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch
 from workorders.kafka.airflow.next_batches import NextBatches
 from workorders.kafka.airflow.spark_submission import SparkSubmitEngine, add_kafka_source, default_application
 from workorders.kafka.airflow.stall_notifications import Alerting
+from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger, nothing_committed
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
@@ -57,6 +59,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     Spark Connect server that is running already, which saves the start of a JVM. An engine of your own decides itself.
 
     Postgres and Kafka are checked first, so that a batch that cannot be ingested now does not start a JVM every minute.
+    A stall that lasts waits in the triggerer, without a worker: the task is deferred once its waits are the longest.
     Each attempt takes a new epoch, so that an earlier one changes nothing any more. A clear of the task of a finished
     batch ingests exactly that batch again.
 
@@ -130,21 +133,50 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     def execute(self, context: "Context") -> None:
         """Make one attempt at the batch, and send the alerts that are due after it.
 
+        A stall that lasts ends with `TaskDeferred` instead of its error, which is logged before.
+
         Raises:
             StalledError: some ranges could not be ingested; the others were.
             AirflowFailException: the batch belongs to another trigger; nothing was done.
             AirflowSkipException: the task of another batch has ingested it.
         """
+        self._attempt_and_alert(context)
+
+    @log_failure_wrapped
+    def execute_complete(self, context: "Context", event: str) -> None:
+        """Make the next attempt, after the task was deferred; see `execute`."""
+        self.log.info("%s", event)
+        self._attempt_and_alert(context)
+
+    def _attempt_and_alert(self, context: "Context") -> None:
         alerting = Alerting(self.alert_after, self.notify)
         try:
             self._attempt(context, int(self.batch_id))
         # The alerts of another trigger are not claimed here, and nothing was attempted for a skipped batch.
         except (AirflowFailException, AirflowSkipException):
             raise
-        except Exception:
+        except Exception as error:
             alerting.after_attempt(self.database_connection, self.trigger_name, context, self.log)
+            if isinstance(error, StalledError):
+                self._defer_long_stall(context, error)
             raise
         alerting.after_attempt(self.database_connection, self.trigger_name, context, self.log)
+
+    def _defer_long_stall(self, context: "Context", error: StalledError) -> None:
+        """Wait without a worker and without a further try in Airflow, once the waits are the longest."""
+        ti, wait = context["ti"], error.retry_after_seconds
+        if is_long_stall(self, ti, wait):
+            log_wrapped(self.log, str(error))
+            trigger = StalledBatchTrigger(
+                trigger_name=self.trigger_name,
+                batch_id=int(self.batch_id),
+                error=str(error),
+                delay=wait or next_try_seconds(ti.try_number, ti.max_tries),
+                alert_after=self.alert_after,
+                kafka_connection=self.kafka_connection,
+                database_connection=self.database_connection,
+            )
+            self.defer(trigger=trigger, method_name="execute_complete")
 
     def _attempt(self, context: "Context", batch_id: int) -> None:
         try:
@@ -161,7 +193,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             wait = error.retry_after_seconds
             raise StalledError(self._sentence(context, batch_id, str(error), wait), retry_after_seconds=wait) from None
         except EXPECTED_FAILURES as error:
-            raise StalledError(self._sentence(context, batch_id, _nothing_committed(error))) from error
+            raise StalledError(self._sentence(context, batch_id, nothing_committed(error))) from error
 
     def _connections(self) -> JobSecrets:
         registry = None if self.registry_connection is None else registry_settings(self.registry_connection)
@@ -227,7 +259,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                 limits.require_capacity(database, batch.trigger)
             prepared = preflight(connections.kafka, batch, epoch, max_rejected_share=self.max_rejected_share)
         except WorkOrdersError as error:
-            stalls.record_all(database, batch, epoch, _nothing_committed(error))
+            stalls.record_all(database, batch, epoch, nothing_committed(error))
             raise
         if not prepared.attempts:
             refusals = {range_: str(error) for range_, error in prepared.unreadable.items()}
@@ -243,7 +275,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         elif (server := connect_server(self._conn_id)) is not None:
             self._run_on_server(context, server, connections, begun)
         else:
-            execute = partial(super().execute, context)
+            # Airflow's wrapper warns of a call that does not come from `execute`, as after the task was deferred.
+            execute = partial(unwrap(SparkSubmitOperator.execute), self, context)
             self._run(SparkSubmitEngine(self, connections, options, execute), connections, begun)
 
     def _run_on_server(
@@ -334,7 +367,3 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
 
 def _connect(connections: JobSecrets) -> Connection:
     return connect(connections.database_url, autocommit=True, application_name="workorders check")
-
-
-def _nothing_committed(error: Exception) -> str:
-    return f"{reason(error)} Nothing was committed."

@@ -87,7 +87,7 @@ class NewMessagesTrigger(PollingTrigger):
         settings = json.dumps(await async_kafka_settings(self.kafka_connection), sort_keys=True)
         url = await async_database_url(self.database_connection)
         async with (
-            resources.use(_SharedCluster, settings) as shared,
+            resources.use(SharedCluster, settings) as shared,
             resources.use(TriggererDatabase, url) as database,
         ):
             yield _MessagesProbe(self, shared.cluster, database).probe
@@ -98,7 +98,7 @@ class NewMessagesTrigger(PollingTrigger):
         return MISSING_TOPIC_SECONDS if isinstance(error, UnknownTopicError) else super().max_delay(error)
 
 
-class _SharedCluster:
+class SharedCluster:
     """The client of one cluster, for all triggers with the same settings."""
 
     def __init__(self, settings: str) -> None:

@@ -26,6 +26,14 @@ class PreflightResult:
 def preflight(
     kafka: Mapping[str, Any], batch: Batch, epoch: int, *, max_rejected_share: float | None = None
 ) -> PreflightResult:
+    """Do the same as `check_batch`, for synchronous callers; `kafka` are librdkafka settings."""
+    cluster = KafkaAdmin(client_settings(kafka))
+    return run(check_batch(cluster, batch, epoch, max_rejected_share=max_rejected_share))
+
+
+async def check_batch(
+    cluster: KafkaAdmin, batch: Batch, epoch: int, *, max_rejected_share: float | None = None
+) -> PreflightResult:
     """Compare the batch with the logs that Kafka has now.
 
     An attempt takes the unfinished ranges, and of a range that is cut the unfinished virtual partitions, so a retry
@@ -33,7 +41,7 @@ def preflight(
     Superseded ranges are never taken.
 
     Args:
-        kafka: librdkafka settings.
+        cluster: the trigger's cluster.
         batch: the batch.
         epoch: number of this attempt.
         max_rejected_share: maximum share of rejected messages of a range; None for no limit.
@@ -46,7 +54,7 @@ def preflight(
     if not parts:
         return PreflightResult((), {})
     places = {part.range.partition.topic_partition for part in batch.ranges}
-    logs, forbidden = run(_ask(KafkaAdmin(client_settings(kafka)), places))
+    logs, forbidden = await _ask(cluster, places)
     begins, lost = check_ranges(batch.trigger.name, [part for part in parts if _topic(part) not in forbidden], logs)
     errors: dict[OffsetRange, RangeError] = {
         part.range: ReadRefusedError(f"{part.range}: nothing was committed there. {forbidden[_topic(part)]}")

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.bases.operator import ExecutorSafeguard
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow.sdk.execution_time.comms import TriggerDagRun
 from structlog.testing import capture_logs
 
@@ -94,6 +95,14 @@ class Task:
         context: Any = {"ti": ti}
         self._operator.execute(context)
 
+    def resume(self, *, tries: int) -> None:
+        """Continue the task on a worker, after it was deferred in one of its tries."""
+        ti = SimpleNamespace(
+            try_number=tries, max_tries=UNLIMITED_RETRIES, dag_id="an_ingest", run_id=run_id_of(self._batch_id)
+        )
+        context: Any = {"ti": ti}
+        self._operator.execute_complete(context, "The next try is due, and a worker makes it.")
+
     def _note(self, *_: object) -> None:
         with connect(self._stack.database_url) as own:
             self.submitted.append(bool(try_exclude_attempts(own, [self._batch_id])))
@@ -126,6 +135,58 @@ def test_a_retry_has_nothing_to_do_once_an_operator_has_decided_and_a_clear_repl
     assert task.submitted == []
     task.run(clears=1)
     assert task.submitted == [False]
+
+
+def test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_decision(
+    stack: LocalStack, cluster: KafkaAdmin, half_stalled: int, *, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = Task(stack, name, half_stalled, monkeypatch)
+    with pytest.raises(StalledError, match=r"Next try in 32 s\.$"):
+        task.run(tries=6)
+    with capture_logs() as logged, pytest.raises(TaskDeferred) as deferred:
+        task.run(tries=7)
+    errors = " ".join(entry["event"] for entry in logged if entry["log_level"] == "error")
+    assert errors.startswith(f"Trigger {name}, batch {half_stalled}: {name} 1 [0, 20): offsets [0, 10) were deleted")
+    assert errors.endswith("Next try in 60 s.")
+    assert deferred.value.method_name == "execute_complete"
+    assert deferred.value.timeout is None
+    assert deferred.value.trigger.serialize() == (
+        "workorders.kafka.airflow.stalled_batch.StalledBatchTrigger",
+        {
+            "trigger_name": name,
+            "batch_id": half_stalled,
+            "error": errors,
+            "delay": 60,
+            "alert_after": 3600.0,
+            "kafka_connection": "kafka_default",
+            "database_connection": "workorders_db",
+        },
+    )
+    with pytest.raises(TaskDeferred):
+        task.resume(tries=7)
+    decided(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
+    task.resume(tries=7)
+    assert task.submitted == []
+
+
+def test_no_lock_of_an_attempt_is_held_while_the_task_is_deferred(
+    stack: LocalStack, connection: Connection, half_stalled: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(TaskDeferred):
+        Task(stack, name, half_stalled, monkeypatch).run(tries=7)
+    assert try_exclude_attempts(connection, [half_stalled]) == {half_stalled}
+
+
+def test_a_task_that_continues_after_it_was_deferred_submits_without_a_warning(
+    stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow warns of an operator that is called from elsewhere than its task runner."""
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    task = Task(stack, name, planned, monkeypatch, application=lambda: None)
+    monkeypatch.setattr(SparkSubmitOperator, "execute", ExecutorSafeguard.decorator(lambda *_: None))  # type: ignore[no-untyped-call]
+    with capture_logs() as logged, pytest.raises(StalledError):
+        task.resume(tries=2)
+    assert not [entry for entry in logged if "outside of the Task Runner" in entry["event"]]
 
 
 def test_a_batch_that_was_superseded_whole_is_done_at_once_however_often_it_is_cleared(

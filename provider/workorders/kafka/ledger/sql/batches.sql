@@ -97,6 +97,19 @@ FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 WHERE batches.id = %(batch_id)s;
 
+-- name: state
+-- What changes when something of a batch is finished or superseded, or when the definition of its trigger changes.
+SELECT triggers.definition::text,
+    ARRAY(
+        SELECT (ranges.topic, ranges.partition)::text
+        FROM workorders.kafka_ranges AS ranges
+        WHERE ranges.batch_id = batches.id AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
+        ORDER BY 1
+    ) AS unfinished
+FROM workorders.kafka_batches AS batches
+JOIN workorders.triggers ON triggers.id = batches.trigger_id
+WHERE batches.id = %(batch_id)s;
+
 -- name: merged_into
 -- The numbers of several triggers alternate, so merged batches of several may have the number among theirs.
 SELECT batches.id, triggers.name

@@ -1,0 +1,81 @@
+"""A stall that lasts waits without a worker: its task is deferred, shows its error, and continues by itself.
+
+This module follows the others, during which the stalled batch of `test_stalls.py` has made its first tries.
+"""
+
+from typing import Any
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.airflow_api import Run, Task
+from support.eventually import eventually
+from support.flow import SECONDS, Flow
+from support.killed_components import kill
+from support.observed_trigger import Place
+
+TRIES = 7
+LOST = "were deleted by retention before they were read"
+
+
+@pytest.fixture(scope="module")
+def waiting(stalls: Flow, stalled: Run) -> Task:
+    """The task of the stalled batch, once it is deferred."""
+
+    def deferred() -> Task | None:
+        task = stalls.create(stalled)
+        return task if task.state == "deferred" else None
+
+    task = eventually(deferred, seconds=SECONDS, what=f"a deferred {stalled.id}")
+    assert task is not None
+    return task
+
+
+def test_the_task_is_deferred_after_the_tries_of_two_minutes(stalls: Flow, waiting: Task) -> None:
+    assert waiting.try_number == TRIES
+    failed = stalls.api.tries(waiting)
+    assert sorted(number for number in failed if number < TRIES) == list(range(1, TRIES))
+
+
+def test_the_log_of_the_deferred_task_ends_with_the_error(stalls: Flow, waiting: Task) -> None:
+    def ends_with_the_error() -> bool:
+        lines = [line for line in stalls.api.log(waiting, TRIES) if line["event"].strip()]
+        texts = [line["event"] for line in lines]
+        begun = [number for number, text in enumerate(texts) if text.startswith("Waiting for the next try of batch")]
+        if not begun:
+            return False
+        error = " ".join(texts[begun[-1] + 1 :])
+        assert {line["level"] for line in lines[begun[-1] + 1 :]} <= {"error"}
+        return LOST in error and error.endswith("Next try in 60 s.")
+
+    eventually(ends_with_the_error, seconds=SECONDS, what="the error at the end of the log")
+
+
+def test_a_decision_while_the_triggerer_is_dead_ends_the_task_when_another_one_runs(
+    airflow_stack: LocalStack, stalls: Flow, stalled: Run, waiting: Task, half_lost: list[Place]
+) -> None:
+    triggerer = airflow_stack.airflow.triggerer
+    kill(triggerer)
+    try:
+        form: dict[str, Any] = {
+            "trigger": "stalls",
+            "decision": "skip-lost",
+            "topic": "e2e.stalls",
+            "partitions": [],
+            "offset": None,
+            "reason": "retention was short",
+            "dry_run": False,
+        }
+        sent = stalls.api.trigger("workorders_resolve", form)
+        eventually(
+            lambda: any(run.id == sent and run.state == "success" for run in stalls.api.runs("workorders_resolve")),
+            seconds=SECONDS,
+            what="the decision",
+        )
+        assert stalls.create(stalled).state == "deferred"
+    finally:
+        triggerer.start()
+    stalls.until_settled()
+    task = stalls.create(stalled)
+    assert (task.state, task.try_number) == ("success", TRIES)
+    assert "was superseded by decision" in stalls.api.log_text(task)

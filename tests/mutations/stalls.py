@@ -1,0 +1,72 @@
+"""Mutations of the wait of a stalled batch without a worker."""
+
+from mutations.mutation import Change, Mutation
+
+CREATE, WAIT = (
+    "integration/kafka/airflow/test_create_work_orders.py",
+    "integration/kafka/airflow/test_stalled_batch.py",
+)
+OPERATOR, TRIGGER = "kafka/airflow/create_work_orders.py", "kafka/airflow/stalled_batch.py"
+
+STALLS = (
+    Mutation(
+        "long-stall-keeps-its-tries",
+        6,
+        (Change(OPERATOR, "if is_long_stall(self, ti, wait):", "if False:"),),
+        (f"{CREATE}::test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_decision",),
+    ),
+    Mutation(
+        "first-failure-deferred",
+        5,
+        (Change("airflow/retries.py", " or tries_since_clear(ti.try_number, ti.max_tries) == 1:", ":"),),
+        (
+            "unit/airflow/test_retries.py"
+            "::test_a_stall_is_long_when_it_has_failed_before_and_its_next_wait_is_of_the_longest",
+        ),
+    ),
+    Mutation(
+        "error-of-a-deferred-task-not-logged",
+        5,
+        (Change(OPERATOR, "log_wrapped(self.log, str(error))", "pass"),),
+        (f"{CREATE}::test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_decision",),
+    ),
+    Mutation(
+        "error-not-shown-while-deferred",
+        5,
+        (Change(TRIGGER, "self.show(self.error)", "pass"),),
+        (f"{WAIT}::test_a_batch_that_cannot_be_read_is_tried_again_and_again_without_a_worker",),
+    ),
+    Mutation(
+        "try-in-the-triggerer-not-recorded",
+        6,
+        (Change(TRIGGER, "await _in_thread(partial(self._record, batch, epoch, errors))", "pass"),),
+        (f"{WAIT}::test_a_batch_that_cannot_be_read_is_tried_again_and_again_without_a_worker",),
+    ),
+    Mutation(
+        "full-workflow-not-noticed-while-deferred",
+        6,
+        (Change(TRIGGER, "limits.require_capacity(database, batch.trigger)", "pass"),),
+        (f"{WAIT}::test_a_full_workflow_holds_the_batch_until_it_takes_work_orders_again",),
+    ),
+    Mutation(
+        "decision-not-noticed-while-deferred",
+        10,
+        (Change(TRIGGER, "if before is not None and before != state:", "if False:"),),
+        (
+            f"{WAIT}::test_a_decision_wakes_a_worker_before_the_next_try_is_due",
+            f"{WAIT}::test_a_changed_definition_of_the_trigger_wakes_a_worker",
+        ),
+    ),
+    Mutation(
+        "alert-not-sent-while-deferred",
+        6,
+        (Change(TRIGGER, "if stalls_now.is_alert_due:", "if False:"),),
+        (f"{WAIT}::test_an_alert_that_is_due_is_sent_by_a_worker",),
+    ),
+    Mutation(
+        "refused-cluster-wakes-a-worker",
+        6,
+        (Change(TRIGGER, "transient_errors = EXPECTED_FAILURES", "transient_errors = ()"),),
+        (f"{WAIT}::test_a_database_that_refuses_the_triggerer_wakes_no_worker",),
+    ),
+)

@@ -13,33 +13,24 @@ import httpx
 import psycopg
 from confluent_kafka import KafkaException
 
-from clinic.events import ALARMS
 from demo import single_messages
+from demo.checks import TRIGGERS, Size, check, load_demo_trigger
 from demo.errors import DemoError
-from demo.execution import Execution
-from demo.producer import DeliveryError, Stream
-from demo.show import Show
-from demo.topic import Topic
+from demo.producer import DeliveryError
 from local_stack import running
 from local_stack.errors import StackError
 from local_stack.stack import CHECKOUT, LocalStack, say
-from workorders.core.definitions.loading import load_trigger
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 _FILE: Final = running.environment_file(CHECKOUT)
-_TRIGGER: Final = CHECKOUT / "include" / "triggers" / "events.yaml"
-_WORKFLOW: Final = CHECKOUT / "include" / "workflows" / "register_event.yaml"
 _INTERRUPTED: Final = 130
 
 
-def demo(*, messages: int, seconds: float, seed: int, single: int, keep: bool) -> bool:
+def demo(size: Size, *, keep: bool) -> bool:
     """Start a stack, run the demo on it, and stop it; return whether every figure was right.
 
     Args:
-        messages: how many are produced, those of an aborted transaction not counted.
-        seconds: over how long they are spread.
-        seed: of the generator; the same one gives the same messages.
-        single: how many single messages are sent at the end for each type of Spark connection.
+        size: how much is sent.
         keep: whether to leave the stack running until Ctrl-C or `make down`.
 
     Raises:
@@ -49,28 +40,17 @@ def demo(*, messages: int, seconds: float, seed: int, single: int, keep: bool) -
     """
     if keep and (kept := running.find(_FILE)):
         raise StackError(f"A stack of this checkout is kept already: {kept.url}; `make down` stops it.")
-    trigger = load_trigger(_TRIGGER)
-    if not isinstance(trigger, KafkaTriggerDefinition):
-        raise DemoError(f"{_TRIGGER.name} must define a Kafka trigger for the demo; its type is {trigger.type}.")
-    stream = Stream(messages=messages, seconds=seconds, seed=seed, topic=trigger.topics[0])
-    # Airflow finds no workflow at first: what is executed meanwhile would change under the eyes of the replay.
     with (
         TemporaryDirectory(prefix="workorders-workflows-") as workflows,
-        single_messages.triggers_folder(_TRIGGER.parent) as triggers,
+        single_messages.triggers_folder(TRIGGERS) as triggers,
         LocalStack(
             airflow=True, spark_connect=True, triggers_folder=triggers, workflows_folder=Path(workflows)
         ) as stack,
     ):
-        single_messages.create_topics(stack)
-        alarms = Topic(stack.kafka_settings, ALARMS, "demo-alarms")
-        execution = Execution(_WORKFLOW, Path(workflows), stack.database_url, alarms, stack.airflow_url)
-        execution.prepare()
-        right = Show.on(stack, trigger, stream).run(stack) and execution.run()
-        if right:
-            single_messages.show(stack, single)
+        right = check(stack, Path(workflows), size)
         stack.keep_logs = not right
         if keep:
-            _keep(stack, trigger)
+            _keep(stack, load_demo_trigger())
     return right
 
 
@@ -85,9 +65,8 @@ def main() -> None:
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, _end)
     try:
-        right = demo(
-            messages=given.messages, seconds=given.seconds, seed=given.seed, single=given.single, keep=given.keep
-        )
+        size = Size(messages=given.messages, seconds=given.seconds, seed=given.seed, single=given.single)
+        right = demo(size, keep=given.keep)
     except KeyboardInterrupt:
         say("Interrupted; everything that was started has been stopped.")
         sys.exit(_INTERRUPTED)

@@ -9,10 +9,19 @@ _AT_WORK: Final = ("running", "up_for_retry", "restarting")
 
 
 class AirflowApi:
-    """The REST API of one Airflow that asks for no login."""
+    """The REST API of one Airflow.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        url: of its pages.
+        login: user and password; None if it asks for none.
+    """
+
+    def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
         self._client = httpx.Client(base_url=f"{url}/api/v2", timeout=_SECONDS, trust_env=False)
+        if login is not None:
+            answer = self._client.post(f"{url}/auth/token", json={"username": login[0], "password": login[1]})
+            answer.raise_for_status()
+            self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
     def at_work(self) -> list[str]:
         """Return the task instances that work or wait for their next try: DAG, run and task, and the state."""

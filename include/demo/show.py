@@ -15,9 +15,10 @@ from demo.errors import DemoError
 from demo.producer import Sent, Stream, produce
 from demo.progress import ProgressLine, Snapshot
 from demo.replay import TASK, Replay, replay
+from demo.running_stack import RunningStack
 from demo.summary import Found, Offsets, figures, pace, table
 from demo.topic import Topic
-from local_stack.stack import LocalStack, say
+from local_stack.stack import say
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 PARTITIONS: Final = 4
@@ -29,6 +30,7 @@ _LOOK_EVERY_SECONDS: Final = 1.0
 class Show:
     """The parts of a demo on one stack."""
 
+    stack: RunningStack
     trigger: KafkaTriggerDefinition
     stream: Stream
     topic: Topic
@@ -36,17 +38,18 @@ class Show:
     api: AirflowApi
 
     @classmethod
-    def on(cls, stack: LocalStack, trigger: KafkaTriggerDefinition, stream: Stream) -> "Show":
+    def on(cls, stack: RunningStack, trigger: KafkaTriggerDefinition, stream: Stream) -> "Show":
         """Return the demo of a trigger on a stack that runs."""
         topic = Topic(stack.kafka_settings, stream.topic, trigger.group)
-        return cls(trigger, stream, topic, Database(stack.database_url), AirflowApi(stack.airflow_url))
+        api = AirflowApi(stack.airflow_url, stack.airflow_login)
+        return cls(stack, trigger, stream, topic, Database(stack.database_url), api)
 
     @property
     def ingest_dag(self) -> str:
         """The Dag whose runs create the work orders."""
         return f"{self.trigger.name}_ingest"
 
-    def run(self, stack: LocalStack) -> bool:
+    def run(self) -> bool:
         """Run the demo and return whether every figure is right.
 
         Raises:
@@ -57,17 +60,17 @@ class Show:
         say(
             f"\nA producer that knows nothing of work orders sends {self.stream.messages:,} health records "
             f"to the topic {self.topic.name},\n{PARTITIONS} partitions, in {self.stream.seconds:g} s. "
-            f"Meanwhile Airflow works: {stack.airflow_url}\n"
+            f"Meanwhile Airflow works: {self.stack.airflow_url}\n"
         )
-        sent = self._produce_and_wait(stack)
+        sent = self._produce_and_wait()
         batches = self.database.batches()
         again = self._replay(batches)
         return self._check(sent, batches, again)
 
-    def _produce_and_wait(self, stack: LocalStack) -> Sent:
+    def _produce_and_wait(self) -> Sent:
         sent, stop = Sent(), threading.Event()
         with ThreadPoolExecutor(1, "producer") as pool:
-            producing = pool.submit(produce, stack.kafka_settings, self.stream, sent, stop)
+            producing = pool.submit(produce, self.stack.kafka_settings, self.stream, sent, stop)
             try:
                 self._watch(producing, sent)
             finally:

@@ -14,8 +14,8 @@ import psycopg
 from confluent_kafka import Producer
 
 from demo.errors import DemoError
-from demo.topic import Topic
-from local_stack.stack import LocalStack, say
+from demo.topic import Settings, Topic
+from local_stack.stack import say
 from local_stack.waiting import wait_until
 
 _PATIENCE_SECONDS: Final = 300.0
@@ -43,17 +43,17 @@ def triggers_folder(triggers: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def create_topics(stack: LocalStack) -> None:
+def create_topics(kafka_settings: Settings) -> None:
     """Create the topics of the single messages.
 
     Raises:
         KafkaException: the broker refuses them.
     """
     for name in WAYS:
-        Topic(stack.kafka_settings, name, name).create(1)
+        Topic(kafka_settings, name, name).create(1)
 
 
-def show(stack: LocalStack, count: int) -> None:
+def show(kafka_settings: Settings, database_url: str, count: int) -> None:
     """Send `count` messages one by one, and print how long each way took.
 
     Raises:
@@ -61,7 +61,7 @@ def show(stack: LocalStack, count: int) -> None:
     """
     say(f"\nNow {count} single messages for each way, while nothing else is done: seconds from produce to work order\n")
     for name, connection in WAYS.items():
-        single = _Single(name, Producer(dict(stack.kafka_settings)), stack.database_url)
+        single = _Single(name, Producer(dict(kafka_settings)), database_url)
         seconds = [single.send(number) for number in range(count)]
         each = ", ".join(f"{one:.1f}" for one in seconds)
         what = "an application per batch" if connection == "spark_default" else "a Spark that is already running"

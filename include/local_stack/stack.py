@@ -157,6 +157,10 @@ class LocalStack:
         return self.airflow.url
 
     @property
+    def airflow_login(self) -> None:
+        """No login: everybody on this machine is an admin."""
+
+    @property
     def supervisor_pid(self) -> int:
         """The id of the process that owns all others, and is the last one to end."""
         if self._processes is None:

@@ -60,7 +60,7 @@ STALLS = (
     Mutation(
         "alert-not-sent-while-deferred",
         6,
-        (Change(TRIGGER, "if stalls_now.is_alert_due:", "if False:"),),
+        (Change(TRIGGER, "if await _in_thread(self._is_alert_due):", "if False:"),),
         (f"{WAIT}::test_an_alert_that_is_due_is_sent_by_a_worker",),
     ),
     Mutation(

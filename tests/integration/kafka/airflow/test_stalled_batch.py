@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from airflow.sdk.observability import stats
 from airflow.triggers.base import TriggerEvent
 from psycopg.conninfo import conninfo_to_dict
 
@@ -346,21 +345,6 @@ def test_two_waits_for_one_batch_harm_nothing(
     wait.until(lambda: attempts() >= before + 4, "tries of both")
     decided(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
     assert wait.event().endswith("now.")
-
-
-def test_each_try_sends_the_gauges(wait: Wait, attempts: Attempts, name: str) -> None:
-    gauges: dict[str, float] = {}
-
-    class Metrics:
-        def gauge(self, stat: str, value: float, **_: Any) -> None:
-            gauges[stat] = value
-
-    stats.initialize(factory=Metrics, export_legacy_names=False)  # type: ignore[arg-type]
-    before = attempts()
-    wait.start()
-    wait.until(lambda: attempts() > before, "a try")
-    assert gauges[f"workorders.stalled_partitions.{name}"] == 1
-    assert gauges[f"workorders.longest_stall_seconds.{name}"] > 0
 
 
 def test_a_database_that_refuses_the_triggerer_wakes_no_worker(

@@ -118,6 +118,14 @@ def fetch_row(connection: Connection, query: LiteralString, arguments: Mapping[s
     return row
 
 
+def drop_snapshot(connection: Connection) -> None:
+    """Let a transaction that will idle keep no snapshot, which would delay vacuum and builds of indexes.
+
+    Postgres keeps the snapshot of a query with arguments until the next query; one without arguments leaves none.
+    """
+    connection.execute("SELECT 1")
+
+
 def is_outage(error: BaseException) -> bool:
     """Return whether the failure of the database is temporary, so that a retry on a new connection can succeed.
 

@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager, suppress
 
 import psycopg
 
-from workorders.core.postgres.connection import Connection, connect, fetch_row
+from workorders.core.postgres.connection import Connection, connect, drop_snapshot, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.exceptions import UnknownBatchError
 
@@ -35,6 +35,7 @@ def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
                 f"There is no batch {batch_id}, so no attempt at it was made. If it was merged just now, the next try "
                 f"takes the batch that it is a part of; see `workorders batches show {batch_id}`."
             )
+        drop_snapshot(connection)
         try:
             yield connection
         finally:
@@ -52,7 +53,9 @@ def try_take(lock: Connection, trigger_id: int) -> bool:
         lock: the connection of `attempt_lock`.
         trigger_id: the trigger.
     """
-    return bool(fetch_row(lock, _QUERIES["try_take"], {"trigger_id": trigger_id})[0])
+    is_taken = bool(fetch_row(lock, _QUERIES["try_take"], {"trigger_id": trigger_id})[0])
+    drop_snapshot(lock)
+    return is_taken
 
 
 def try_exclude_attempts(connection: Connection, batch_ids: Sequence[int]) -> set[int]:

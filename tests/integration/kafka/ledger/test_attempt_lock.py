@@ -8,7 +8,7 @@ from support.ingesting import partition_of, plan
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import UnknownBatchError
-from workorders.kafka.ledger.attempt_lock import attempt_lock, try_exclude_attempts
+from workorders.kafka.ledger.attempt_lock import attempt_lock, try_exclude_attempts, try_take
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.spark import driver
 
@@ -59,13 +59,18 @@ def test_an_attempt_whose_connection_is_cut_continues_unnoticed_and_ends_well(
 def test_an_attempt_may_idle_as_long_as_spark_reads_and_holds_no_vacuum_up(
     stack: LocalStack, connection: Connection, batch_id: int
 ) -> None:
-    with attempt_lock(stack.database_url, batch_id) as held:
-        assert held.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("0",)
-        horizon = connection.execute(
+    def horizon() -> tuple[object, ...] | None:
+        connection.rollback()
+        return connection.execute(
             "SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE application_name = %s",
             (f"workorders attempt at batch {batch_id}",),
         ).fetchone()
-        assert horizon == (None, None)
+
+    with attempt_lock(stack.database_url, batch_id) as held:
+        assert horizon() == (None, None)
+        assert try_take(held, 0)
+        assert horizon() == (None, None)
+        assert held.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("0",)
 
 
 def test_the_spark_driver_holds_the_lock_of_its_attempt(

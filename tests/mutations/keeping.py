@@ -82,8 +82,8 @@ DELETED_IS_NOT_NEW = (
         (
             Change(
                 "core/maintenance/retention.py",
-                "wiped, after = 0, min(wanted)",
-                "wiped, after = 0, max(wanted)",
+                "return min(wanted, default=None)",
+                "return max(wanted, default=None)",
             ),
         ),
         (f"{RETENTION}::test_a_workflow_whose_policy_comes_later_is_wiped_from_its_start",),

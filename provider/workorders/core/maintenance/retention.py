@@ -8,6 +8,7 @@ order or its deletion. So a step locks their stream; while it cannot, it continu
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -124,15 +125,20 @@ def policies(connection: Connection) -> list[Policy]:
         return cursor.execute(_QUERIES["policies"]).fetchall()
 
 
-def preview(connection: Connection, *, now: datetime | None = None) -> list[RetentionPreview]:
-    """Return what retention would do for each workflow with a policy; change nothing."""
-    known = policies(connection)
-    due = {**_arguments(known, now or datetime.now(UTC)), "after": UUID(int=0)}
-    deleted: dict[int, int] = dict(connection.execute(_QUERIES["count_expired"], due).fetchall())
-    wiped: dict[int, int] = dict(connection.execute(_QUERIES["count_unwiped"], due).fetchall())
+def preview(connection: Connection, *, now: datetime | None = None, step: int = STEP) -> list[RetentionPreview]:
+    """Return what retention would do for each workflow with a policy; change nothing.
+
+    Args:
+        connection: without an open transaction; each step has its own.
+        now: the time that ages are counted to; the present when omitted.
+        step: a step reads at most 20 times as many work orders, as one of `delete_expired` does.
+    """
+    with connection.transaction():
+        known = policies(connection)
+    count = _Count(connection, _arguments(known, now or datetime.now(UTC)), step)
+    deleted, wiped = count.expired(), count.unwiped()
     return [
-        RetentionPreview(policy.workflow, wiped.get(policy.workflow_id, 0), deleted.get(policy.workflow_id, 0))
-        for policy in known
+        RetentionPreview(policy.workflow, wiped[policy.workflow_id], deleted[policy.workflow_id]) for policy in known
     ]
 
 
@@ -171,7 +177,63 @@ def delete_expired(
     return RetentionResult(wiped, deleted, left, merged)
 
 
-class _Retention:
+class _Walk:
+    """Goes through work orders by their ids, in statements of a bounded length."""
+
+    def __init__(self, connection: Connection, due: Mapping[str, Any], step: int) -> None:
+        self._connection = connection
+        self._due = {**due, "limit": step}
+
+    def _marks(self) -> list[UUID]:
+        """Return up to where each workflow is wiped."""
+        found: dict[int, UUID] = dict(self._rows("marks"))
+        return [found.get(id_, UUID(int=0)) for id_ in self._due["workflow_ids"]]
+
+    def _first_mark(self, marks: Sequence[UUID]) -> UUID | None:
+        """Return the lowest mark of the workflows that are wiped; None if none is."""
+        wanted = [mark for mark, before in zip(marks, self._due["wipe_before"], strict=True) if before > _NEVER]
+        return min(wanted, default=None)
+
+    def _look_ahead(self, after: UUID, end: str) -> UUID | None:
+        """Return the last work order that a step may read, due or not; None if none is left."""
+        rows = self._rows("look_ahead", after=after, end=self._due[end], look=_LOOK * self._due["limit"])
+        return rows[0][0] if rows else None
+
+    def _rows(self, query: str, **place: object) -> list[Any]:
+        return self._connection.execute(_QUERIES[query], {**self._due, **place}, prepare=False).fetchall()
+
+
+class _Count(_Walk):
+    """Counts what is due, by workflow."""
+
+    def expired(self) -> Counter[int]:
+        """Return how many work orders are to be deleted."""
+        return self._count("count_expired", UUID(int=0), "end_id")
+
+    def unwiped(self) -> Counter[int]:
+        """Return of how many work orders the data is to be wiped."""
+        with self._connection.transaction():
+            marks = self._marks()
+        after = self._first_mark(marks)
+        if after is None:
+            return Counter()
+        # What is not wiped before the marks is noted, and little: it is counted at once.
+        with self._connection.transaction():
+            noted = Counter(dict(self._rows("count_noted", marks=marks)))
+        return noted + self._count("count_unwiped", after, "wipe_end_id", marks=marks)
+
+    def _count(self, query: str, after: UUID, end: str, **arguments: object) -> Counter[int]:
+        found: Counter[int] = Counter()
+        while True:
+            with self._connection.transaction():
+                until = self._look_ahead(after, end)
+                if until is None:
+                    return found
+                found.update(dict(self._rows(query, after=after, until=until, **arguments)))
+            after = until
+
+
+class _Retention(_Walk):
     """The steps of one call of `delete_expired`."""
 
     def __init__(
@@ -182,9 +244,8 @@ class _Retention:
         step: int,
         pause: Callable[[float], None],
     ) -> None:
-        self._connection = connection
+        super().__init__(connection, due, step)
         self._now = now
-        self._due = {**due, "limit": step}
         self._pause = pause
 
     def delete(self) -> tuple[int, int]:
@@ -241,31 +302,23 @@ class _Retention:
 
     def _wipe_on(self) -> int:
         """Wipe what lies behind the marks, and move them."""
-        found: dict[int, UUID] = dict(self._rows("marks"))
-        marks = [found.get(id_, UUID(int=0)) for id_ in self._due["workflow_ids"]]
-        wanted = [mark for mark, before in zip(marks, self._due["wipe_before"], strict=True) if before > _NEVER]
-        if not wanted:
-            return 0
-        wiped, after = 0, min(wanted)
-        while True:
+        wiped, marks = 0, self._marks()
+        after = self._first_mark(marks)
+        while after is not None:
             with self._step():
                 until = self._look_ahead(after, "wipe_end_id")
                 if until is None:
-                    return wiped
+                    break
                 rows = self._rows("unwiped", after=after, until=until, marks=marks)
                 until = self._reached(rows, until)
                 ids = [id_ for id_, is_free in rows if is_free]
                 self._wipe(ids)
                 self._connection.execute(_QUERIES["move_marks"], {**self._due, "until": until})
             wiped, after = wiped + len(ids), until
+        return wiped
 
     def _wipe(self, ids: Sequence[UUID]) -> None:
         self._connection.execute(_QUERIES["wipe"], {"ids": list(ids)})
-
-    def _look_ahead(self, after: UUID, end: str) -> UUID | None:
-        """Return the last work order that a step may read, due or not; None if none is left."""
-        rows = self._rows("look_ahead", after=after, end=self._due[end], look=_LOOK * self._due["limit"])
-        return rows[0][0] if rows else None
 
     def _reached(self, rows: Sequence[tuple[Any, ...]], until: UUID) -> UUID:
         """Return how far a step came: to its last row if it found as many as it may, otherwise to where it looked."""
@@ -309,9 +362,6 @@ class _Retention:
                 )
             yield
         self._pause(min(time.monotonic() - begun, _MAX_PAUSE))
-
-    def _rows(self, query: str, **place: object) -> list[Any]:
-        return self._connection.execute(_QUERIES[query], {**self._due, **place}, prepare=False).fetchall()
 
 
 def _arguments(known: Sequence[Policy], now: datetime) -> dict[str, Any]:

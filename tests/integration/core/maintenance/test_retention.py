@@ -360,9 +360,29 @@ def test_a_dry_run_counts_what_is_due(connection: Connection, trigger: Trigger, 
     keeping(connection, name, days=10, wipe_bodies_after_days=5)
     create_for(connection, trigger, [*accepted_range("s", 0, 3), rejected("s", 3)])
     finish_all(connection, name)
+    connection.commit()
     for days, counts in ((4, (0, 0)), (6, (4, 0)), (11, (4, 4))):
-        (due,) = (kept for kept in retention.preview(connection, now=in_days(days)) if kept.workflow == name)
-        assert (due.wiped, due.deleted) == counts
+        assert previewed(connection, name, days) == counts
+
+
+def previewed(connection: Connection, name: str, days: float) -> tuple[int, int]:
+    """Return how many a dry run would wipe and delete that many days from now, with little in each statement."""
+    (due,) = (kept for kept in retention.preview(connection, now=in_days(days), step=1) if kept.workflow == name)
+    connection.commit()
+    return due.wiped, due.deleted
+
+
+def test_a_dry_run_counts_what_the_marks_have_passed(connection: Connection, trigger: Trigger, name: str) -> None:
+    keeping(connection, name, wipe_bodies_after_days=5)
+    create_for(connection, trigger, accepted_range("s", 0, 2))
+    finish_all(connection, name)
+    create_for(connection, trigger, [accepted("s", 2)])
+    keep(connection, days=6)
+    assert previewed(connection, name, 6) == (0, 0)
+    finish_all(connection, name)
+    assert previewed(connection, name, 6) == (1, 0)
+    keep(connection, days=6)
+    assert previewed(connection, name, 6) == (0, 0)
 
 
 def test_a_deleted_work_order_never_comes_back_as_new(connection: Connection, trigger: Trigger, name: str) -> None:

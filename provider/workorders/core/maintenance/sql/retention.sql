@@ -41,6 +41,7 @@ FOR UPDATE OF work_orders SKIP LOCKED;
 -- name: count_expired
 SELECT policies.workflow_id, count(*)
 -- use: due_for_deletion
+    AND work_orders.id <= %(until)s
 GROUP BY policies.workflow_id;
 
 -- block: data
@@ -138,11 +139,30 @@ FOR UPDATE OF work_orders SKIP LOCKED;
 -- name: count_unwiped
 SELECT policies.workflow_id, count(*)
 FROM workorders.work_orders
-JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
-    AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
+JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks)s::uuid[])
+    AS policies (workflow_id, wipe_before, mark) ON policies.workflow_id = work_orders.workflow_id
 -- use: data
 WHERE work_orders.id > %(after)s
-    AND work_orders.id < %(wipe_end_id)s
+    AND work_orders.id <= %(until)s
+    AND work_orders.id > policies.mark
+    AND work_orders.state NOT IN ('pending', 'running', 'parked')
+    AND work_orders.created_at < policies.wipe_before
+-- use: has_data
+GROUP BY policies.workflow_id;
+
+-- name: count_noted
+-- Before the marks, only those that were passed and those that were repeated since have data.
+SELECT policies.workflow_id, count(*)
+FROM (
+    SELECT work_order_id FROM workorders.retention_passed
+    UNION
+    SELECT work_order_id FROM workorders.ignored_repeats WHERE last_request IS NOT NULL
+) AS noted
+JOIN workorders.work_orders ON work_orders.id = noted.work_order_id
+JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks)s::uuid[])
+    AS policies (workflow_id, wipe_before, mark) ON policies.workflow_id = work_orders.workflow_id
+-- use: data
+WHERE work_orders.id <= policies.mark
     AND work_orders.state NOT IN ('pending', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
 -- use: has_data

@@ -2,6 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
+INDEXES = "integration/core/test_concurrent_indexes.py"
 RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/ingest/test_retention.py"
 MERGES, GROUPS = "integration/kafka/ledger/test_batch_merges.py", "unit/kafka/ledger/test_batch_merges.py"
 ANY_HISTORY = f"{MERGES}::test_after_any_history_every_offset_is_covered_as_before_and_every_number_finds_its_own"
@@ -93,6 +94,18 @@ DELETED_IS_NOT_NEW = (
         0,
         (Change("core/maintenance/retention.py", "found.get(id_, UUID(int=0))", "UUID(int=0)"),),
         (f"{RETENTION}::test_wiping_continues_where_it_stopped_and_reads_nothing_before_it_again",),
+    ),
+    Mutation(
+        "index-of-a-large-table-stops-writers",
+        4,
+        (Change("core/concurrent_indexes.py", 'f"CREATE INDEX CONCURRENTLY {name}', 'f"CREATE INDEX {name}'),),
+        (f"{INDEXES}::test_writers_do_not_wait_while_an_index_is_built",),
+    ),
+    Mutation(
+        "rest-of-an-interrupted-build-taken-for-an-index",
+        4,
+        (Change("core/concurrent_indexes.py", " AND indisvalid", ""),),
+        (f"{INDEXES}::test_an_index_of_an_interrupted_build_is_built_again",),
     ),
     Mutation(
         "what-waits-is-deleted",

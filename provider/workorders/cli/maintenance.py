@@ -31,10 +31,11 @@ def upgrade(
     """Upgrade the tables to this package's version.
 
     Run it after every upgrade of the package, before its Dags run. It is one transaction, and safe to repeat and to run
-    concurrently. The first time creates the schema `workorders`; the user needs CREATE on the database.
+    concurrently. The first time creates the schema `workorders`; the user needs CREATE on the database. New indexes of
+    large tables are built after the transaction, while others write.
 
-    --sql reads the version of the tables, and prints one transaction from there: for people who let another role or
-    another tool change tables. It prints nothing if there is nothing to do.
+    --sql reads the version of the tables, and prints the SQL from there: for people who let another role or another
+    tool change tables. It prints nothing if there is nothing to do.
 
     \b
     Examples:

@@ -10,6 +10,7 @@ from importlib.resources import as_file, files
 from io import StringIO
 from typing import Any, Final, cast
 
+from workorders.core import concurrent_indexes
 from workorders.core.exceptions import SchemaError
 from workorders.core.postgres.connection import SCHEMA, Connection, connect
 from workorders.core.postgres.locks import AdvisoryLock
@@ -28,10 +29,12 @@ _LOCKED: Final = (
 def upgrade(database_url: str) -> str:
     """Upgrade the tables to the newest version, in one transaction, and return that version.
 
-    Safe to call from several processes at once: the others wait and then find nothing to do.
+    Then build the indexes that a transaction would make writers wait for. Safe to call from several processes at once:
+    the others wait and then find nothing to do.
 
     Raises:
-        SchemaError: a newer version of this package has upgraded the tables; nothing was changed.
+        SchemaError: a newer version of this package has upgraded the tables, and nothing was changed; or an index could
+            not be built.
     """
     # Nothing but an upgrade needs it, and it takes half a second to import.
     import sqlalchemy  # noqa: PLC0415
@@ -49,21 +52,25 @@ def upgrade(database_url: str) -> str:
             _migrate(_revisions_in(own), _create_schema(own), connection=connection)
     except sqlalchemy.exc.DBAPIError as error:
         raise error.orig or error from error
+    concurrent_indexes.build(database_url, _indexes())
     return newest()
 
 
 def upgrade_sql(database_url: str) -> str:
-    """Return the SQL of the upgrade that the database needs, as one transaction; empty if it needs none.
+    """Return the SQL of the upgrade that the database needs; empty if it needs none.
+
+    It is one transaction, and behind it the statements that build indexes, which must be in none.
 
     Raises:
         SchemaError: a newer version of this package has upgraded the tables.
     """
     with connect(database_url, application_name="workorders schema") as connection:
         found, before = _revisions_in(connection), [*_LOCKED, *_create_schema(connection)]
-    if _version(found) == newest():
-        return ""
+        indexes = concurrent_indexes.statements(connection, _indexes()).values()
     text = StringIO()
-    _migrate(found, before, output=text)
+    if _version(found) != newest():
+        _migrate(found, before, output=text)
+    text.writelines(f"{drop};\n{create};\n" for drop, create in indexes)
     return text.getvalue()
 
 
@@ -141,6 +148,10 @@ def _branches() -> dict[str, str]:
     if not points:  # an installation from before the group existed
         raise SchemaError("The installed package names no migrations; nothing was changed; install it again.")
     return {point.name: point.value for point in points}
+
+
+def _indexes() -> concurrent_indexes.Indexes:
+    return concurrent_indexes.load_indexes(_branches().values())
 
 
 def _known_revisions() -> list[set[str]]:

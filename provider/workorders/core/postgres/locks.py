@@ -13,3 +13,4 @@ class AdvisoryLock(IntEnum):
     """With the number of a stream: deleting its work orders, against creating what is missing in it."""
     RETENTION = 4_564_005
     SCHEMA_UPGRADE = 4_564_018
+    INDEX_BUILD = 4_564_019

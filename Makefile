@@ -41,8 +41,8 @@ $(INSTALLED): requirements.lock setup.cfg pyproject.toml | check-python
 demo: $(INSTALLED) check-java ## show the path from a topic to work orders, with a summary
 	$(BIN)/python -m demo $(if $(KEEP),--keep)
 
-up: $(INSTALLED) check-java ## start Postgres, Kafka, Airflow and Spark and leave them running; SPARK=submit|cluster
-	$(BIN)/python -m local_stack up --detach $(if $(SPARK),--spark $(SPARK))
+up: $(INSTALLED) check-java ## start Postgres, Kafka, Airflow and Spark and leave them running; SPARK=submit|cluster REGISTRY=1
+	$(BIN)/python -m local_stack up --detach $(if $(SPARK),--spark $(SPARK)) $(if $(REGISTRY),--registry)
 
 down: $(INSTALLED) ## stop what `make up` started
 	$(BIN)/python -m local_stack down

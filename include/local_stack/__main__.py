@@ -22,13 +22,17 @@ _SPARKS = ("connect", "submit", "cluster")
 """Which Spark runs before a batch comes: a Spark Connect server, none, or a cluster to which batches are submitted."""
 
 
-def up(spark: str) -> None:
+def up(spark: str, *, registry: bool) -> None:
     """Start a stack and keep it until Ctrl-C or SIGTERM."""
     _refuse_a_second()
     signal.signal(signal.SIGTERM, _end)
     try:
         with LocalStack(
-            airflow=True, spark_connect=spark == "connect", spark_cluster=spark == "cluster", name="up"
+            airflow=True,
+            spark_connect=spark == "connect",
+            spark_cluster=spark == "cluster",
+            schema_registry=registry,
+            name="up",
         ) as stack:
             pids = (os.getpid(), stack.supervisor_pid)
             running.write(_FILE, stack.variables(), pids=pids, url=stack.airflow_url)
@@ -40,7 +44,7 @@ def up(spark: str) -> None:
         _FILE.unlink(missing_ok=True)
 
 
-def up_detached(spark: str) -> None:
+def up_detached(spark: str, *, registry: bool) -> None:
     """Start a stack that stays when this program ends, and show its progress until it is ready.
 
     Raises:
@@ -50,7 +54,7 @@ def up_detached(spark: str) -> None:
     _LOG.parent.mkdir(parents=True, exist_ok=True)
     with _LOG.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "local_stack", "up", "--spark", spark],
+            [sys.executable, "-m", "local_stack", "up", "--spark", spark, *(["--registry"] if registry else [])],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -110,6 +114,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     start = commands.add_parser("up", help="start Postgres, Kafka and Airflow and keep them until Ctrl-C")
     start.add_argument("--spark", choices=_SPARKS, default="connect", help="which Spark runs before a batch comes")
+    start.add_argument("--registry", action="store_true", help="start a schema registry as well")
     start.add_argument("--detach", action="store_true", help="return when all is ready and leave it running")
     commands.add_parser("down", help="stop what `up` started from this checkout")
     fetch = commands.add_parser("fetch-jars", help="fill the cache with a group of jars and print their paths")
@@ -119,9 +124,9 @@ def main() -> None:
     try:
         match arguments.command:
             case "up" if arguments.detach:
-                up_detached(arguments.spark)
+                up_detached(arguments.spark, registry=arguments.registry)
             case "up":
-                up(arguments.spark)
+                up(arguments.spark, registry=arguments.registry)
             case "down":
                 down()
             case "fetch-jars":

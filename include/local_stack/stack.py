@@ -19,6 +19,7 @@ from local_stack.broker import Kafka
 from local_stack.java import find_java
 from local_stack.postgres import Postgres
 from local_stack.processes import ManagedProcess, Processes
+from local_stack.schema_registry import SchemaRegistryServer
 from local_stack.spark_cluster import SparkCluster
 from local_stack.spark_connect import SparkConnect
 from workorders.core import schema
@@ -51,6 +52,7 @@ class LocalStack:
         airflow: bool = False,
         spark_connect: bool = False,
         spark_cluster: bool = False,
+        schema_registry: bool = False,
         stock: bool = False,
         dags_folder: Path | None = None,
         triggers_folder: Path | None = None,
@@ -67,6 +69,7 @@ class LocalStack:
             spark_connect: Whether to start a Spark Connect server as well; ``start_spark_connect`` does it later.
             spark_cluster: Whether to start a Spark cluster as well, to which ``spark_default`` then leads;
                 ``start_spark_cluster`` starts one later, to which nothing leads.
+            schema_registry: Whether to start a schema registry as well; Airflow's connection ``registry`` leads to it.
             stock: Whether Airflow keeps its own settings, except folders, ports and secrets: Dags are created paused,
                 its pages ask for a login, and a change may take minutes to be noticed.
             dags_folder: Airflow's Dag bundle, the repository's ``dags`` unless given.
@@ -80,6 +83,7 @@ class LocalStack:
         self._with_airflow = airflow
         self._with_spark_connect = spark_connect
         self._with_spark_cluster = spark_cluster
+        self._with_schema_registry = schema_registry
         self._stock = stock
         self._dags_folder = dags_folder or CHECKOUT / "dags"
         self._triggers_folder = triggers_folder or CHECKOUT / "include" / "triggers"
@@ -89,6 +93,7 @@ class LocalStack:
         self._say = say
         self._processes: Processes | None = None
         self._airflow: Airflow | None = None
+        self._schema_registry: SchemaRegistryServer | None = None
         #: Whether to keep the logs even though the context is left without an exception.
         self.keep_logs = False
         #: Where the logs of all parts are, until the stack has stopped well.
@@ -150,6 +155,17 @@ class LocalStack:
         if self._airflow is None:
             raise AssertionError("This stack has no Airflow; ask for it by LocalStack(airflow=True).")
         return self._airflow
+
+    @property
+    def schema_registry(self) -> SchemaRegistryServer:
+        """The schema registry.
+
+        Raises:
+            AssertionError: The stack has none.
+        """
+        if self._schema_registry is None:
+            raise AssertionError("This stack has no schema registry; ask for it by LocalStack(schema_registry=True).")
+        return self._schema_registry
 
     @property
     def airflow_url(self) -> str:
@@ -224,6 +240,7 @@ class LocalStack:
             "SPARK_LAUNCHER_OPTS": java_options,
             "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": self.spark_connect.airflow_connection,
             **(self._airflow.settings if self._airflow else {}),
+            **({"AIRFLOW_CONN_REGISTRY": self._schema_registry.airflow_connection} if self._schema_registry else {}),
             **(self.spark_cluster.variables if self._with_spark_cluster and self.spark_cluster.is_started else {}),
             **self._added,
         }
@@ -265,6 +282,8 @@ class LocalStack:
             part.result()
         if self._with_spark_cluster:
             self.start_spark_cluster()
+        if self._with_schema_registry:
+            self._start_schema_registry()
         with ThreadPoolExecutor(2) as pool:
             late = [pool.submit(self.start_spark_connect)] if self._with_spark_connect else []
             if self._with_airflow:
@@ -288,6 +307,12 @@ class LocalStack:
         if find_archive(self.spark_jars) is None:
             with self._progress("Making an archive of Spark's classes, once for this installation", "made"):
                 create_archive(self.spark_jars)
+
+    def _start_schema_registry(self) -> None:
+        with self._progress("Starting the schema registry"):
+            registry = SchemaRegistryServer(self.process)
+            registry.start()
+            self._schema_registry = registry
 
     def start_spark_connect(self) -> None:
         """Start the Spark Connect server if it does not run."""

@@ -1,6 +1,6 @@
 """A large backlog as one batch: by the whole Spark application, and by a warm Spark Connect server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import psutil
@@ -47,17 +47,33 @@ def ingest(
     )
 
 
-def ingest_on_server(stack: LocalStack, topic: str, count: int, trigger: str) -> Ingested:
+def ingest_on_server(
+    stack: LocalStack,
+    topic: str,
+    count: int,
+    trigger: str,
+    *,
+    fields: Mapping[str, object] | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Ingested:
     """Plan all messages of a topic as one batch of a new trigger, and ingest it on the stack's Spark Connect server.
+
+    Args:
+        stack: where it works; its server runs.
+        topic: the topic.
+        count: its messages.
+        trigger: name of the trigger.
+        fields: other fields of the trigger.
+        variables: what the driver needs in its environment besides the stack's variables.
 
     Raises:
         RuntimeError: not every message became a work order.
     """
     return _ingest(
         stack,
-        batches.plan(stack, topic, most=count, trigger=trigger),
+        batches.plan(stack, topic, most=count, trigger=trigger, **(fields or {})),
         count,
-        lambda arguments, watch: run_on_server(stack, arguments, while_running=watch),
+        lambda arguments, watch: run_on_server(stack, arguments, variables, while_running=watch),
     )
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import psutil
@@ -18,13 +19,15 @@ LARGEST_BYTES = 4 * 2**30
 _PAUSE_SECONDS = 0.05
 
 
-def plan(stack: LocalStack, topic: str, *, most: int, trigger: str | None = None, virtual_partitions: int = 1) -> int:
+def plan(stack: LocalStack, topic: str, *, most: int, trigger: str | None = None, **fields: object) -> int:
     """Plan the next batch of a topic under a trigger, of the topic's name unless given, and return its number.
+
+    The trigger may have other fields as well.
 
     Raises:
         RuntimeError: no message waits.
     """
-    batch_id = _plan(stack, topic, most, trigger, virtual_partitions)
+    batch_id = _plan(stack, topic, most, trigger, fields)
     if batch_id is None:
         raise RuntimeError(f"There was nothing to plan on {topic}.")
     return batch_id
@@ -40,14 +43,18 @@ def seed(stack: LocalStack, topic: str, *, trigger: str | None = None) -> None:
         raise RuntimeError(f"{topic} is not empty.")
 
 
-def _plan(stack: LocalStack, topic: str, most: int, trigger: str | None, virtual_partitions: int = 1) -> int | None:
-    definition = KafkaTriggerDefinition(
-        name=trigger or topic,
-        workflow="benchmark",
-        topics=[topic],
-        max_messages=most,
-        max_bytes=LARGEST_BYTES,
-        virtual_partitions=virtual_partitions,
+def _plan(
+    stack: LocalStack, topic: str, most: int, trigger: str | None, fields: Mapping[str, object] | None = None
+) -> int | None:
+    definition = KafkaTriggerDefinition.model_validate(
+        {
+            "name": trigger or topic,
+            "workflow": "benchmark",
+            "topics": [topic],
+            "max_messages": most,
+            "max_bytes": LARGEST_BYTES,
+            **(fields or {}),
+        }
     )
     cluster = KafkaAdmin(client_settings(stack.kafka_settings))
     with connect(stack.database_url) as database:

@@ -1,6 +1,6 @@
 """The messages that all benchmarks use: JSON objects of about 230 bytes, with a key and one header."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 import pyarrow
@@ -82,8 +82,12 @@ def _answer(client: AdminClient, places: Sequence[TopicPartition]) -> bool:
     return all(future.exception() is None for future in futures.values())
 
 
-def produce(bootstrap_servers: str, topic: str, partitions: int, count: int) -> None:
+def produce(
+    bootstrap_servers: str, topic: str, partitions: int, count: int, encode: Callable[[int], bytes] = value
+) -> None:
     """Produce `count` messages, spread evenly over the partitions, and wait until the broker has them.
+
+    `encode` makes the value of a message from its number.
 
     They carry the time of now: retention would remove older ones while they are read.
 
@@ -104,7 +108,7 @@ def produce(bootstrap_servers: str, topic: str, partitions: int, count: int) -> 
             try:
                 producer.produce(
                     topic,
-                    value(number),
+                    encode(number),
                     key(number),
                     partition=number % partitions,
                     headers=[HEADER],

@@ -15,6 +15,9 @@ class Sizes:
     backlog: int = 1_000_000
     """Messages of the batch that the whole Spark application ingests, in 4 partitions."""
     backlog_rounds: int = 2
+    formatted: int = 400_000
+    """Messages of the batch in each format, in 4 partitions."""
+    format_rounds: int = 3
     consumed_singly: int = 20_000
     """Messages for Airflow's operator with an INSERT a message."""
     consumed_in_batches: int = 100_000
@@ -72,6 +75,8 @@ QUICK = Sizes(
     rounds=1,
     backlog=4_000,
     backlog_rounds=1,
+    formatted=1_000,
+    format_rounds=1,
     consumed_singly=200,
     consumed_in_batches=1_000,
     submissions=1,

@@ -43,20 +43,26 @@ def submit(
 
 
 def run_on_server(
-    stack: LocalStack, arguments: Sequence[str], *, while_running: Callable[[psutil.Process], None] | None = None
+    stack: LocalStack,
+    arguments: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+    *,
+    while_running: Callable[[psutil.Process], None] | None = None,
 ) -> float:
     """Make an attempt at a batch on the stack's Spark Connect server; return the seconds of the whole driver process.
 
     Args:
         stack: where it works; its server runs.
         arguments: those of the application.
+        variables: what to add to the stack's environment.
         while_running: as in `submit`.
 
     Raises:
         RuntimeError: the attempt failed.
     """
     command = [sys.executable, "-m", "support.attempt_on_server", *arguments]
-    return _run(stack, "attempt_on_server", command, {ON_SERVER: stack.spark_connect.airflow_connection}, while_running)
+    added = {ON_SERVER: stack.spark_connect.airflow_connection, **(variables or {})}
+    return _run(stack, "attempt_on_server", command, added, while_running)
 
 
 def _run(

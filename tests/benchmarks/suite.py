@@ -16,6 +16,7 @@ from benchmarks import (
     dedup,
     drain,
     execute,
+    formats,
     idle,
     idle_stack,
     latency,
@@ -183,6 +184,26 @@ def virtual_partitions(bench: Bench) -> list[Figure]:
         middle(base, real, "messages/s", note="start-up apart"),
         against(f"1 partition, {backlog.PARTITIONS} virtual partitions", cut, real, base, Bar(0.8)),
         against("1 partition, not cut", whole, real, base),
+    ]
+
+
+def formats_of_messages(bench: Bench) -> list[Figure]:
+    """The same messages as JSON and by schemas of a registry, in turns on a warm server, start-up apart."""
+    runs: dict[str, list[float]] = {}
+    bench.say(f"{bench.sizes.formatted:,} messages in each format")
+    with formats.prepared(bench.stack, bench.topic("format"), bench.sizes.formatted) as topics:
+        for number in range(bench.sizes.format_rounds):
+            for format_, topic in topics.topics.items():
+                bench.say(f"{format_}, round {number + 1} of {bench.sizes.format_rounds}")
+                run = topics.ingest(format_, f"{topic}-{number}")
+                runs.setdefault(format_, []).append(run.messages / run.working_seconds)
+    base = runs.pop(formats.JSON)
+    return [
+        middle(formats.JSON, base, "messages/s"),
+        *(
+            against(format_, speeds, base, formats.JSON, Bar(0.5) if format_ == "avro" else None)
+            for format_, speeds in runs.items()
+        ),
     ]
 
 
@@ -571,6 +592,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "dedup": duplicates_and_order,
     "spark": spark,
     "virtual": virtual_partitions,
+    "formats": formats_of_messages,
     "airflow_consume": airflow_operator,
     "small_batch": small_batches,
     "memory": memory,

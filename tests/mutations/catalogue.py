@@ -91,7 +91,9 @@ NO_LOSS = (
         1,
         (
             Change(
-                "kafka/ingest/record_columns.py", "if is_short and not suspicious and _are_objects", "if _are_objects"
+                "kafka/ingest/record_columns.py",
+                "return is_short and not suspicious and _are_objects",
+                "return _are_objects",
             ),
         ),
         ("unit/kafka/ingest/test_record_columns.py::test_a_value_at_an_edge_gives_the_same_bytes_at_each_place",),

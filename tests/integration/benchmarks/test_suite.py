@@ -27,6 +27,7 @@ def bench() -> Iterator[Bench]:
         "dedup",
         "spark",
         "virtual",
+        "formats",
         "million",
         "airflow_consume",
         "small_batch",

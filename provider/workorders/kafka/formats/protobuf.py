@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+import orjson
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 
 from workorders.kafka.formats.decoders import ReadPayload, RefusedPayloadError, UnsafeSchemaError
@@ -111,10 +112,10 @@ def _read(file: Any, payload: bytes) -> bytes:
         types = list(message_type.nested_types)
     message = message_factory.GetMessageClass(message_type)()
     message.ParseFromString(rest)
-    json: str = json_format.MessageToJson(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True, indent=None
+    value = json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
-    return json.encode()
+    return b"%b" % orjson.dumps(value)
 
 
 def _message_indexes(payload: bytes) -> tuple[list[int], bytes]:

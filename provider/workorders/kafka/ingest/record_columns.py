@@ -20,7 +20,7 @@ import pyarrow
 from pyarrow import compute
 
 from workorders.core.creation.json_validation import LONG_RUN_OF_DIGITS, SUSPICIOUS_PATTERN
-from workorders.core.items import Encoded, Item
+from workorders.core.items import Encoded, Item, Rejection
 from workorders.core.json_bytes import text_or_base64
 from workorders.core.postgres import binary_rows
 from workorders.core.selectors import canonical
@@ -46,6 +46,7 @@ BLOCK_BYTES: Final = 1024 * 1024
 
 _BINARY: Final = pyarrow.binary()
 _REQUEST: Final = re.split(rb"%[bd]", REQUEST)
+_VALUE_SCHEMA, _END = b',"value_schema":', b"}"
 _ID: Final = "V16"
 # The layouts of `binary_rows.work_order` and `binary_rows.dataclip`, without padding.
 _WORK_ORDER: Final = [("fields", ">i2"), ("id_size", ">i4"), ("id", _ID), ("size", ">i4"), ("position", ">i8")]
@@ -248,10 +249,13 @@ def _blocks(mapping: RecordMapping, source: Source, batch: pyarrow.RecordBatch, 
 def _decoded(
     mapping: RecordMapping, payloads: Payloads, source: Source, block: RecordBlock, records: pyarrow.RecordBatch
 ) -> RecordBlock:
-    """Return the block of some records with their keys and values decoded, one by one."""
+    """Return the block of some records with their keys and values decoded."""
     topic, values = orjson.loads(source.topic), block.values.to_pylist()
     headers = _header_lists(records.column("headers")) if payloads.needs_headers else repeat((), len(block))
     decoded = [mapping.decode(payloads, topic, *pair) for pair in zip(values, headers, strict=True)]
+    plain = None if payloads.decodes_keys else _decoded_plainly(mapping, block, decoded)
+    if plain is not None:
+        return plain
     jsons = [
         found.json if isinstance(found, Decoded) else value or b"" for found, value in zip(decoded, values, strict=True)
     ]
@@ -270,6 +274,21 @@ def _decoded(
     return RecordBlock(block.stream, block.offsets, _column(requests), _column(bodies), odd)
 
 
+def _decoded_plainly(
+    mapping: RecordMapping, block: RecordBlock, decoded: Sequence[Decoded | Rejection | None]
+) -> RecordBlock | None:
+    """Return the block with its decoded values if all of them are inputs; None if records must be looked at."""
+    found = [one for one in decoded if isinstance(one, Decoded)]
+    if len(found) < len(decoded):
+        return None
+    texts, schemas = [one.json for one in found], [one.schema for one in found if one.schema is not None]
+    requests = block.requests
+    if schemas:
+        requests = _joined(compute.binary_slice(requests, 0, -1), _VALUE_SCHEMA, _column(schemas), _END)
+    plain = replace(block, requests=requests, values=_column(texts))
+    return plain if _are_inputs(mapping, plain, texts, _suspicious_rows(plain.values)) else None
+
+
 def _header_lists(column: pyarrow.ListArray) -> Iterator[Headers]:
     for structs in column.to_pylist():
         yield [(struct["key"], struct["value"]) for struct in structs or ()]
@@ -286,11 +305,7 @@ def _source(batch: pyarrow.RecordBatch, stream: str) -> Source:
 def _odd_items(mapping: RecordMapping, source: Source, block: RecordBlock) -> dict[int, Item]:
     """Validate the values of a block, and return the items whose body is not their value, by row."""
     texts, suspicious = block.values.to_pylist(), _suspicious_rows(block.values)
-    longest_request, longest_value = _lengths(block.requests).max(), _lengths(block.values).max()
-    is_short = longest_request <= mapping.max_message_bytes and longest_value <= min(
-        mapping.max_message_bytes, LONG_RUN_OF_DIGITS
-    )
-    if is_short and not suspicious and _are_objects(texts):
+    if _are_inputs(mapping, block, texts, suspicious):
         return {}
     columns = enumerate(zip(block.offsets.tolist(), block.requests.to_pylist(), texts, strict=True))
     items = (
@@ -298,6 +313,17 @@ def _odd_items(mapping: RecordMapping, source: Source, block: RecordBlock) -> di
         for row, (offset, request, text) in columns
     )
     return {row: item for row, item, text in items if item.body is None or item.body is not text}
+
+
+def _are_inputs(
+    mapping: RecordMapping, block: RecordBlock, texts: Sequence[bytes | None], suspicious: set[int]
+) -> bool:
+    """Return whether each value of a block is stored as it is, without a look at one of them alone."""
+    longest_request, longest_value = _lengths(block.requests).max(), _lengths(block.values).max()
+    is_short = bool(longest_request <= mapping.max_message_bytes) and bool(
+        longest_value <= min(mapping.max_message_bytes, LONG_RUN_OF_DIGITS)
+    )
+    return is_short and not suspicious and _are_objects(texts)
 
 
 def _requests(mapping: RecordMapping, source: Source, batch: pyarrow.RecordBatch) -> pyarrow.BinaryArray:

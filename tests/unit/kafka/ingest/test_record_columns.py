@@ -13,9 +13,10 @@ from support.record_batches import record_batch
 from unit.kafka.ingest.test_record_mapping import STREAM, filtering, mappings, record, records
 from workorders.core.creation.json_validation import LONG_RUN_OF_DIGITS, needs_slow_check
 from workorders.core.ids import increasing_ids
-from workorders.core.items import Item
+from workorders.core.items import Item, Rejection
 from workorders.core.postgres import binary_rows
 from workorders.kafka.definition.filter import MessageFilter
+from workorders.kafka.formats.payloads import Decoded, Payloads
 from workorders.kafka.ingest import record_columns
 from workorders.kafka.ingest.record_columns import BLOCK_RECORDS, RecordBlock, blocks
 from workorders.kafka.ingest.record_mapping import FILTERED, RecordMapping
@@ -94,6 +95,39 @@ def test_blocks_of_few_taken_records_stand_for_all_that_were_read() -> None:
     assert rest.ascends_within(951, 1000)
     assert not rest.ascends_within(952, 1000)
     assert not rest.ascends_within(951, 999)
+
+
+class Prefixed(Payloads):
+    """Decodes what begins with a plus, and rejects the rest; keys in the same way."""
+
+    def decode_value(self, _topic: str, payload: bytes | None, _headers: object) -> Decoded | Rejection | None:
+        return None if payload is None else self.decode_key(_topic, payload)
+
+    def decode_key(self, _topic: str, payload: bytes) -> Decoded | Rejection:
+        if not payload.startswith(b"+"):
+            return Rejection("undecodable", "the value does not begin with a plus")
+        return Decoded(payload[1:], None if self.registry is None else self.registry.encode())
+
+
+prefixed = st.builds(
+    record,
+    key=st.sampled_from([None, b"key", b'+"key"', b"+7", b"+"]),
+    value=st.sampled_from([b'+{"a":1}', b'+{"b":"c"}'])
+    | st.sampled_from([None, b"{}", b"+[]", rb'+{"a":"\u0000"}', b"+"]),
+    offset=st.integers(0, 2**63 - 1),
+)
+
+
+@given(
+    st.lists(prefixed, max_size=8),
+    st.sampled_from([None, '{"id":1}']),
+    st.sampled_from(["text", "avro"]),
+    st.sampled_from([100, 1_000_000]),
+)
+def test_both_ways_decode_to_the_same_bytes(
+    many: list[Record], schema: str | None, key_format: str, max_bytes: int
+) -> None:
+    check(RecordMapping(payloads=Prefixed("avro", key_format, schema, None), max_message_bytes=max_bytes), many)
 
 
 plain_keys = st.from_regex(rb"[ -~]{0,12}", fullmatch=True)

@@ -18,6 +18,15 @@ RUNNING_SPARK = (
         (f"{CONNECT}::test_a_server_that_dies_after_a_commit_loses_nothing_and_repeats_nothing",),
     ),
     Mutation(
+        "lost-server-unnoticed-by-the-client-of-spark-4.0",
+        5,
+        (
+            Change("kafka/spark/driver.py", '"RETRIES_EXCEEDED",', '"NEVER",'),
+            Change("kafka/spark/driver.py", "status = StatusCode.{name}", "status = {name}"),
+        ),
+        ("unit/kafka/spark/test_driver.py::test_a_lost_server_is_recognized_by_what_each_client_raises",),
+    ),
+    Mutation(
         "workers-with-another-package-accepted",
         2,
         (Change("kafka/spark/partition_ingest.py", "if self.package != installed_package():", "if False:"),),

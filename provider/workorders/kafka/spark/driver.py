@@ -33,11 +33,19 @@ from workorders.kafka.spark.source import read_ranges, reader_group
 OpenSession = Callable[[], SparkSession]
 
 # Spark's source converts a message's timestamp to microseconds and fails above the year 294246, which any producer may
-# write. The column cannot be left out, and every retry fails as well. The error's class stays in the JVM.
-_UNREADABLE_TIMESTAMP = "overflows when converting to Spark's microsecond-precision TimestampType"
+# write. The column cannot be left out, and every retry fails as well. The error's class stays in the JVM. The second
+# text is that of Spark 4.0 and 4.1.
+_UNREADABLE_TIMESTAMP = (
+    "overflows when converting to Spark's microsecond-precision TimestampType",
+    "ArithmeticException: long overflow",
+)
 _LOGIN_REFUSED = ("SaslAuthenticationException", "SslAuthenticationException")
 _LOST_STATUS = frozenset({"UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED"})
-_LOST_CONDITIONS = ("INVALID_HANDLE", "SESSION_", "OPERATION_", "NO_ACTIVE_SESSION", "RESPONSE_ALREADY_RECEIVED")
+_LOST_CONDITIONS = (
+    *("INVALID_HANDLE", "SESSION_", "OPERATION_", "NO_ACTIVE_SESSION", "RESPONSE_ALREADY_RECEIVED"),
+    "RETRIES_EXCEEDED",  # of Spark 4.0; later versions raise the last error
+)
+_CLOSED = "Cannot invoke RPC on closed channel"
 _WITHOUT_SPARK = (
     "{}: a message has a timestamp that Spark cannot hold, so this range is read without Spark, which is slow."
 )
@@ -148,10 +156,12 @@ class _SparkIngest:
             found = self._run(task, [attempt for attempt in attempts if attempt.read_from < attempt.range.end])
         except (ConfigurationError, SparkServerError) as error:  # there is no session, and would be none for one range
             return [_failed(attempt, error) for attempt in attempts]
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, Py4JError, ValueError) as error:
             if is_server_lost(error):  # the query may still run there, and a second one would only wait for its locks
                 return [_failed(attempt, _server_lost(error)) for attempt in attempts]
-            if len(attempts) == 1 and _UNREADABLE_TIMESTAMP in str(error):
+            if isinstance(error, ValueError) and not isinstance(error, PySparkException):
+                raise
+            if len(attempts) == 1 and any(text in str(error) for text in _UNREADABLE_TIMESTAMP):
                 print(_WITHOUT_SPARK.format(attempts[0].range), flush=True)  # noqa: T201 - for the task's log
                 return [task.ingest_without_spark(attempts[0])]
             if len(attempts) == 1:
@@ -190,10 +200,15 @@ def _failed(attempt: Attempt, error: Exception) -> RangeOutcome:
 def is_server_lost(error: Exception) -> bool:
     """Return whether the connection to a Spark Connect server failed, or the server no longer knows the query."""
     if not isinstance(error, PySparkException):
-        return False
+        return isinstance(error, ValueError) and _CLOSED in str(error)  # of gRPC, after the watchdog has closed it
     # PySpark's Connect client, whose import takes most of a second, is loaded only if a server is used.
     status = getattr(error, "getGrpcStatusCode", lambda: None)()
-    return getattr(status, "name", None) in _LOST_STATUS or (error.getCondition() or "").startswith(_LOST_CONDITIONS)
+    return (
+        getattr(status, "name", None) in _LOST_STATUS
+        # An error of the client of Spark 4.0 has the status in its text alone.
+        or any(f"status = StatusCode.{name}\n" in str(error) for name in _LOST_STATUS)
+        or (error.getCondition() or "").startswith(_LOST_CONDITIONS)
+    )
 
 
 def _server_lost(error: Exception) -> SparkServerError:

@@ -1,8 +1,9 @@
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
-from workorders.kafka.spark.driver import groups_of_writers
+from workorders.kafka.spark.driver import groups_of_writers, is_server_lost
 
 
 @pytest.mark.parametrize(
@@ -22,3 +23,29 @@ def test_each_range_is_in_one_group_and_no_group_has_more_ranges_than_writers(
     attempts: Any = list(range(ranges))
     found: Any = groups_of_writers(attempts, max_writers)
     assert found == groups
+
+
+class RetriesExceeded(PySparkException):
+    """What the client of Spark 4.0 raises; later versions raise the last error instead."""
+
+    def getCondition(self) -> str:  # noqa: N802 - PySpark's name
+        return "RETRIES_EXCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_lost"),
+    [
+        (RetriesExceeded("The maximum number of retries has been exceeded."), True),
+        (
+            PySparkException(
+                "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.CANCELLED\n"
+            ),
+            True,
+        ),
+        (ValueError("Cannot invoke RPC on closed channel!"), True),
+        (ValueError("invalid literal for int()"), False),
+        (PySparkException("The task failed."), False),
+    ],
+)
+def test_a_lost_server_is_recognized_by_what_each_client_raises(error: Exception, is_lost: bool) -> None:
+    assert is_server_lost(error) == is_lost

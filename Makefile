@@ -10,7 +10,7 @@ AT_ONCE := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up down test test-all lint format types contracts unit schema mutations faults bench lock lock-jars clean check-python check-java docs
+.PHONY: help install demo up down test test-all containers lint format types contracts unit schema mutations faults bench lock lock-jars clean check-python check-java docs
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -52,6 +52,9 @@ test: lint types contracts check-java ## check style, types and contracts, then 
 
 test-all: lint types contracts check-java ## run the checks and all tests with the long matrices, for a release
 	$(BIN)/python -m pytest $(AT_ONCE) -m ""
+
+containers: $(INSTALLED) ## run docker-compose.yaml once, with the demo in it; root without Docker installs it
+	$(BIN)/python -m pytest -m "" tests/scenarios/test_containers.py
 
 unit: $(INSTALLED) ## run the tests that need no other process
 	$(BIN)/python -m pytest tests/unit

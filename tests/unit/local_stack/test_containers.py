@@ -11,7 +11,8 @@ from support.documents import documented_grants
 
 COMPOSE: dict[str, Any] = yaml.safe_load((CHECKOUT / "docker-compose.yaml").read_text(encoding="utf-8"))
 CONTAINERS = CHECKOUT / "include" / "containers"
-SECRET = re.compile(r"\$\{([A-Z_]+)")
+# Without a default, which a port has.
+SECRET = re.compile(r"\$\{([A-Z_]+)(?::\?|\})")
 
 
 def knows(service: str) -> set[str]:
@@ -38,6 +39,11 @@ def test_airflow_has_the_writer_of_the_work_orders_and_a_role_of_its_own() -> No
         assert "WORKORDERS_DATABASE_URL" not in environment
     # With it, the image would make that role its superuser.
     assert "POSTGRES_USER" not in COMPOSE["services"]["postgres"]["environment"]
+
+
+def test_every_service_but_those_that_end_has_a_health_check() -> None:
+    services = COMPOSE["services"]
+    assert {name for name in services if "healthcheck" not in services[name]} == {"prepare", "grant"}
 
 
 def test_every_password_has_its_line_in_the_example() -> None:

@@ -23,7 +23,7 @@ from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.admin import KafkaAdmin, run
-from workorders.kafka.ledger import batches, positions, virtual_partitions
+from workorders.kafka.ledger import batches, lag_samples, positions, virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
 pytestmark = pytest.mark.integration
@@ -222,6 +222,36 @@ def test_the_status_shows_the_reason_of_a_stall_below_the_table(
     assert set(waiting) == set(names.split())
     assert (waiting["status"], waiting["batch"], waiting["next_try"]) == (f"in batch {batch}", batch, None)
     assert (stalled["status"], stalled["attempts"], stalled["last_error"]) == ("stalled", 1, "The disk\nis full.")
+
+
+def test_a_check_of_the_status_exits_with_1_and_tells_what_is_wrong(
+    workorders: Command, connection: Connection, trigger: Trigger, topics: Topics, cluster: KafkaAdmin
+) -> None:
+    topic = topics.create(trigger.name)
+    topics.produce(topic, [b"{}"] * 5)
+    (partition,) = run(cluster.partitions([topic]))
+    positions.insert(connection, trigger, partition, 0)
+    connection.commit()
+    never = workorders("status", trigger.name, "--check")
+    assert (never.code, "its listener has never looked" in never.err) == (1, True)
+    for age in ("10 minutes", "0 minutes"):
+        connection.execute(*lag_samples.record_statement(trigger.name, {partition: 0 if age[0] == "1" else 5}))
+        connection.execute(
+            """
+            UPDATE workorders.kafka_lag_samples
+            SET minute = minute - %(age)s::interval, observed_at = now() - %(age)s::interval
+            WHERE trigger_id = %(trigger_id)s AND observed_at = now()
+            """,
+            {"age": age, "trigger_id": trigger.id},
+        )
+        connection.commit()
+    assert workorders("status", trigger.name, "--check").code == 0
+    assert workorders("status", trigger.name, "--check", "--max-lag", "5", "--max-age", "15m").code == 0
+    ended = workorders("status", trigger.name, "--check", "--max-lag", "4", "--max-age", "5m")
+    assert ended.code == 1
+    assert f"{topic} 0 has a lag of 5, more than 4." in ended.err
+    assert "a message has waited for up to 6" in ended.err
+    assert "expected a duration" in workorders("status", "--check", "--max-age", "soon").err
 
 
 def test_the_status_shows_how_the_group_differs_and_what_waits_for_a_transaction(

@@ -400,3 +400,20 @@ def held(stack: LocalStack) -> tuple[int, int]:
         if connection.raddr and connection.status == psutil.CONN_ESTABLISHED
     ]
     return ports.count(stack.postgres.port), ports.count(kafka_port)
+
+
+def test_it_records_how_far_the_log_goes_when_it_begins_to_look(
+    known: Waiting, topics: Topics, stack: LocalStack, name: str
+) -> None:
+    topics.produce(name, [b"{}"] * 3)
+    assert isinstance(known.event(), TaskSuccessEvent)
+    with connect(stack.database_url) as connection:
+        lags = connection.execute(
+            """
+            SELECT samples.last_stable - samples.next_offset FROM workorders.kafka_lag_samples AS samples
+            JOIN workorders.triggers ON triggers.id = samples.trigger_id WHERE triggers.name = %s
+            """,
+            (name,),
+        ).fetchall()
+    assert sorted(lags)[-1] != (0,)
+    assert sum(lag for (lag,) in lags) == 3

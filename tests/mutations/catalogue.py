@@ -6,6 +6,7 @@ from mutations.contents import CONTENTS
 from mutations.hostile import HOSTILE_VALUES
 from mutations.kafka_logins import KAFKA_LOGINS
 from mutations.keeping import DELETED_IS_NOT_NEW, MERGED_BATCHES
+from mutations.monitoring import MONITORING
 from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.neighbors import ISOLATION
 from mutations.outages import OUTAGES
@@ -478,6 +479,7 @@ MUTATIONS = (
     *WAITING_STALLS,
     *OUTAGES,
     *WEBHOOKS,
+    *MONITORING,
     *KAFKA_LOGINS,
     *POSTGRES_LOGINS,
     *STARTING,

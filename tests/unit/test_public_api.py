@@ -47,6 +47,7 @@ PUBLIC = {
     },
     "workorders.airflow": {
         "unlimited_retries",
+        "work_orders_asset",
     },
     "workorders.airflow.operators": {
         "AlertSequenceGapsOperator",

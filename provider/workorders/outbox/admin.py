@@ -69,6 +69,12 @@ def topics(connection: Connection) -> Sequence[TopicStatus]:
         return cursor.execute(_QUERIES["topics"]).fetchall()
 
 
+def topics_sent_since(connection: Connection, shard: int, since: datetime) -> list[str]:
+    """Return the topics to which a shard has sent a message since a time."""
+    rows = connection.execute(_QUERIES["topics_sent_since"], {"shard": shard, "since": since})
+    return [topic for (topic,) in rows]
+
+
 def holds(connection: Connection) -> Sequence[Hold]:
     """Return the holds."""
     with connection.cursor(row_factory=class_row(Hold)) as cursor:

@@ -80,9 +80,9 @@ class ChildProcess:
         """Whether it has ended by itself."""
         return self._process.poll() is not None
 
-    def send(self, run: ClaimedRun) -> None:
-        """Send a run; its result will carry its id."""
-        header = [run.run_id, run.work_order_id, run.attempt, run.trigger or None]
+    def send(self, run: ClaimedRun, traceparent: str | None = None) -> None:
+        """Send a run, with the traceparent of its span if there is one; its result will carry its id."""
+        header = [run.run_id, run.work_order_id, run.attempt, run.trigger or None, traceparent]
         self._unsent = memoryview(Frame(header, run.body or b"", run.request).encode())
         self._since = time.monotonic()
         self.in_flight = run

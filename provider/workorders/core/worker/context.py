@@ -37,6 +37,7 @@ class Context:
         work_order_id: id of the work order; the same for every attempt, so it serves as an idempotency key.
         attempt: number of the run among those of its work order; the first one is 1.
         trigger: name of the trigger that created the work order; None if none did.
+        traceparent: W3C trace context of the run's span; made when needed if there is no span.
         request: UTF-8 JSON text that describes where the input came from.
         carry_headers: names of the headers that the workflow carries on.
     """
@@ -47,6 +48,7 @@ class Context:
         work_order_id: str,
         attempt: int,
         trigger: str | None,
+        traceparent: str | None = None,
         *,
         request: bytes,
         carry_headers: Iterable[str] = (),
@@ -55,6 +57,7 @@ class Context:
         self.work_order_id = work_order_id
         self.attempt = attempt
         self.trigger = trigger
+        self._span_traceparent = traceparent
         self._request = request
         self._carry_headers = tuple(carry_headers)
         self._messages: list[Message] = []
@@ -73,6 +76,8 @@ class Context:
     @cached_property
     def traceparent(self) -> str:
         """W3C trace context of this run: the trace of the message or request with a span of its own."""
+        if self._span_traceparent is not None:
+            return self._span_traceparent
         return child_traceparent(first_header_values(self.request, [_TRACEPARENT]).get(_TRACEPARENT))
 
     @cached_property

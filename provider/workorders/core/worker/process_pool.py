@@ -16,6 +16,7 @@ from workorders.core.worker.exceptions import CallableUnavailableError, Executio
 from workorders.core.worker.ipc import Frame
 from workorders.core.worker.ordered_queue import OrderedQueue
 from workorders.core.worker.run_results import ResultMaker
+from workorders.core.worker.run_spans import RunSpans
 from workorders.core.worker.secret_masking import NO_SECRETS, Mask
 
 START_SECONDS: Final = 60.0
@@ -58,6 +59,7 @@ class ProcessPool:
         self._result_maker = ResultMaker(definition.log_bytes, mask)
         self._log = log
         self._queue = OrderedQueue()
+        self._spans = RunSpans(definition.name)
         self._held_keys: list[int] = []
         self._mean_seconds: float | None = None
         self._processes: list[ChildProcess] = []
@@ -225,6 +227,7 @@ class ProcessPool:
 
     def _noted(self, run: ClaimedRun, result: RunResult) -> RunResult:
         """Let the next run with the ordering key begin, or hold the key if this one did not succeed."""
+        self._spans.end(result)
         if run.ordering_key is not None and result.state != "success":
             self._held_keys.append(run.ordering_key)
         else:
@@ -257,6 +260,7 @@ class ProcessPool:
         else:
             self._log_output(output.text)
             if run:
+                self._spans.forget(run)
                 self._queue.put_back(run)
         self._processes.remove(process)
         process.close()
@@ -280,7 +284,7 @@ class ProcessPool:
             process.push()
             if process.is_free:
                 for run in self._queue.take(1):
-                    process.send(run)
+                    process.send(run, self._spans.begin(run))
 
     def _until_time_out(self) -> float:
         limit = self._definition.timeout_seconds

@@ -6,9 +6,11 @@ from functools import partial
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from workorders.airflow import assets
 from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
@@ -16,11 +18,18 @@ from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrappe
 from workorders.core.admission import limits
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection, connect
+from workorders.kafka.airflow import ingest_spans
 from workorders.kafka.airflow.connections import connect_server, kafka_settings, registry_settings
 from workorders.kafka.airflow.engines import Engine, SparkConnectEngine, load_engine
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch
 from workorders.kafka.airflow.next_batches import NextBatches
-from workorders.kafka.airflow.spark_submission import SparkSubmitEngine, add_kafka_source, default_application
+from workorders.kafka.airflow.spark_submission import (
+    SparkSubmitEngine,
+    add_kafka_source,
+    default_application,
+    send_package,
+    without_lineage_secrets,
+)
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger, nothing_committed
 from workorders.kafka.client.admin import KafkaAdmin
@@ -36,6 +45,7 @@ from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch, run_id
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
     from workorders.kafka.spark.connect import ConnectServer, ConnectSession
@@ -115,6 +125,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         add_kafka_source(kwargs)
         # With True, a task that is cleared after its success would find its old application and not submit again.
         kwargs.setdefault("durable", False)
+        kwargs["outlets"] = [*(kwargs.get("outlets") or ()), assets.outlet(trigger_name)]
         super().__init__(**kwargs)
         self.trigger_name = trigger_name
         self.batch_id = batch_id
@@ -189,6 +200,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                     begun = self._begin(database, connections, own_id, lock, again=self._is_retry(context))
                 if begun is not None:
                     self._ingest(context, connections, begun)
+                    self._announce(context, begun)
         except StalledError as error:
             wait = error.retry_after_seconds
             raise StalledError(self._sentence(context, batch_id, str(error), wait), retry_after_seconds=wait) from None
@@ -267,6 +279,18 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             raise StalledError(" ".join(refusals.values()))
         return _Begun(batch, epoch, prepared, lock)
 
+    def _announce(self, context: "Context", begun: "_Begun") -> None:
+        """Emit an asset event if this attempt has created work orders, and its spans. Never fails: they are created."""
+        try:
+            created, rejected = batches.created_in_attempt(begun.lock, begun.batch)
+            ingest_spans.record(begun.lock, begun.batch, self.trigger_name)
+        except EXPECTED_FAILURES as error:
+            self.log.warning("No asset event and no span was sent: %s", reason(error))
+            return
+        if created or rejected:
+            counts = {"batch_id": begun.batch.id, "created": created, "rejected": rejected}
+            assets.announce(context, self.trigger_name, counts)
+
     def _ingest(self, context: "Context", connections: JobSecrets, begun: "_Begun") -> None:
         share = self.max_rejected_share
         options = () if share is None else ("--max-rejected-share", str(share))
@@ -320,6 +344,22 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             begun = self._begin(database, connections, batch_id, lock, again=False)
             if begun is not None:
                 self._run_in(session, connections, begun)
+
+    def get_openlineage_facets_on_complete(self, _: object) -> "OperatorLineage[Any, Any]":
+        """Return what the batch read and wrote; Airflow's provider for OpenLineage calls it, also after a failure."""
+        from workorders.kafka.airflow.lineage import ingest_lineage  # noqa: PLC0415 - only where lineage is sent
+
+        connections = self._connections()
+        with _connect(connections) as database:
+            batch = own_batch(database, int(self.batch_id), self.trigger_name)
+        return ingest_lineage(batch, connections.kafka, connections.database_url)
+
+    def _get_hook(self) -> SparkSubmitHook:
+        """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete."""
+        self.conf = without_lineage_secrets(self.conf or {}, self.log)
+        hook = super()._get_hook()
+        send_package(hook, self.application)
+        return hook
 
     def on_kill(self) -> None:
         """End the Spark application, or the query on the server; what another engine has submitted continues."""

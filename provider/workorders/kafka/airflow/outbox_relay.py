@@ -15,13 +15,16 @@ from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.outbox_relay.definition import RelayDefinition, load_relay
+from workorders.outbox import admin
 from workorders.outbox.store.backlog import waiting_statement
 from workorders.outbox.store.leases import buckets_of
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
 DAG_ID = "outbox_relay"
@@ -146,6 +149,16 @@ class SendMessagesOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
         self.shard = shard
+        self._sent = 0
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> "OperatorLineage[Any, Any]":
+        """Return what was sent to which topics; Airflow's provider for OpenLineage calls it, also after a failure."""
+        from workorders.kafka.airflow.lineage import relay_lineage  # noqa: PLC0415 - only where lineage is sent
+
+        url = database_url(self.definition.database_connection)
+        with connect(url, application_name="workorders lineage") as database:
+            topics = admin.topics_sent_since(database, self.shard, task_instance.start_date)
+        return relay_lineage(topics, self._sent, kafka_settings(self.definition.kafka_connection), url)
 
     @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, int]:
@@ -167,6 +180,7 @@ class SendMessagesOperator(BaseOperator):
                 idle_timeout=definition.idle_timeout,
                 max_duration=definition.max_task_duration,
             )
+        self._sent = result.messages
         self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)
         if result.failures:
             what_next = describe_next_retry(

@@ -1,5 +1,6 @@
 """Submits the Spark application of a batch, with what it needs where it runs: jars, this package, and its secrets."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,6 +13,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 
 from workorders.core.environment import DATABASE_URL_VARIABLE, FILE_SUFFIX, SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.secrets import is_secret_setting
 from workorders.kafka.client.secrets import KAFKA_VARIABLE, REGISTRY_VARIABLE, JobSecrets
 from workorders.kafka.spark import kafka_source
 from workorders.kafka.spark.class_archive import use_archive
@@ -26,6 +28,7 @@ _DRIVERS_VARIABLES: Final[Mapping[str, str]] = {
     "k8s://": "spark.kubernetes.driverEnv.",
 }
 """By the beginning of the master: the settings that give a driver in cluster mode its environment variables."""
+_LINEAGE: Final = "spark.openlineage."
 _KUBERNETES_KEY: Final = "spark.kubernetes.driver.secretKeyRef."
 """Settings that name the entry of a Kubernetes secret for an environment variable of the driver."""
 
@@ -52,9 +55,9 @@ class SparkSubmitEngine:
         operator = self.operator
         operator.application_args = ["--batch", str(batch), "--epoch", str(epoch), *self.options]
         _use_class_archive(operator)
-        operator._hook = make_hook(operator)
-        send_package(operator._hook, operator.application)
-        with secrets_for_driver(operator._hook, self.connections):
+        # Airflow makes the hook that submits when it has added OpenLineage's properties. This one is for the check.
+        operator._hook = None
+        with secrets_for_driver(make_hook(operator), self.connections):
             self.execute()
 
 
@@ -78,6 +81,21 @@ def make_hook(operator: SparkSubmitOperator) -> SparkSubmitHook:
             f"The Spark connection {operator._conn_id} leads to Kubernetes, and Airflow's provider for it is not "
             f"installed here; nothing was sent there. Install apache-airflow-providers-cncf-kubernetes."
         ) from error
+
+
+def without_lineage_secrets(conf: Mapping[str, Any], log: "logging.Logger | Any") -> dict[str, Any]:
+    """Return the settings without the secrets of OpenLineage's transport, which everyone on the machine could read.
+
+    Airflow adds them if `[openlineage] spark_inject_transport_info` is set, and they would be arguments of a command.
+    """
+    left_out = [name for name in conf if name.startswith(_LINEAGE) and is_secret_setting(name)]
+    if left_out:
+        log.warning(
+            "%s is not given to spark-submit, whose arguments everyone on this machine can read. Set it in "
+            "spark-defaults.conf.",
+            ", ".join(left_out),
+        )
+    return {name: value for name, value in conf.items() if name not in left_out}
 
 
 def send_package(hook: SparkSubmitHook, application: str) -> None:

@@ -291,6 +291,22 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
         )
 
 
+def created_in_attempt(lock: Connection, batch: Batch) -> tuple[int, int]:
+    """Return how many work orders an attempt has created and rejected, in its batch and in those that it took.
+
+    Args:
+        lock: the connection with the attempt's lock, whose transaction began with the attempt.
+        batch: as it was when the attempt began.
+
+    Raises:
+        psycopg.Error: the connection is lost.
+    """
+    created, rejected = fetch_row(
+        lock, _QUERIES["created_in_attempt"], {"batch_id": batch.id, "trigger_id": batch.trigger.id}
+    )
+    return int(created), int(rejected)
+
+
 def begin_attempt(connection: Connection, batch_id: int, epoch: int) -> None:
     """Begin a new attempt and clear the errors of all ranges, so that later errors are this attempt's."""
     connection.execute(_QUERIES["begin_attempt"], {"batch_id": batch_id, "epoch": epoch})

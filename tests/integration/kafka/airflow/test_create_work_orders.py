@@ -12,6 +12,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.bases.operator import ExecutorSafeguard
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow.sdk.execution_time.comms import TriggerDagRun
+from airflow.sdk.execution_time.context import OutletEventAccessors
 from structlog.testing import capture_logs
 
 from local_stack.ports import free_port
@@ -22,6 +23,7 @@ from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
 from support.ingesting import everything, merge_batches
 from support.topics import Topics
 from support.work_orders import remove
+from workorders.airflow.assets import outlet, work_orders_asset
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow import create_work_orders, engines, next_batches
@@ -50,7 +52,7 @@ class Task:
         batch_id: int,
         monkeypatch: pytest.MonkeyPatch,
         *,
-        application: Callable[[], None] | None = None,
+        application: Callable[[], object] | None = None,
         variables: Mapping[str, str] | None = None,
         **arguments: Any,
     ) -> None:
@@ -70,6 +72,8 @@ class Task:
         self._operator = CreateWorkOrdersOperator(
             task_id="create", trigger_name=name, batch_id=batch_id, **arguments, **unlimited_retries()
         )
+        #: Of the last run.
+        self.outlet_events = OutletEventAccessors()
         #: For each application that was submitted, whether an operator could have decided meanwhile.
         self.submitted: list[bool] = []
         monkeypatch.setattr(create_work_orders, "database_url", lambda _: stack.database_url)
@@ -92,7 +96,8 @@ class Task:
             dag_id="an_ingest",
             run_id=run_id or run_id_of(self._batch_id),
         )
-        context: Any = {"ti": ti}
+        self.outlet_events = OutletEventAccessors()
+        context: Any = {"ti": ti, "outlet_events": self.outlet_events}
         self._operator.execute(context)
 
     def resume(self, *, tries: int) -> None:
@@ -100,7 +105,7 @@ class Task:
         ti = SimpleNamespace(
             try_number=tries, max_tries=UNLIMITED_RETRIES, dag_id="an_ingest", run_id=run_id_of(self._batch_id)
         )
-        context: Any = {"ti": ti}
+        context: Any = {"ti": ti, "outlet_events": self.outlet_events}
         self._operator.execute_complete(context, "The next try is due, and a worker makes it.")
 
     def _note(self, *_: object) -> None:
@@ -187,6 +192,27 @@ def test_a_task_that_continues_after_it_was_deferred_submits_without_a_warning(
     with capture_logs() as logged, pytest.raises(StalledError):
         task.resume(tries=2)
     assert not [entry for entry in logged if "outside of the Task Runner" in entry["event"]]
+
+
+def test_an_attempt_that_creates_work_orders_emits_one_asset_event_and_a_replay_none(
+    stack: LocalStack, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    topics.produce(name, TEN)
+    trigger = InProcessTrigger(stack, name)
+    batch_id = trigger.plan().batch_id
+    assert batch_id is not None
+    task = Task(stack, name, batch_id, monkeypatch, application=lambda: trigger.attempt(batch_id))
+
+    def events() -> list[tuple[str, Any]]:
+        found = task.outlet_events[outlet(name)].asset_alias_events
+        return [(event.dest_asset_key.name, event.extra) for event in found]
+
+    task.run()
+    created = {"batch_id": batch_id, "created": 10, "rejected": 0}
+    assert events() == [(work_orders_asset(name).name, created)]
+    task.run(clears=1)
+    assert events() == []
 
 
 def test_a_batch_that_was_superseded_whole_is_done_at_once_however_often_it_is_cleared(

@@ -3,18 +3,21 @@
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators import spark_submit as operators_spark_submit
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from support.definitions import define
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.dags import make_dags
-from workorders.kafka.airflow.spark_submission import make_hook, secrets_for_driver, send_package
+from workorders.kafka.airflow.spark_submission import SparkSubmitEngine, make_hook, secrets_for_driver
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.spark.installed_package import package_archive
 
@@ -54,7 +57,6 @@ def submitted(
     for name, value in arguments.items():
         setattr(task, name, value)
     hook = make_hook(task)
-    send_package(hook, task.application)
     with secrets_for_driver(hook, SECRETS):
         command: list[str] = hook._build_spark_submit_command(task.application)
     assert "hunter2" not in " ".join(command)
@@ -158,3 +160,31 @@ def test_kubernetes_without_airflows_provider_for_it_is_refused_with_its_name(mo
     monkeypatch.delattr(spark_submit, "kube_client")
     with pytest.raises(ConfigurationError, match="Install apache-airflow-providers-cncf-kubernetes"):
         submitted(monkeypatch, {"host": "k8s://https://k8s.example", "port": 6443}, {})
+
+
+def test_the_properties_of_open_lineage_reach_spark_submit_without_their_secrets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def inject(properties: dict[str, Any], _: object) -> dict[str, Any]:
+        return properties | {
+            "spark.openlineage.parentRunId": "the-run",
+            "spark.openlineage.transport.url": "http://lineage",
+            "spark.openlineage.transport.auth.apiKey": "hunter2",
+        }
+
+    monkeypatch.setattr(operators_spark_submit, "inject_parent_job_information_into_spark_properties", inject)
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
+    program = tmp_path / "spark-submit"
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    task = CreateWorkOrdersOperator(
+        task_id="create", trigger_name="orders", batch_id=7, openlineage_inject_parent_job_info=True
+    )
+    execute = partial(SparkSubmitOperator.execute, task, {})
+    SparkSubmitEngine(task, SECRETS, (), execute).submit(7, 1)
+    arguments = (tmp_path / "arguments").read_text()
+    assert "--conf spark.openlineage.parentRunId=the-run" in arguments
+    assert "--conf spark.openlineage.transport.url=http://lineage" in arguments
+    assert "hunter2" not in arguments
+    assert arguments.endswith("--batch 7 --epoch 1\n")

@@ -161,6 +161,17 @@ WHERE batch_id = %(batch_id)s
     AND finished_at IS NULL
     AND superseded_by IS NULL;
 
+-- name: created_in_attempt
+-- The transaction began with the attempt, so now() is that time. Batches that its task took may have become one with its
+-- own, under the number of the last one.
+SELECT coalesce(sum(ranges.created), 0), coalesce(sum(ranges.rejected), 0)
+FROM workorders.kafka_batches AS batches
+JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
+WHERE batches.trigger_id = %(trigger_id)s
+    AND batches.id >= %(batch_id)s
+    AND (batches.id = %(batch_id)s OR batches.taken_by = %(batch_id)s OR batches.first_id <= %(batch_id)s)
+    AND ranges.finished_at >= now();
+
 -- name: begin_attempt
 UPDATE workorders.kafka_batches SET epoch = %(epoch)s WHERE id = %(batch_id)s AND epoch < %(epoch)s;
 

@@ -1,0 +1,111 @@
+"""OpenLineage: which topics became which rows, and which rows went to which topics, with ranges and counts.
+
+Only Airflow's provider for OpenLineage calls this, and only where it is installed are its classes there.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Any, Final
+
+from airflow.providers.openlineage.extractors import OperatorLineage
+from attrs import define
+from openlineage.client.generated.base import InputDataset, InputDatasetFacet, OutputDataset
+from openlineage.client.generated.input_statistics_input_dataset import InputStatisticsInputDatasetFacet
+from openlineage.client.generated.output_statistics_output_dataset import OutputStatisticsOutputDatasetFacet
+from psycopg import conninfo
+
+from workorders.core.postgres.connection import SCHEMA
+from workorders.kafka.ledger.batches import Batch, BatchRange
+
+_BROKER_PORT: Final = "9092"
+_DATABASE_PORT: Final = "5432"
+
+
+@define
+class OffsetsInputDatasetFacet(InputDatasetFacet):
+    """The half-open ranges of offsets that a batch read of a topic, and what became of their messages."""
+
+    batchId: int  # noqa: N815 - OpenLineage's form of names
+    trigger: str
+    ranges: list[dict[str, Any]]
+
+
+def ingest_lineage(batch: Batch, kafka: Mapping[str, Any], database_url: str) -> "OperatorLineage[Any, Any]":
+    """Return from which topics a batch created work orders: its finished ranges.
+
+    Args:
+        batch: the batch as it is now.
+        kafka: librdkafka settings of the cluster.
+        database_url: libpq connection string.
+    """
+    finished = sorted(batch.finished, key=lambda part: part.range.partition.topic_partition)
+    topics = {topic: list(parts) for topic, parts in groupby(finished, key=lambda part: part.range.partition.topic)}
+    inputs = [
+        InputDataset(
+            _cluster(kafka),
+            topic,
+            inputFacets={
+                "inputStatistics": InputStatisticsInputDatasetFacet(rowCount=sum(map(_messages, parts))),
+                "workordersOffsets": OffsetsInputDatasetFacet(batch.id, batch.trigger.name, list(map(_range, parts))),
+            },
+        )
+        for topic, parts in topics.items()
+    ]
+    rows = sum((part.created or 0) + (part.rejected or 0) for part in finished)
+    output = OutputDataset(
+        *_table(database_url, "work_orders"),
+        outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=rows)},
+    )
+    return OperatorLineage(inputs=inputs, outputs=[output])
+
+
+def relay_lineage(
+    topics: Iterable[str], messages: int, kafka: Mapping[str, Any], database_url: str
+) -> "OperatorLineage[Any, Any]":
+    """Return to which topics a relay sent messages of the outbox.
+
+    Args:
+        topics: the topics that got a message.
+        messages: how many messages they got together.
+        kafka: librdkafka settings of the cluster.
+        database_url: libpq connection string.
+    """
+    source = InputDataset(
+        *_table(database_url, "outbox_messages"),
+        inputFacets={"inputStatistics": InputStatisticsInputDatasetFacet(rowCount=messages)},
+    )
+    return OperatorLineage(inputs=[source], outputs=[OutputDataset(_cluster(kafka), topic) for topic in topics])
+
+
+def _messages(part: BatchRange) -> int:
+    return (part.created or 0) + (part.rejected or 0) + part.existing + part.filtered
+
+
+def _range(part: BatchRange) -> dict[str, Any]:
+    return {
+        "partition": part.range.partition.partition,
+        "start": part.range.start,
+        "end": part.range.end,
+        "created": part.created,
+        "rejected": part.rejected,
+        "existing": part.existing,
+        "filtered": part.filtered,
+    }
+
+
+def _cluster(kafka: Mapping[str, Any]) -> str:
+    """Return the namespace of a cluster, as OpenLineage names it: by its first broker."""
+    first = str(kafka.get("bootstrap.servers", "")).split(",")[0].strip().rpartition("://")[2]
+    return f"kafka://{first}" if ":" in first else f"kafka://{first}:{_BROKER_PORT}"
+
+
+def _table(database_url: str, table: str) -> tuple[str, str]:
+    """Return the namespace and the name of a table; no part of a login is in it."""
+    given = conninfo.conninfo_to_dict(database_url)
+    # Of several hosts the first; a folder of a socket is on this machine.
+    host = str(given.get("host") or "localhost").split(",")[0]
+    port = str(given.get("port") or _DATABASE_PORT).split(",")[0]
+    return (
+        f"postgres://{'localhost' if host.startswith('/') else host}:{port}",
+        f"{given.get('dbname')}.{SCHEMA}.{table}",
+    )

@@ -61,3 +61,47 @@ def test_prometheus_takes_the_rules_and_every_expression_of_the_dashboard(tmp_pa
     file = tmp_path / "dashboard.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
     assert f"SUCCESS: {len(rules)} rules found" in check("check", "rules", file)
+
+
+FIRES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "WorkOrdersListenerNotPolling": ('workorders_ingest_poll_age_seconds{trigger="a"}', "301+60x20", {"trigger": "a"}),
+    "WorkOrdersPartitionStalled": (
+        'workorders_ingest_stall_age_seconds{trigger="a",topic="t",partition="0"}',
+        "901+60x20",
+        {"trigger": "a", "topic": "t", "partition": "0"},
+    ),
+    "WorkOrdersIngestStuck": (
+        'workorders_ingest_no_progress_age_seconds{trigger="a",topic="t",partition="0"}',
+        "901+60x20",
+        {"trigger": "a", "topic": "t", "partition": "0"},
+    ),
+    "WorkOrdersRunsWait": ('workorders_runs_oldest_wait_seconds{workflow="w"}', "3601+60x20", {"workflow": "w"}),
+    "WorkOrdersOutboxHeld": ('workorders_outbox_holds{topic="t",kind="key"}', "1x20", {"topic": "t"}),
+}
+"""A series that makes an alert fire within 20 minutes, its values by the minute, and the labels of the alert."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("alert", FIRES)
+def test_an_alert_fires_for_what_it_is_named_after(alert: str, tmp_path: Any) -> None:
+    name, values, labels = FIRES[alert]
+    (rule,) = (rule for rule in RULES if rule["alert"] == alert)
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values}],
+        "promql_expr_test": [
+            {
+                "expr": f'ALERTS{{alertname="{alert}", alertstate="firing"}}',
+                "eval_time": "20m",
+                "exp_samples": [{"value": 1, "labels": _labels(alert, labels | rule["labels"])}],
+            },
+        ],
+    }
+    file = tmp_path / "test.yaml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(RULES_FILE)], "tests": [test]}))
+    assert "SUCCESS" in check("test", "rules", file)
+
+
+def _labels(alert: str, labels: dict[str, str]) -> str:
+    found = {"__name__": "ALERTS", "alertname": alert, "alertstate": "firing", **labels}
+    return "{" + ", ".join(f'{name}="{value}"' for name, value in found.items()) + "}"

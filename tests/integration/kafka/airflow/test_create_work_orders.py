@@ -202,6 +202,7 @@ def test_an_attempt_that_creates_work_orders_emits_one_asset_event_and_a_replay_
     trigger = InProcessTrigger(stack, name)
     batch_id = trigger.plan().batch_id
     assert batch_id is not None
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
     task = Task(stack, name, batch_id, monkeypatch, application=lambda: trigger.attempt(batch_id))
 
     def events() -> list[tuple[str, Any]]:

@@ -5,16 +5,17 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from workorders.cli import times
+from workorders import times
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, BeforeNumber, Database, Limit, OfTrigger, argument
-from workorders.cli.output import Column, count, json_object, print_fields, print_json, print_page, print_table, safe
+from workorders.cli.output import Column, count, json_object, print_fields, print_json, print_page, print_table
 from workorders.core import triggers
 from workorders.core.exceptions import one_line
 from workorders.kafka.ledger import batches as store
 from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.batches import Batch, BatchRange, BatchSummary
 from workorders.kafka.ledger.positions import PartitionStatus
+from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -7,8 +7,8 @@ import typer
 
 import workorders
 from workorders.cli.commands import CommandGroup
-from workorders.cli.output import safe
 from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.visible_text import safe
 
 # Plain help, without boxes: it can be searched, and keeps the examples' lines.
 app = typer.Typer(

@@ -1,10 +1,8 @@
 """What the commands print: tables, JSON, and text that came from outside."""
 
 import os
-import re
 import shlex
 import sys
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -15,17 +13,16 @@ from uuid import UUID
 import orjson
 import typer
 
-from workorders.cli import times
+from workorders import times
 from workorders.core.states import WorkOrderState
 from workorders.text_table import text_table
+from workorders.visible_text import safe
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 
-_UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories that a terminal obeys, or that hide or turn around the text next to them."""
 _COLORS: Final = {
     "stalled": "bright_red",
     "rejected": "red",
@@ -141,29 +138,6 @@ def note(sentence: str) -> None:
     print(safe(sentence), file=sys.stderr)
 
 
-def safe(text: str) -> str:
-    r"""Return text with everything that a terminal would obey as `\u....`, apart from line ends.
-
-    Messages come from strangers. Inside JSON this is another spelling of the same string.
-    """
-    return "".join(_escape(char) if char != "\n" and unicodedata.category(char) in _UNSAFE else char for char in text)
-
-
-def _escape(char: str) -> str:
-    return re.sub("....", r"\\u\g<0>", char.encode("utf-16-be", "surrogatepass").hex())
-
-
 def count(number: int | None, *, unknown: str = "?") -> str:
     """Return a number with separators; None is not known."""
     return unknown if number is None else f"{number:,}"
-
-
-def hexdump(data: bytes, *, most: int) -> str:
-    """Return the beginning of raw bytes: place, hexadecimal, and what is printable ASCII."""
-    width = 16
-    lines = []
-    for place in range(0, min(len(data), most), width):
-        part = data[place : min(place + width, most)]
-        text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in part)  # noqa: PLR2004 - printable ASCII
-        lines.append(f"{place:08x}  {part.hex(' '):<{3 * width}} {text}")
-    return "\n".join(lines)

@@ -23,13 +23,14 @@ from workorders.cli.options import (
     option,
     takes,
 )
-from workorders.cli.output import Column, json_object, note, print_json, print_page, safe
+from workorders.cli.output import Column, json_object, note, print_json, print_page
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.open import open_admin
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest, RecordedDecision, apply, list_decisions, preview
 from workorders.kafka.status.partition_status import source_of
+from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -8,11 +8,12 @@ import typer
 
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, BeforeId, Database, Limit, argument, option, state_option
-from workorders.cli.output import Column, print_fields, print_json, print_page, safe
+from workorders.cli.output import Column, print_fields, print_json, print_page
 from workorders.core.history import runs
 from workorders.core.history.runs import RunDetails
 from workorders.core.history.work_orders import RunRow
 from workorders.core.states import RunState
+from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -10,10 +10,11 @@ from workorders.cli import times
 from workorders.cli.checks import problems
 from workorders.cli.connections import connect, kafka_settings
 from workorders.cli.options import AsJson, Database, argument, option, takes
-from workorders.cli.output import Column, count, json_object, note, print_json, print_table, safe
+from workorders.cli.output import Column, count, json_object, note, print_json, print_table
 from workorders.core.exceptions import one_line
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
 from workorders.monitoring import snapshot
+from workorders.visible_text import safe
 
 _COLUMNS: Sequence[Column[PartitionRow]] = (
     Column("partition", lambda row: f"{row.topic} {row.partition}"),

@@ -8,15 +8,16 @@ from uuid import UUID
 
 import orjson
 
-from workorders.cli import times
+from workorders import times
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, Database, argument, option
-from workorders.cli.output import Column, hexdump, json_object, print_fields, print_json, print_table, safe
+from workorders.cli.output import Column, json_object, print_fields, print_json, print_table
 from workorders.core.admission import duplicates
 from workorders.core.admission.duplicates import Repeat, Repeats
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import work_orders
 from workorders.core.history.work_orders import RunRow, WorkOrder
+from workorders.visible_text import hexdump, safe
 
 _RAW_BYTES_SHOWN: Final = 512
 

@@ -1,12 +1,12 @@
 """`workorders work-orders`: find them, count them, look at one."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from workorders.cli import bulk, filters, times, work_order
+from workorders import times
+from workorders.cli import bulk, filters, work_order
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, BeforeId, Database, Limit, takes
 from workorders.cli.output import Column, note, print_json, print_page, print_state_counts
@@ -14,6 +14,7 @@ from workorders.core.history import search_index, work_orders
 from workorders.core.history import state_counts as stored
 from workorders.core.history.filters import Filter
 from workorders.core.history.work_orders import WorkOrderSummary
+from workorders.core.ids import time_of
 from workorders.core.states import WorkOrderState
 
 app = typer.Typer(no_args_is_help=True)
@@ -58,8 +59,8 @@ def list_(
         found = work_orders.list_work_orders(connection, wanted, before=before, limit=limit)
         filled_until = None if wanted.text is None else search_index.indexed_up_to(connection)
     if filled_until is not None:
-        until_when = datetime.fromtimestamp((filled_until.int >> 80) / 1000, UTC)
-        note(f"Texts are searched up to {times.show(until_when)}; words of newer work orders follow in some minutes.")
+        until_when = times.show(time_of(filled_until))
+        note(f"Texts are searched up to {until_when}; words of newer work orders follow in some minutes.")
     if as_json:
         print_json(found)
     else:

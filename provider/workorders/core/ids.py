@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from uuid import UUID
 
@@ -31,6 +31,11 @@ def increasing_ids(milliseconds: int | None = None) -> Iterator[bytes]:
 def first_id(time: datetime) -> UUID:
     """Return the smallest id of a time: ids are UUIDs of version 7, which begin with Unix milliseconds."""
     return UUID(int=max(int(time.timestamp() * 1000), 0) << 80)
+
+
+def time_of(id_: UUID) -> datetime:
+    """Return the time in an id, which is that of its creator's clock."""
+    return datetime.fromtimestamp((id_.int >> 80) / 1000, UTC)
 
 
 def run_ids(count: int) -> list[UUID]:

@@ -4,7 +4,8 @@ from operator import itemgetter
 
 import pytest
 
-from workorders.cli.output import Column, hexdump, print_table, safe
+from workorders.cli.output import Column, print_table
+from workorders.visible_text import hexdump, safe
 
 COLUMNS: list[Column[tuple[str, ...]]] = [
     Column("name", itemgetter(0)),

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from workorders.cli.times import parse, show
+from workorders.times import parse, show
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
